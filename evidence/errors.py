@@ -1,22 +1,8 @@
-"""All errors, as one tree.
+"""All errors, one class per kind.
 
-There is one class per *kind*, a closed set that each surface maps to a status once. *Codes* are an
+The *kinds* are a closed set, which `service.statuses` maps to HTTP statuses. *Codes* are an
 open set of strings, mostly from PDPP, and the same on every surface. A message describes what is
 wrong and what to do.
-
-    EvidenceError
-     ├─ InvalidRequest    the request is malformed or out of bounds                   400
-     ├─ Unauthenticated   no token, or one that is unknown, expired or revoked      401
-     ├─ Forbidden         the token is not allowed to do this                         403
-     ├─ NotFound          it does not exist, or this token cannot read it             404
-     ├─ Ambiguous         several sources match; `retry_with` names the argument      409
-     ├─ Gone              a cursor or bookmark is no longer valid                     410
-     ├─ TooLarge          the request or the value exceeds a limit                    413
-     ├─ NotText           the field cannot be read as text                            422
-     ├─ RateLimited       too many requests                                           429
-     ├─ Unavailable       the store or an upstream is unreachable or broken           503
-     ├─ TimedOut          the deadline passed                                         504
-     └─ Internal          a bug in Rung; the message is fixed, the cause is logged    500
 """
 
 from typing import Any, ClassVar, Final
@@ -32,6 +18,9 @@ class EvidenceError(Exception):
 
     kind: ClassVar[str] = "internal"
     default_code: ClassVar[str] = "api_error"
+
+    def __init_subclass__(cls, *, kind: str = "", code: str = "") -> None:
+        cls.kind, cls.default_code = kind or cls.kind, code or cls.default_code
 
     def __init__(
         self,
@@ -58,14 +47,12 @@ class EvidenceError(Exception):
         return {"code": self.code, "message": self.message, **given, **self.details}
 
 
-class InvalidRequest(EvidenceError):
-    kind = "invalid"
-    default_code = "invalid_request"
+class InvalidRequest(EvidenceError, kind="invalid", code="invalid_request"):
+    """The request is malformed or out of bounds."""
 
 
-class Unauthenticated(EvidenceError):
-    kind = "unauthenticated"
-    default_code = "authentication_error"
+class Unauthenticated(EvidenceError, kind="unauthenticated", code="authentication_error"):
+    """No token, or one that is unknown, expired or revoked."""
 
 
 #: Codes of a token that was sent: it is unknown, or its grant has ended. Without a token the code
@@ -74,54 +61,44 @@ UNKNOWN_TOKEN: Final = "invalid_token"
 ENDED: Final = ("grant_expired", "grant_revoked")
 
 
-class Forbidden(EvidenceError):
-    kind = "forbidden"
-    default_code = "permission_error"
+class Forbidden(EvidenceError, kind="forbidden", code="permission_error"):
+    """The token is not allowed to do this."""
 
 
-class NotFound(EvidenceError):
-    kind = "not_found"
-    default_code = "not_found"
+class NotFound(EvidenceError, kind="not_found", code="not_found"):
+    """It does not exist, or this token cannot read it."""
 
 
-class Ambiguous(EvidenceError):
-    kind = "ambiguous"
-    default_code = "ambiguous_connection"
+class Ambiguous(EvidenceError, kind="ambiguous", code="ambiguous_connection"):
+    """Several sources match; `retry_with` names the argument."""
 
 
-class Gone(EvidenceError):
-    kind = "gone"
-    default_code = "cursor_expired"
+class Gone(EvidenceError, kind="gone", code="cursor_expired"):
+    """A cursor or bookmark is no longer valid."""
 
 
-class TooLarge(EvidenceError):
-    kind = "too_large"
-    default_code = "request_too_large"
+class TooLarge(EvidenceError, kind="too_large", code="request_too_large"):
+    """The request or the value exceeds a limit."""
 
 
-class NotText(EvidenceError):
-    kind = "not_text"
-    default_code = "field_not_text"
+class NotText(EvidenceError, kind="not_text", code="field_not_text"):
+    """The field cannot be read as text."""
 
 
-class RateLimited(EvidenceError):
-    kind = "rate_limited"
-    default_code = "rate_limit_exceeded"
+class RateLimited(EvidenceError, kind="rate_limited", code="rate_limit_exceeded"):
+    """Too many requests."""
 
 
-class Unavailable(EvidenceError):
-    kind = "unavailable"
-    default_code = "upstream_unreachable"
+class Unavailable(EvidenceError, kind="unavailable", code="upstream_unreachable"):
+    """The store or an upstream is unreachable or broken."""
 
 
-class TimedOut(EvidenceError):
-    kind = "timed_out"
-    default_code = "deadline_exceeded"
+class TimedOut(EvidenceError, kind="timed_out", code="deadline_exceeded"):
+    """The deadline passed."""
 
 
-class Internal(EvidenceError):
-    kind = "internal"
-    default_code = "api_error"
+class Internal(EvidenceError, kind="internal", code="api_error"):
+    """A bug in Rung; the message is fixed, the cause is logged."""
 
     def __init__(self, message: str = "Something went wrong on our side.", **details: Any) -> None:
         super().__init__(
@@ -129,5 +106,5 @@ class Internal(EvidenceError):
         )
 
 
-#: The kinds, in the order of the tree.
+#: The kinds, in this order.
 KINDS: tuple[type[EvidenceError], ...] = tuple(EvidenceError.__subclasses__())

@@ -1,4 +1,7 @@
-"""Descriptions of streams -> JSON, for MCP `structuredContent` and for REST alike."""
+"""Descriptions of streams -> JSON, for MCP `structuredContent` and for REST alike.
+
+`document`, `connectors`, `streams` and `details` are the bodies of REST.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,9 +9,81 @@ from typing import Any
 
 from evidence.json_text import known, members
 from evidence.model import Source
-from evidence.schema import FULL, METRICS, NAMED, FieldCapability, Relation, Schema, StreamSchema
+from evidence.schema import FULL, METRICS, NAMED, Connector, ConnectorList, FieldCapability
+from evidence.schema import Relation, Schema, StreamCount, StreamDetails, StreamList, StreamRow
+from evidence.schema import StreamSchema
 
 Body = dict[str, Any]
+_CONNECTIONS = "granted_connections"
+
+
+def document(found: Schema) -> Body:
+    """The schema document. Compact connectors share the connections of most of their streams."""
+    return {
+        "object": "schema",
+        **({"detail": "compact"} if found.compact else {}),
+        **head(found),
+        "connectors": [_connector(one, shared=found.compact) for one in found.connectors],
+    }
+
+
+def connectors(found: ConnectorList) -> Body:
+    """The list of connectors."""
+    return {
+        "object": "list",
+        "data": [_connector(one, shared=True) for one in found.connectors],
+        **({"meta": meta(found.warnings)} if found.warnings else {}),
+    }
+
+
+def streams(found: StreamList) -> Body:
+    """The list of streams, a row per connection."""
+    return {
+        "object": "list",
+        "has_more": False,
+        "data": [_count(row) for row in found.rows],
+        "meta": meta(found.warnings),
+    }
+
+
+def details(found: StreamDetails) -> Body:
+    """The metadata of one stream."""
+    return {**_row(found.row, apart=True), "meta": meta(found.warnings)}
+
+
+def _connector(found: Connector, *, shared: bool) -> Body:
+    named: Body = {
+        "object": "connector",
+        "source": {"id": found.source_id, "kind": "connector"},
+        "connector_key": found.key,
+        "connector_id": found.id,
+        "stream_count": len(found.rows),
+    }
+    common = max((row.connections for row in found.rows), key=len, default=())
+    if shared:
+        named[_CONNECTIONS] = [*map(connection, common)]
+    rows = found.rows
+    named["streams"] = [_row(r, apart=not shared or r.connections != common) for r in rows]
+    return named
+
+
+def _row(row: StreamRow, *, apart: bool) -> Body:
+    """The description of a stream; `apart` adds connections that its connector does not list."""
+    listed = {_CONNECTIONS: [*map(connection, row.connections)]} if apart else {}
+    return {**stream(row.stream), **listed}
+
+
+def _count(row: StreamCount) -> Body:
+    found = {
+        "object": "stream",
+        "name": row.name,
+        "record_count": row.record_count,
+        "connector_instance_id": row.source.connection_id,
+        **row.source._asdict(),
+        "freshness": known({"status": row.freshness, "captured_at": row.last_updated}),
+        "last_updated": row.last_updated,
+    }
+    return known(found)
 
 
 def head(found: Schema) -> Body:

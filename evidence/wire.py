@@ -9,7 +9,7 @@ from typing import Any
 from evidence import pointer
 from evidence.errors import EvidenceError
 from evidence.json_text import chars, known, members
-from evidence.model import Buckets, Continuation, Group, absolute, paged, source_of, spelled
+from evidence.model import Buckets, Continuation, absolute, paged, source_of, spelled
 from evidence.records import Count, Document, FieldRead, RecordPage
 from evidence.text import json_line
 from evidence.values import Base64, Bytes
@@ -128,16 +128,11 @@ def aggregation(found: Buckets) -> dict[str, Any]:
     if found.groups is None:
         data["value"] = found.value
     else:
-        data["groups"] = [member(group) for group in found.groups]
+        data["groups"] = [members(group, "key", "count") for group in found.groups]
         data |= known(members(found, "limit", "other_count", "group_count"))
         data["next_cursor"] = found.next_cursor
     data["meta"] = {"count": {"kind": "none"}, "warnings": [*found.warnings]}
     return data
-
-
-def member(group: Group) -> dict[str, Any]:
-    """One group as JSON."""
-    return {"key": group.key, "count": group.count}
 
 
 def failure(error: EvidenceError) -> dict[str, Any]:

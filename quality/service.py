@@ -16,7 +16,7 @@ from quality.collections import SEARCHED, Collection, Document, Query
 from quality.metrics import DEPTH
 from renderers.rendering import Context
 from service.operations.base import Session, run_bounded
-from service.operations.search import OPERATION
+from service.operations.records import SEARCH
 from service.access import grants
 from service.access.registry import Registry
 from service.records.store import Store
@@ -64,10 +64,10 @@ class Service:
         session = self._sessions[query.group]
         start = time.perf_counter()
         try:
-            arguments = OPERATION.load({"query": query.text, "limit": DEPTH})
-            page = run_bounded(OPERATION, session, arguments)
+            arguments = SEARCH.load({"query": query.text, "limit": DEPTH})
+            page = run_bounded(SEARCH, session, arguments)
             # Rendering may shorten the page; the ids are those a client sees.
-            rendering = OPERATION.render(page, Context(fence_key=session.fence_key))
+            rendering = SEARCH.render(page, Context(fence_key=session.fence_key))
         except EvidenceError:
             return Answer((), 0, time.perf_counter() - start, failed=True)
         seconds = time.perf_counter() - start

@@ -11,7 +11,7 @@ import orjson
 from evidence import pointer, values, wire
 from evidence.json_text import known, members
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, Source, absolute, spelled
+from evidence.model import READ_FIELD, Continuation, absolute, spelled
 from evidence.records import Document, Record
 from evidence.text import clip, json_line
 from evidence.values import Bytes, Preview
@@ -37,23 +37,24 @@ def lay_out(
     # Not `emitted_at`: when a record was imported is not its own time.
     at = record.authored_at or _text(data, roles.get("event-time"))
     titled = _text(data, roles.get("primary-title"))
-    title = titled or record.title or fallback_title(record.source, record.ref.stream, at)
+    # Without a title: `label · stream · time`, which needs no guess at fields.
+    parts = (record.source.label, record.ref.stream, at)
+    title = titled or record.title or " · ".join(filter(None, parts))
     document = Document(record.id, title, "", url, _metadata(record))
     if len(title) > TITLE_CHARS:
         _cut_title(document, roles.get("primary-title", ""))
     name = record.text_field
     shown = data[name] if name else None
-    beside = {name, roles.get("primary-title") if titled else None}
-    if name and isinstance(shown, str):
+    text, field = record.text, None
+    if isinstance(shown, str):
+        text, field = shown, name
+    elif isinstance(shown, Preview):
+        text, field = shown.text if body_text is None else body_text, name
+    if field or text:
+        beside = {name, roles.get("primary-title") if titled else None}
         _fill_others(document, record, beside, following)
-        _fill_text(document, shown, len(shown), name)
-    elif name and isinstance(shown, Preview):
-        text = shown.text if body_text is None else body_text
-        _fill_others(document, record, beside, following)
-        _fill_text(document, text, shown.size_chars, name)
-    elif record.text:
-        _fill_others(document, record, beside, following)
-        _fill_text(document, record.text, len(record.text), None)
+        total = shown.size_chars if isinstance(shown, Preview) else len(text or "")
+        _fill_text(document, text or "", total, field)
     else:
         _fill_json(document, record, following)
     _add_related(document, record)
@@ -90,11 +91,6 @@ def _add_related(document: Document, record: Record) -> None:
         document.metadata[f"expanded.{name}.has_more"] = related.has_more
         if rest := related.rest:
             document.more[f"expanded.{name}.next"] = rest
-
-
-def fallback_title(source: Source, stream: str, at: str | None) -> str:
-    """`label · stream · time`: a title that needs no guess at fields."""
-    return " · ".join(part for part in (source.label, stream, at) if part)
 
 
 def _text(data: dict[str, Any], field: str | None) -> str | None:

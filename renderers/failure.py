@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from evidence import wire
 from evidence.errors import EvidenceError
 from evidence.limits import CONTRACT
 from evidence.model import spelled
@@ -30,7 +29,8 @@ def render_lines(error: EvidenceError, spell: Spell = spelled) -> str:
     if near := details.get("did_you_mean"):
         lines.append("did_you_mean: " + ", ".join(value_of(name) for name in near))
     listed = details.get("available_connections", ())
-    lines += [_candidate(entry) for entry in listed[: CONTRACT.candidates]]
+    for entry in listed[: CONTRACT.candidates]:
+        lines.append("  " + " ".join(f"{name}={value_of(value)}" for name, value in entry.items()))
     total = details.get("available_connection_count", len(listed))
     if total > len(listed):
         lines.append(f"These are {len(listed)} of {total} connections.")
@@ -39,14 +39,6 @@ def render_lines(error: EvidenceError, spell: Spell = spelled) -> str:
             lines.append(f"{name}: {_detail(value)}")
     lines += [step(call, spell) for call in error.calls]
     return "\n".join(lines)
-
-
-def structured(error: EvidenceError) -> dict[str, Any]:
-    return wire.failure(error)
-
-
-def _candidate(entry: dict[str, Any]) -> str:
-    return "  " + " ".join(f"{name}={value_of(value)}" for name, value in entry.items())
 
 
 def _detail(value: Any) -> str:

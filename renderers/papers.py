@@ -66,18 +66,14 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
     line = f"{number} {hit.paper_id} {quoted(hit.title)} {value_of(hit.year)}"
     if hit.venue:
         line += f" venue={value_of(hit.venue)}"
-    if hit.authors:
-        line += f" authors={_authors(hit)}"
+    if names := hit.authors[:AUTHORS_SHOWN]:
+        more = hit.authors_total - len(names)
+        names = [*names, f"{more} more"] if more > 0 else names
+        line += f" authors={quoted('; '.join(names))}"
     line += words_matched(hit.match) if hit.match else ""
     line += f" matched_in={hit.place}" if hit.place else " preview of its summary:"
     steps = [f"  {context.step(continuation)}" for continuation in hit.continuations()]
     return [line, *([fenced(hit.snippet)] if hit.snippet else []), *steps]
-
-
-def _authors(hit: PaperHit) -> str:
-    more = hit.authors_total - len(hit.authors[:AUTHORS_SHOWN])
-    names = "; ".join(hit.authors[:AUTHORS_SHOWN])
-    return quoted(f"{names}; {more} more" if more > 0 else names)
 
 
 def _footer(page: PaperPage) -> list[str]:
@@ -236,14 +232,12 @@ def _finds(found: PaperFinds, context: Context) -> list[str]:
         lines += [place + under, fenced(match.shown)]
         lines.append(f"  {context.step(found.read(match))}")
     if not found.matches:
-        lines.append(_nothing(found))
+        lines.append(
+            "Nothing so far; the text is long, next_match searches on."
+            if found.searched_to < found.total
+            else "No results. Try fewer or other words, or outline=true for the headings."
+        )
     return lines
-
-
-def _nothing(found: PaperFinds) -> str:
-    if found.searched_to < found.total:
-        return "Nothing so far; the text is long, next_match searches on."
-    return "No results. Try fewer or other words, or outline=true for the headings."
 
 
 def fit_outline(outline: PaperOutline, budgets: Budgets = BUDGETS) -> PaperOutline:

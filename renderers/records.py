@@ -51,10 +51,13 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
         def trim(place: int, size: int = size) -> Trimmed:
             return _trim(items[place], size, budgets)
 
+        def without_fields(place: int) -> Trimmed:
+            """The record with none of its fields, and the call that fetches them."""
+            item = items[place]
+            return Trimmed(replace(item, data={}, partial=[], left_out=[*item.data]), 0)
+
         if is_heavy and places:
-            trimmed, missed = rendering.rendered_each(
-                trim, places, each, late=lambda place: _without_fields(items[place])
-            )
+            trimmed, missed = rendering.rendered_each(trim, places, each, late=without_fields)
             late.update(places[place] for place in missed)
         else:
             trimmed = list(map(trim, places))
@@ -71,18 +74,14 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
 
 def _chars(item: Record) -> int:
     """The approximate size of a record's values."""
-    return sum([_value_chars(value) for value in item.data.values()])
-
-
-def _value_chars(value: Any) -> int:
-    if isinstance(value, str):
-        return len(value)
-    return len(orjson.dumps(value)) if isinstance(value, dict | list) else 0
-
-
-def _without_fields(item: Record) -> Trimmed:
-    """The record with none of its fields, and the call that fetches them."""
-    return Trimmed(replace(item, data={}, partial=[], left_out=[*item.data]), 0)
+    values = item.data.values()
+    return sum(
+        [
+            len(one if isinstance(one, str) else orjson.dumps(one))
+            for one in values
+            if isinstance(one, str | dict | list)
+        ]
+    )
 
 
 def render(page: RecordPage, context: Context) -> Rendering:
@@ -121,10 +120,10 @@ def line(number: int, item: Record) -> str:
 
 def reads(item: Record, context: Context = Context()) -> list[str]:
     """The calls that read what is not shown of a record."""
-    lines = [
-        f"  {value_of(part.field_path)} {_extent(part)} {context.spell(part.read)}"
-        for part in item.partial
-    ]
+    lines = []
+    for part in item.partial:
+        extent = "binary" if part.total is None else f"0..{part.end} of {part.total}"
+        lines.append(f"  {value_of(part.field_path)} {extent} {context.spell(part.read)}")
     lines += [
         f"  {value_of(one.field_path)} {size_of(one)}: {context.blob(one)}" for one in item.bytes
     ]
@@ -133,10 +132,6 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
     if item.expanded:
         lines += [f"  {context.step(one)}" for one in item.related]
     return lines
-
-
-def _extent(part: Partial) -> str:
-    return "binary" if part.total is None else f"0..{part.end} of {part.total}"
 
 
 def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) -> list[str]:

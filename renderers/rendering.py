@@ -253,27 +253,24 @@ def json_bytes(text: str) -> int:
     return len(orjson.dumps(text)) - 2
 
 
-def shown_bytes(text: str) -> int:
-    """UTF-8 bytes of a text as model-visible text, control characters written out."""
-    return len(escape(text)[0].encode())
-
-
 def fit_json(text: str, room: int) -> str:
     """The longest beginning of `text` that takes at most `room` bytes inside JSON."""
-    return text[: _longest(text, room, shown=False)]
+    return text[: _longest(text, room, json_bytes)]
 
 
 def fit_both(text: str, *, shown: int, json: int) -> str:
-    """The longest beginning that takes at most `shown` bytes as text and `json` bytes in JSON."""
-    text = text[: _longest(text, shown, shown=True)]
+    """The longest beginning that takes at most `shown` bytes as text and `json` bytes in JSON.
+
+    As text its control characters are written out.
+    """
+    text = text[: _longest(text, shown, lambda part: len(escape(part)[0].encode()))]
     return fit_json(text, json)
 
 
-def _longest(text: str, room: int, *, shown: bool) -> int:
+def _longest(text: str, room: int, measure: Callable[[str], int]) -> int:
     """Binary search: the size of a prefix never shrinks when it gets longer."""
     if room <= 0:
         return 0
-    measure = shown_bytes if shown else json_bytes
     high = min(len(text), room)
     excess = measure(text[:high]) - room
     if excess <= 0:

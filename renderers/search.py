@@ -340,13 +340,16 @@ def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     if is_full(number):
         windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
         return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
-    return replace(hit, matches=[_quote(one, budgets) for one in hit.matches[:1]])
-
-
-def _quote(match: Match, budgets: Budgets) -> Match:
-    """The excerpt of a later hit: a short field is quoted whole."""
-    whole = match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars
-    return match if whole else _cut(match, budgets.cut_quote_chars)
+    quotes = [
+        # A short field is quoted whole.
+        (
+            one
+            if one.complete and len(split(one.shown)[0]) <= CONTRACT.quote_chars
+            else _cut(one, budgets.cut_quote_chars)
+        )
+        for one in hit.matches[:1]
+    ]
+    return replace(hit, matches=quotes)
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:

@@ -3,7 +3,7 @@
 import codecs
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -14,12 +14,11 @@ from service import bootstrap, settings
 from service.access.guard import SCOPE, WELL_KNOWN, Access, Guard, loopback_origins, origins
 from service.bootstrap import Services
 from service.mcp import blueprint as mcp
-from service.mcp.papers import PapersSurface
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import PapersSurface, RecordsSurface
 from service.mcp.answer_cache import AnswerCache
 from service.pages import blueprint as pages
 from service.pages.layout import Layout
-from service.rest import blueprint as rest, metadata, papers as rest_papers, web
+from service.rest import blueprint as rest, metadata, web
 from service.running import hooks, metrics
 from service.settings import explanation
 from service.records import opening
@@ -44,8 +43,9 @@ def create_app(services: Services | None = None) -> Flask:
         mounts[rest.PREFIX] = rest.HEADERS
         paths |= _opened(MCP_PATH, rest.PREFIX)
     if services.papers is not None:
-        mounts[rest_papers.PREFIX] = _papers_headers(services)
-        paths |= _opened(PAPERS_PATH, rest_papers.PREFIX)
+        # Caches may keep answers of an open library, but none that need a token.
+        mounts[rest.PAPERS_PREFIX] = {} if services.settings.papers_tokens else rest.OPEN_HEADERS
+        paths |= _opened(PAPERS_PATH, rest.PAPERS_PREFIX)
     activity = services.store.activity if services.store else None
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
     web.prepare(app, mounts)
@@ -61,7 +61,7 @@ def create_app(services: Services | None = None) -> Flask:
         owner = sessions.current
     layout = Layout(services, MCP_PATH, PAPERS_PATH, owner)
     front, missing = pages.mount(app, layout)
-    web.show_missing(app, missing)
+    app.extensions[web.MISSING] = missing
     metadata.mount(app, services, list(paths), front)
     if services.signins is not None:
         signin.mount(app, layout, sessions, paths)
@@ -80,28 +80,20 @@ def _services() -> Services:
         services = bootstrap.build(settings.load())
     except settings.SettingsError as error:
         sys.exit(f"rung cannot start:\n{error}")
-    for line in _concerns(services):
+    # What keeps nothing from starting, and is likely a mistake.
+    for line in explanation.strangers(settings.environment()):
         log.warning(line)
+    place = services.store and services.store.place
+    if place and (reason := opening.concern(place)):
+        log.warning(
+            f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
+        )
     return services
-
-
-def _concerns(services: Services) -> Iterator[str]:
-    """A line for each thing that keeps nothing from starting, and is likely a mistake."""
-    yield from explanation.strangers(settings.environment())
-    if services.store is not None:
-        place = services.store.place
-        if reason := opening.concern(place):
-            yield f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
 
 
 def _opened(mcp_path: str, prefix: str) -> dict[str, list[str]]:
     """The paths that tokens for each path open. Answers of an MCP surface link to its routes."""
     return {mcp_path: [mcp_path, prefix], prefix: [prefix]}
-
-
-def _papers_headers(services: Services) -> dict[str, str]:
-    """Caches may keep answers of an open library, but none that need a token."""
-    return rest_papers.HEADERS if services.settings.papers_tokens else rest_papers.OPEN_HEADERS
 
 
 def _mount_records(app: Flask, services: Services) -> None:
@@ -128,7 +120,7 @@ def _mount_papers(app: Flask, services: Services) -> None:
         app.register_blueprint(
             mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)
         )
-    rest_papers.mount(app, services, _guard(services, access, rest_papers.PREFIX))
+    rest.mount_papers(app, services, _guard(services, access, rest.PAPERS_PREFIX))
 
 
 def _guard(services: Services, access: Access, path: str = MCP_PATH) -> Guard:

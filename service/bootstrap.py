@@ -28,7 +28,7 @@ from service.sources.remote.origin import Bulkhead, Origin, Permit
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from service.sources.remote.server import HttpResourceServer
 from service.access import grants, tokens
-from service.access.entries import Entries
+from service.access.sidecar import Entries
 from service.access.registry import Grant, Member, Package
 from service.access.signins import Signins
 from service.records.store import Store
@@ -190,7 +190,7 @@ class Services:
     @property
     def sessions(self) -> Sealer:
         """What seals the cookies of the reading pages."""
-        return keys.of_sessions(self._secret)
+        return Sealer(self._secret, "reading session")
 
     @property
     def _secret(self) -> bytes:
@@ -223,7 +223,13 @@ def build(settings: Settings) -> Services:
     if store is not None and settings.signs_in:
         signins = Signins(Entries(store.sidecar))
     authority = _authority(settings, store, upstream, signins) if store or upstream else None
-    rates, each = _rates(settings), rendering_pool()
+    limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
+    rates = None
+    if any(limits) or settings.rate_limit_storage is not None:  # a storage is always checked
+        from service.access.rates import Rates
+
+        rates = Rates(settings)
+    each = rendering_pool()
     return Services(settings, authority, store, upstream, papers, rates, signins, each)
 
 
@@ -239,12 +245,16 @@ def _authority(
     bulkhead = Bulkhead(settings.threads)
     remote = None
     if upstream is not None:
+        introspection = None
+        if settings.introspection_url is not None:
+            introspection = Introspection(
+                settings.introspection_url,
+                settings.introspection_client_id or "",
+                settings.introspection_client_secret or "",
+            )
+        reserved = tokens.PREFIX if store else None
         remote = RemoteAuthority(
-            upstream,
-            _introspection(settings),
-            settings.audience,
-            bulkhead,
-            reserved=tokens.PREFIX if store else None,
+            upstream, introspection, settings.audience, bulkhead, reserved=reserved
         )
     each = WorkerPool(BUDGETS.fan_out_threads, "fan-out").map
     issuers = _issuers(settings, store) if store and not upstream else None
@@ -274,16 +284,6 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
     return Issuers(settings.authorization_servers, settings.base, signins)
 
 
-def _introspection(settings: Settings) -> Introspection | None:
-    if settings.introspection_url is None:
-        return None
-    return Introspection(
-        settings.introspection_url,
-        settings.introspection_client_id or "",
-        settings.introspection_client_secret or "",
-    )
-
-
 def _papers(settings: Settings) -> "Papers | None":
     """The library of the snapshot, which is downloaded first if a URL is set."""
     path = settings.papers_db
@@ -296,13 +296,3 @@ def _papers(settings: Settings) -> "Papers | None":
     from service.papers.snapshot_library import Papers
 
     return Papers(path, settings.papers_assets)
-
-
-def _rates(settings: Settings) -> "Rates | None":
-    """The rate limits, if any are set. A configured storage is always checked."""
-    limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
-    if not any(limits) and settings.rate_limit_storage is None:
-        return None
-    from service.access.rates import Rates
-
-    return Rates(settings)

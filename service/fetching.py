@@ -1,16 +1,167 @@
-"""Fetches a snapshot of papers or a store at start, and chooses the folder to keep it in."""
+"""Downloads a store or a snapshot at start, for hosts with an empty disk, and picks its folder."""
 
+import fcntl
+import gzip
+import hashlib
+import lzma
 import os
+import re
+import shutil
 import stat
+import tarfile
 import tempfile
+import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from evidence.errors import EvidenceError
-from service.settings import Settings, SettingsError
-from service import download
-from service.download import Download
+from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
+from evidence.limits import BUDGETS
+from service.papers.snapshot_file import MAGIC, reason
 from service.records.store import Store
+from service.settings import Settings, SettingsError
+from service.sources.remote import outbound
+
+CHECKSUM = re.compile(r"[0-9a-f]{64}")
+FETCHING = ".fetching-"
+DAMAGE = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError)
+OWNER_ONLY = 0o600
+MEMBER_BYTES = 512  # bytes of an archive for a member without content
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A kind of file to download: its name, and the settings for its URL and checksum."""
+
+    file: str
+    variable: str  # names the address; the one of the checksum ends with SHA256 instead of URL
+    code: str
+    wanted: str
+    private: bool  # readable by its owner only, as a new store is
+
+    @property
+    def checksum_variable(self) -> str:
+        return self.variable.removesuffix("URL") + "SHA256"
+
+    def unusable(self, what: str, advice: str) -> EvidenceError:
+        return Unavailable(f"The file at {self.variable} {what}.", code=self.code, hint=advice)
+
+
+SNAPSHOT = Download(
+    "snapshot.db",
+    "RUNG_PAPERS_URL",
+    "snapshot_unavailable",
+    "Use a snapshot, or a tar archive with one *.db file and its static/ directory.",
+    private=False,
+)
+STORE = Download(
+    "rung.db",
+    "RUNG_STORE_URL",
+    "store_unavailable",
+    "Use a store, or a tar archive with one *.db file.",
+    private=True,
+)
+
+
+def fetch(
+    download: Download,
+    url: str,
+    sha256: str,
+    into: Path,
+    *,
+    most_bytes: int = BUDGETS.fetched_bytes,
+) -> Path:
+    """The file behind `url`, in a folder of `into` named by its checksum.
+
+    The body is an SQLite file, or a tar archive (plain, gzip, xz) that holds one `*.db`, a
+    snapshot with its `static/` beside it. Nothing is downloaded if that folder
+    exists. Raises `InvalidRequest`, `TooLarge`, `Unavailable` and `TimedOut`; no message has the
+    URL.
+    """
+    checksum = sha256.strip().lower()
+    if not CHECKSUM.fullmatch(checksum):
+        raise InvalidRequest(
+            f"{download.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
+            f"that `sha256sum` prints for the file at {download.variable}."
+        )
+    home = into / checksum
+    try:
+        if not home.is_dir():
+            into.mkdir(parents=True, exist_ok=True)
+            with (into / ".lock").open("w") as lock:
+                # Others that start at the same time do not download the same file.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not home.is_dir():
+                    _install(download, into, home, url, most_bytes)
+        return _find(download, home)
+    except OSError as error:
+        raise download.unusable(
+            f"could not be written to disk: {reason(error)}", "Free space there, and allow writing."
+        ) from error
+
+
+def _install(download: Download, into: Path, home: Path, url: str, most_bytes: int) -> None:
+    for left in into.glob(f"{FETCHING}*"):  # by a process that was killed
+        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(dir=into, prefix=FETCHING) as draft:
+        body, content = Path(draft) / "body", Path(draft) / "content"
+        content.mkdir()
+        checksum = _receive(url, body, most_bytes)
+        if checksum != home.name:
+            raise download.unusable(
+                f"has the SHA-256 {checksum}", f"Correct {download.checksum_variable} or the file."
+            )
+        with body.open("rb") as start:
+            is_bare = start.read(len(MAGIC)) == MAGIC
+        if is_bare:
+            body.rename(content / download.file)
+        else:
+            _unpack(download, body, content, most_bytes)
+        file = _find(download, content)
+        if download.private:
+            file.chmod(OWNER_ONLY)
+        content.rename(home)
+
+
+def _receive(url: str, body: Path, most_bytes: int) -> str:
+    """Writes the body and returns its SHA-256."""
+    digest = hashlib.sha256()
+    seconds = BUDGETS.fetch_seconds
+    with body.open("wb") as copy:
+        for piece in outbound.download(url, seconds=seconds, most_bytes=most_bytes):
+            digest.update(piece)
+            copy.write(piece)
+        copy.flush()
+        os.fsync(copy.fileno())  # a file with its final name is trusted from then on
+    return digest.hexdigest()
+
+
+def _unpack(download: Download, body: Path, content: Path, most_bytes: int) -> None:
+    size = 0
+    try:
+        with tarfile.open(body, "r:*") as archive:
+            for member in archive:
+                size += member.size + MEMBER_BYTES
+                if size > most_bytes:
+                    raise TooLarge(
+                        f"The archive at {download.variable} has more than {most_bytes} bytes. "
+                        "Remove files that are not needed for serving, such as PDFs."
+                    )
+                archive.extract(member, content, filter="data")
+    except DAMAGE as error:
+        raise download.unusable(
+            "is neither an SQLite file nor a complete tar archive", download.wanted
+        ) from error
+
+
+def _find(download: Download, home: Path) -> Path:
+    """The one file of a folder, at its top or one folder below."""
+    named = (*home.glob("*.db"), *home.glob("*/*.db"))
+    files = [path for path in named if path.name[0] != "." and path.is_file()]
+    if len(files) != 1:
+        raise download.unusable(f"has {len(files)} files named *.db", download.wanted)
+    return files[0]
+
 
 #: The folder for files fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a place.
 #: If it cannot be written: a folder of ours among the temporary files.
@@ -21,7 +172,7 @@ OWN_FOLDER = 0o700
 def snapshot(settings: Settings, url: str) -> Path:
     """The snapshot at `url`."""
     folder = settings.papers_db.parent if settings.papers_db else _folder("papers")
-    return _fetched(download.SNAPSHOT, url, settings.papers_sha256, folder)
+    return _fetched(SNAPSHOT, url, settings.papers_sha256, folder)
 
 
 def store(settings: Settings, url: str, *, named: bool) -> Store:
@@ -30,7 +181,7 @@ def store(settings: Settings, url: str, *, named: bool) -> Store:
     It is kept beside the configured store, if one is `named`.
     """
     folder = settings.store.parent if named else _folder("store")
-    path = _fetched(download.STORE, url, settings.store_sha256, folder)
+    path = _fetched(STORE, url, settings.store_sha256, folder)
     opened = Store(path, settings.secret_key, fixed=True)
     try:
         opened.ready()
@@ -45,7 +196,7 @@ def store(settings: Settings, url: str, *, named: bool) -> Store:
 
 def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path:
     try:
-        return download.fetch(kind, url, sha256 or "", folder)
+        return fetch(kind, url, sha256 or "", folder)
     except EvidenceError as error:
         advice = f" {error.hint}" if error.hint else ""
         raise SettingsError(f"{kind.variable}: {error.message}{advice}") from error

@@ -127,8 +127,4 @@ def _metadata_urls(issuer: str) -> Iterator[str]:
 
 def _json(url: str, deadline: Deadline) -> Any:
     """The JSON at a URL; None if there is none."""
-    answer = outbound.ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes)
-    try:
-        return json_text.parse(answer.body) if answer.status == 200 else None
-    except ValueError:
-        return None
+    return outbound.ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes).json()

@@ -12,11 +12,6 @@ def fence_key(secret: bytes) -> bytes:
     return hashlib.sha256(b"rung fence\0" + secret).digest()
 
 
-def of_sessions(secret: bytes) -> Sealer:
-    """The key that seals the tokens in the cookies of the reading pages."""
-    return Sealer(secret, "reading session")
-
-
 def of_tokens(secret: bytes) -> Sealer:
     """The key that seals the tokens of package members at other servers."""
     return Sealer(secret, "member token")

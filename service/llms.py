@@ -8,7 +8,7 @@ from evidence.version import VERSION
 from service.openapi import Mounted
 from service.operations import OPERATIONS, bodies
 from service.operations.base import Operation, RecordOperation
-from service.operations.listings import BLOB_PATH, BLOB_TITLE, LISTINGS
+from service.operations.listings import BLOB, LISTINGS
 from service.operations import paper_links as links
 from service.operations.papers import PAPER_OPERATIONS
 
@@ -43,12 +43,13 @@ def encoded(mounted: Mounted) -> bytes:
 
 def _section(name: str, operations: tuple[Operation, ...], endpoint: str, token: str) -> str:
     tools = "\n".join(
-        f"- `{one.name}`: {one.title}. {_first_sentence(one.description)}" for one in operations
+        f"- `{one.name}`: {one.title}. {one.description.partition('. ')[0].rstrip('.')}."
+        for one in operations
     )
     addresses = [_addresses(one) for one in operations]
     if name == "Records":
-        addresses += [f"- {one.title}: `GET {one.path}`" for one in LISTINGS]
-        addresses += [f"- {BLOB_TITLE}: `GET {BLOB_PATH}`"]
+        listed = (*LISTINGS, BLOB)
+        addresses += [f"- {one.title}: `GET {one.route.path}`" for one in listed]
     over_mcp = f"POST JSON-RPC to `{endpoint}` (streamable HTTP, no session). {token}"
     over_rest = "\n".join(addresses)
     return (
@@ -69,7 +70,3 @@ def _example(operation: Operation) -> str:
     if isinstance(operation, RecordOperation):
         return str(bodies.address(operation, given))
     return links.href(Continuation(operation.name, given, "example"))
-
-
-def _first_sentence(description: str) -> str:
-    return description.partition(". ")[0].rstrip(".") + "."

@@ -36,6 +36,11 @@ class Late(TimedOut):
 OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Arguments of a search that PDPP does not have.
 SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
+#: Media types of blobs that a browser may show.
+_HARMLESS: Final = frozenset("""
+    application/pdf image/avif image/bmp image/gif image/jpeg image/png image/tiff image/webp
+    image/x-icon
+    """.split())
 #: Marks a field of a request that may differ between the pages of one question: see
 #: `cursors.identity`.
 _PAGING: Final = {"paging": True}
@@ -162,6 +167,12 @@ class Blob:
     size_bytes: int
     sha256: str
     chunks: Callable[[int, int], Iterator[bytes]]
+
+    @property
+    def harmless_type(self) -> str | None:
+        """The media type if a browser may show the blob; it saves all others."""
+        plain = self.media_type.partition(";")[0].strip().lower()
+        return plain if plain in _HARMLESS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from service import bootstrap, settings
 from service.access.guard import Access, Guard
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 
 _services = bootstrap.build(settings.load(os.environ))
 _surface, _guard = RecordsSurface(), Guard(Access.CLIENT_TOKEN)

@@ -20,7 +20,7 @@ from evidence import hits
 from service import bootstrap, settings
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.records.store import StoreResourceServer

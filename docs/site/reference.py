@@ -197,14 +197,17 @@ def _limits(found: Any) -> Iterator[tuple[str, str, str]]:
 def failures() -> str:
     """Every kind of error with its HTTP status."""
     rows = [
-        (f"`{kind.kind}`", str(STATUS[kind.kind]), f"`{kind.default_code}`", f"`{kind.__name__}`")
+        (
+            *(f"`{kind.kind}`", str(STATUS[kind.kind]), f"`{kind.default_code}`"),
+            *(f"`{kind.__name__}`", kind.__doc__ or ""),
+        )
         for kind in errors.KINDS
     ]
     return page(
         "Errors",
-        table(("kind", "REST status", "usual code", "class"), rows),
+        table(("kind", "REST status", "usual code", "class", "meaning"), rows),
         "An MCP tool that fails returns HTTP 200 and a result with `isError`.",
-        f"```\n{inspect.getdoc(errors)}\n```",
+        (inspect.getdoc(errors) or "").partition("\n\n")[2],
     )
 
 

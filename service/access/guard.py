@@ -1,17 +1,20 @@
-"""Who may ask: pure decisions about an origin, a host and a bearer token.
+"""What every HTTP surface demands of a request: its origin, host, bearer token and body.
 
-Nothing here knows a web framework or a log, so a token cannot leak from here. Whether a token
-is worth something is the authority's business; this module only finds it.
+Nothing here writes a log, so a token cannot leak from here. Whether a token is worth something is
+the authority's business; this module only finds it.
 """
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from evidence.errors import Forbidden, Unauthenticated
+from werkzeug.wsgi import get_content_length, get_input_stream
+
+from evidence.errors import EvidenceError, Forbidden, InvalidRequest, TooLarge, Unauthenticated
+from evidence.limits import BUDGETS
 
 REALM: Final = "rung"
 #: What tokens of sign-in allow. A grant decides the rest.
@@ -22,6 +25,7 @@ EXPOSED_HEADERS: Final = (
     "RateLimit-Remaining, RateLimit-Reset, ETag, Link"
 )
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
+PREFLIGHT_SECONDS: Final = "7200"
 
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 
@@ -85,7 +89,10 @@ class Guard:
             return
         if self.allowed_hosts is not None:
             known = self.allowed_hosts
-        elif self.loopback_hosts is not None and is_loopback(peer) and not _is_loopback_name(name):
+        elif self.loopback_hosts is not None and is_loopback(peer):
+            plain = name.removesuffix(".")
+            if plain == "localhost" or plain.endswith(".localhost"):
+                return
             known = self.loopback_hosts
         else:
             return
@@ -101,10 +108,24 @@ class Guard:
         """The token to open a session with; None on an open surface, whatever was sent."""
         return None if self.access is Access.OPEN else bearer(authorization)
 
-    def challenge(self, authorization: str | None) -> str:
-        """The `WWW-Authenticate` value for a 401. A token that was presented was no good."""
-        error = "invalid_token" if authorization else None
-        return challenge(self.metadata_url, error, self.scope)
+    def refusal_headers(
+        self, error: EvidenceError, status: int, authorization: str | None
+    ) -> dict[str, str]:
+        """`WWW-Authenticate` of a 401, and `Retry-After` if the error has one."""
+        headers = {}
+        if status == 401:
+            headers["WWW-Authenticate"] = self._challenge(authorization)
+        if "retry_after" in error.details:
+            headers["Retry-After"] = str(error.details["retry_after"])
+        return headers
+
+    def _challenge(self, authorization: str | None) -> str:
+        """It names metadata only where clients can find some. A token that was sent is no good."""
+        parts = [f'Bearer realm="{REALM}"']
+        parts += ['error="invalid_token"'] if authorization else []
+        parts += [f'resource_metadata="{self.metadata_url}"'] if self.metadata_url else []
+        parts += [f'scope="{self.scope}"'] if self.scope else []
+        return ", ".join(parts)
 
 
 def origins(urls: Iterable[str]) -> frozenset[str]:
@@ -142,30 +163,39 @@ def check_form(environ: Mapping[str, Any], base: str) -> None:
         raise Forbidden("Another site sent this form. Open the page here and send it again.")
 
 
-def challenge(metadata_url: str | None, error: str | None, scope: str | None = None) -> str:
-    """A `WWW-Authenticate` value. It names metadata only where clients can find some."""
-    parts = [f'Bearer realm="{REALM}"']
-    if error is not None:
-        parts.append(f'error="{error}"')
-    if metadata_url is not None:
-        parts.append(f'resource_metadata="{metadata_url}"')
-    if scope is not None:
-        parts.append(f'scope="{scope}"')
-    return ", ".join(parts)
-
-
-def resource_metadata(
-    resource: str, authorization_servers: Sequence[str], *, signs_in: bool = False
-) -> Mapping[str, Any] | None:
-    """The protected-resource document; None, hence 404, where no server hands out tokens."""
-    if not authorization_servers:
-        return None
+def preflight(verbs: str, headers: str) -> dict[str, str]:
+    """The headers that let a page of an allowed origin send these verbs and headers."""
     return {
-        "resource": resource,
-        "authorization_servers": list(authorization_servers),
-        "bearer_methods_supported": ["header"],
-        **({"scopes_supported": [SCOPE], "resource_name": "Rung"} if signs_in else {}),
+        "Access-Control-Allow-Methods": verbs,
+        "Access-Control-Allow-Headers": headers,
+        "Access-Control-Max-Age": PREFLIGHT_SECONDS,
     }
+
+
+def read_body(environ: dict[str, Any]) -> bytes:
+    """The whole body, chunked or not. Raises `TooLarge`, before reading if possible.
+
+    It reads in pieces, because the limit of a framework truncates a chunked body silently.
+    """
+    parts, missing = list[bytes](), BUDGETS.body_bytes + 1
+    if (get_content_length(environ) or 0) >= missing:
+        raise _too_large()
+    stream = get_input_stream(environ)
+    try:
+        while missing and (part := stream.read(min(missing, BUDGETS.piece_bytes))):
+            parts.append(part)
+            missing -= len(part)
+    except Exception:  # a malformed chunk: the exception depends on the server
+        raise InvalidRequest("The request body is incomplete.", hint="Send it again.") from None
+    if not missing:
+        raise _too_large()
+    return b"".join(parts)
+
+
+def _too_large() -> TooLarge:
+    limit = BUDGETS.body_bytes
+    message = f"The body is larger than {limit} bytes."
+    return TooLarge(message, hint="Send a smaller message.", limit=limit)
 
 
 def peer(environ: Mapping[str, Any]) -> str | None:
@@ -187,11 +217,6 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     except ValueError:
         return None
     return getattr(found, "ipv4_mapped", None) or found
-
-
-def _is_loopback_name(name: str) -> bool:
-    plain = name.removesuffix(".")
-    return plain == "localhost" or plain.endswith(".localhost")
 
 
 def _without_port(host: str) -> str:

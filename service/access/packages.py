@@ -64,7 +64,10 @@ def create(
     tokens.check_expiry(expires_at)
     _check(members)
     package_id, token = tokens.new_id("pkg_"), tokens.new(tokens.PACKAGE_PREFIX)
-    sealed = tuple(replace(member, token=_sealed(package_id, member, sealer)) for member in members)
+    sealed = tuple(
+        replace(one, token=one.token and sealer.seal(one.token, bound=_bound(package_id, one)))
+        for one in members
+    )
     entry = Package(package_id, label, sealed, tokens.iso(now), expires_at)
     registry.add_package(entry, tokens.hashed(token))
     return package_id, token
@@ -127,12 +130,6 @@ def _check(members: Sequence[Member]) -> None:
                     f"Two servers have a connection {held.connection_id!r}, but connection ids "
                     "must be unique in a package. Create a package for each server."
                 )
-
-
-def _sealed(package_id: str, member: Member, sealer: Sealer) -> str | None:
-    if member.token is None:
-        return None
-    return sealer.seal(member.token, bound=_bound(package_id, member))
 
 
 def _bound(package_id: str, member: Member) -> list[str | None]:

@@ -5,7 +5,6 @@ address of a private network that no trusted proxy vouches for may stand for man
 not counted.
 """
 
-import hashlib
 import ipaddress
 import logging
 import re
@@ -23,6 +22,7 @@ from limits.strategies import FixedWindowRateLimiter
 from evidence import request_log
 from evidence.request_log import Allowance, RequestLog
 from evidence.errors import RateLimited, Unauthenticated
+from service.access.tokens import hashed
 from service.settings import Settings, SettingsError
 
 logger = logging.getLogger(__name__)
@@ -57,11 +57,11 @@ class Rates:
         entry = request_log.current()
         address = client(entry.address, private=self._behind_proxy)
         try:
-            if address and self._failures and not self._left(self._failures, address):
+            if address and self._failures and not self._limiter.test(self._failures, address):
                 raise self._refusal(self._failures, address, "refused tokens from this address")
             if token and self._token:
                 self._take(
-                    entry, self._token, "token:" + _digest(token), "requests with this token"
+                    entry, self._token, f"token:{hashed(token).hex()}", "requests with this token"
                 )
             if not token and address and self._address:
                 self._take(entry, self._address, "address:" + address, "requests from this address")
@@ -73,9 +73,6 @@ class Rates:
             if address and self._failures:
                 self._count(self._failures, address)
             raise
-
-    def _left(self, item: RateLimitItem, key: str) -> bool:
-        return bool(self._limiter.test(item, key))
 
     def _count(self, item: RateLimitItem, key: str) -> None:
         try:
@@ -178,10 +175,6 @@ def _storage(address: str | None) -> Storage:
             "RUNG_RATE_LIMIT_STORAGE needs another package: run pip install 'rung[redis]', or "
             "leave it unset."
         ) from None
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _seconds_until(moment: float) -> int:

@@ -191,18 +191,13 @@ class Registry(RegistryReader):
         """Makes the writes inside it one commit; inside another transaction it joins that one."""
         return self._writer.transaction()
 
-    def add_grant(
-        self,
-        grant_id: str,
-        token_hash: bytes,
-        label: str | None,
-        document: str,
-        created_at: str,
-        expires_at: str | None,
-    ) -> None:
-        """Stores a grant under the hash of its token; `document` is the JSON that `read` reads."""
+    def add_grant(self, grant_id: str, token_hash: bytes, *columns: str | None) -> None:
+        """Stores a grant under the hash of its token.
+
+        The other columns are its label, the JSON that `read` reads, its start and its end.
+        """
         with self.transaction():
-            self._rows(_ADD_GRANT, grant_id, token_hash, label, document, created_at, expires_at)
+            self._rows(_ADD_GRANT, grant_id, token_hash, *columns)
 
     def revoke_grants(self, name: str, revoked_at: str) -> list[str]:
         """Ends the active grants with this id or label; returns their ids."""

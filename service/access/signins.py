@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
 from service.access import tokens
-from service.access.entries import FOREVER, Entries, Entry, Kept
+from service.access.sidecar import FOREVER, Entries, Entry, Kept
 
 CODE_SECONDS: Final = 60
 ACCESS_SECONDS: Final = 3_600

@@ -16,10 +16,9 @@ from service.place import Place
 from service.cli.source import FILE, read_json, store_option
 from service.cli.output import counted, say
 from service.cli.store import active_grants, clock, existing, teaching
-from service.access.entries import Entries
+from service.access.sidecar import Entries, Sidecar
 from service.access.grants import create, revoke
 from service.access.registry import Grant, Registry
-from service.access.sidecar import Sidecar
 from service.access.signins import Signins
 from service.access.tokens import Now
 from service.records.streams import manifests_of

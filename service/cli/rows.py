@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evidence.json_text import members
 from evidence.model import Continuation
 from evidence.records import RecordPage
 from service.pdpp.decode import records, search
 from service.pdpp.decode.records import decode_buckets
 from evidence.text import unmark
-from evidence.wire import member
 from renderers.rendering import Spell, step, warning
 
 #: The columns of a table beside the fields of a record.
@@ -79,7 +79,7 @@ def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:
     if buckets.groups is None:
         value = {"metric": buckets.metric, "value": buckets.value}
         return Rows([value], tuple(value), [value], buckets.warnings, ())
-    groups = [member(group) for group in buckets.groups]
+    groups = [members(group, "key", "count") for group in buckets.groups]
     return Rows(groups, ("key", "count"), groups, buckets.warnings, buckets.continuations())
 
 

@@ -29,10 +29,8 @@ from service.cli.opening import (
     services,
 )
 from service.clients.client import TOKEN_VARIABLE
-from service.mcp.papers import PapersSurface
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import PapersSurface, RecordsSurface, Surface
 from service.mcp.stdio import serve, take_stdout
-from service.mcp.surface import Surface
 
 #: Exit codes, after sysexits.h.
 WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78

@@ -14,10 +14,9 @@ from evidence.limits import BUDGETS
 from service import settings
 from service.place import Place
 from service.access.activity import KEPT_DAYS, Activity
-from service.access.entries import Entries
+from service.access.sidecar import Entries, Sidecar
 from service.access.owner import LINK_SECONDS, Owner
 from service.access.registry import Grant, Registry
-from service.access.sidecar import Sidecar
 from service.access.tokens import Now
 from service.cli import output
 from service.cli.source import store_option

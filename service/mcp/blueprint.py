@@ -18,9 +18,8 @@ from werkzeug import datastructures
 
 from evidence.errors import EvidenceError, Internal, InvalidRequest
 from evidence import request_log
-from service import http_edge
+from service.access import guard as guards
 from service.access.guard import Guard, peer
-from service.http_edge import Environ
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, of_error
 from service.mcp.protocol import Reply, Server, handle, refused
 from service.mcp.answer_cache import AnswerCache
@@ -32,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 OpenSession = Callable[[str | None], Any]
 
+#: A WSGI environment.
+Environ = dict[str, Any]
 #: Headers of a response beside the usual ones.
 Extra = dict[str, str]
 
@@ -118,7 +119,7 @@ class Endpoint:
         guard.check_host(environ.get("HTTP_HOST"), peer(environ))
         session = self._open_session(guard.token(environ.get("HTTP_AUTHORIZATION")))
         check_content_type(environ.get("CONTENT_TYPE", ""))
-        raw = http_edge.read_body(environ)
+        raw = guards.read_body(environ)
         return handle(self._server, raw, Headers(environ), session, request_id=id), {}
 
     def _refusal(self, error: EvidenceError, environ: Environ, id: str) -> tuple[Reply, Extra]:
@@ -126,7 +127,7 @@ class Endpoint:
         status = status_of(error.kind, error.code)
         code = INTERNAL_ERROR if status == 500 else INVALID_REQUEST
         authorization = environ.get("HTTP_AUTHORIZATION")
-        extra = http_edge.refusal_headers(error, status, self._guard, authorization)
+        extra = self._guard.refusal_headers(error, status, authorization)
         if status == 405:
             extra["Allow"] = ALLOW
         elif error.code == "origin_not_allowed":
@@ -175,4 +176,4 @@ def preflight(environ: Environ) -> Extra:
     asked = environ.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "").lower().split(",")
     mirrored = [name.strip() for name in asked if name.strip().startswith("mcp-param-")]
     allowed = ", ".join([ALLOWED_HEADERS, *mirrored])
-    return {"Allow": ALLOW, **http_edge.preflight("POST", allowed)}
+    return {"Allow": ALLOW, **guards.preflight("POST", allowed)}

@@ -47,7 +47,10 @@ class Server:
         self._info = info
         self._meta = {SERVER_INFO: info}
         self._scope = "private" if surface.private else "public"
-        self._mirrors = {tool["name"]: validation.mirrors(tool) for tool in surface.tools}
+        self._mirrors = {
+            tool["name"]: tuple(validation.mirrors(tool.get("inputSchema", {})))
+            for tool in surface.tools
+        }
         self._needs = {
             tool["name"]: tool["_meta"][NEEDS_CAPABILITY]
             for tool in surface.tools
@@ -217,17 +220,13 @@ def refuse_cursor(request: Request) -> None:
 
 def without_links(result: dict[str, Any]) -> dict[str, Any]:
     """The result with each `resource_link` as text, for clients that do not support them."""
-    blocks = result.get("content", [])
-    if not any(block.get("type") == "resource_link" for block in blocks):
-        return result
-    return {**result, "content": [_as_text(block) for block in blocks]}
-
-
-def _as_text(block: dict[str, Any]) -> dict[str, Any]:
-    if block.get("type") != "resource_link":
-        return block
-    words = (block.get("title") or block.get("name"), block.get("description"), block["uri"])
-    return {"type": "text", "text": "\n".join(word for word in words if word)}
+    blocks = list(result.get("content", []))
+    for place, block in enumerate(blocks):
+        if block.get("type") == "resource_link":
+            name = block.get("title") or block.get("name")
+            words = filter(None, (name, block.get("description"), block["uri"]))
+            blocks[place] = {"type": "text", "text": "\n".join(words)}
+    return {**result, "content": blocks}
 
 
 logger = logging.getLogger(__name__)

@@ -16,10 +16,9 @@ from io import FileIO
 from typing import Any, BinaryIO
 
 from evidence import request_log
-from evidence.request_log import RequestLog
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
-from evidence.request_log import new_id
+from evidence.request_log import RequestLog, new_id
 from service.mcp.faults import INVALID_REQUEST, of_error
 from service.mcp.protocol import Dialogue, Server, handle_line, refused
 from service.mcp.surface import Surface
@@ -48,7 +47,10 @@ def serve(
         request_log.begin(RequestLog(id))
         try:
             if line is None:
-                answer = _too_long(id)
+                limit = BUDGETS.body_bytes
+                message = f"The message is longer than {limit} bytes."
+                error = TooLarge(message, hint="Send a smaller message.", limit=limit)
+                answer = refused(of_error(error, INVALID_REQUEST, request_id=id)).body
             else:
                 session = OnDemand(open_session)
                 answer = handle_line(server, line, session, dialogue, request_id=id)
@@ -91,11 +93,3 @@ def _write(out: BinaryIO, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[out.write(left) :]
-
-
-def _too_long(id: str) -> bytes | None:
-    limit = BUDGETS.body_bytes
-    error = TooLarge(
-        f"The message is longer than {limit} bytes.", hint="Send a smaller message.", limit=limit
-    )
-    return refused(of_error(error, INVALID_REQUEST, request_id=id)).body

@@ -1,15 +1,29 @@
-"""What the protocol asks of a surface, tools and resources, and operations as its tools."""
+"""What the protocol asks of a surface, tools and resources, and the surfaces: records and papers.
 
+Resources give the texts of tools: `pdpp://record/{handle}`, `pdpp://field-window/{handle}` and
+`pdpp://stream/{name}`. Those of papers are `paper://{paper_id}/metadata`, `/summary`,
+`/summary/{template}`, `/source` and `/translation/{lang}`, each but the first with
+`?offset_chars=`. Parts are percent-encoded.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
-from evidence import request_log
-from evidence.errors import EvidenceError
+import orjson
+
+from evidence import handles, request_log, wire
+from evidence.errors import EvidenceError, InvalidRequest, NotFound
+from evidence.limits import CONTRACT
+from evidence.papers import METADATA, SOURCE, SUMMARY
 from evidence.version import VERSION
 from renderers import failure
 from renderers.rendering import Context, Rendering, timed_out
-from service.operations.base import Caller, Operation, retries, run_bounded
+from service.operations import OPERATIONS
+from service.operations.base import Caller, Operation, PaperSession, Session, retries, run_bounded
+from service.operations.papers import PAPER_OPERATIONS
 
 #: In a tool's `_meta`: the client capability without which the tool cannot work.
 NEEDS_CAPABILITY: Final = "rung/needs-capability"
@@ -89,15 +103,22 @@ class OperationTools:
         if operation is None:
             raise UnknownTool(name)
         try:
-            return _result(self.rendered(operation, arguments, session))
+            rendering = self.rendered(operation, arguments, session)
         except EvidenceError as error:
             request_log.current().error = error.code
             error.calls += retries(error, operation, arguments)
             return {
                 "content": [_text(failure.render_lines(error))],
-                "structuredContent": failure.structured(error),
+                "structuredContent": wire.failure(error),
                 "isError": True,
             }
+        result: dict[str, Any] = {
+            "content": [_text(block) for block in rendering.blocks],
+            "structuredContent": rendering.structured,
+        }
+        if rendering.hidden:
+            result["_meta"] = {HIDDEN: rendering.hidden["resource"]}
+        return result
 
     def rendered(self, operation: Operation, given: dict[str, Any], session: Caller) -> Rendering:
         """Both channels of the answer of an operation to unchecked arguments."""
@@ -109,15 +130,156 @@ class OperationTools:
         return operation.render(reading, context)
 
 
-def _result(rendering: Rendering) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "content": [_text(block) for block in rendering.blocks],
-        "structuredContent": rendering.structured,
-    }
-    if rendering.hidden:
-        result["_meta"] = {HIDDEN: rendering.hidden["resource"]}
-    return result
-
-
 def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
+
+
+JSON, TEXT, MARKDOWN = "application/json", "text/plain", "text/markdown"
+
+#: Resources of records: scheme, name, title, what it gives, its tool, and its media type.
+_RECORDS = (
+    (
+        handles.RECORD_SCHEME,
+        "record",
+        "A record",
+        "document as the fetch tool returns",
+        "fetch",
+        JSON,
+    ),
+    (
+        *(handles.FIELD_WINDOW_SCHEME, "field-window", "A window of a field"),
+        *("text as read_record_field returns", "read_record_field", TEXT),
+    ),
+    (
+        *(handles.STREAM_SCHEME, "stream", "A stream"),
+        *("text as schema returns for the stream", "schema", TEXT),
+    ),
+)
+
+
+class RecordsSurface(OperationTools):
+    """The records tools and their `pdpp://` resources. See `Surface`."""
+
+    name = "rung"
+    title = "Rung: records as evidence"
+    instructions = instructions("records")
+    private = True
+    templates: Sequence[Mapping[str, Any]] = tuple(
+        template(
+            f"{scheme}{{{'name' if tool == 'schema' else 'handle'}}}",
+            name,
+            title,
+            f"The same {what}.",
+            media,
+        )
+        for scheme, name, title, what, tool, media in _RECORDS
+    )
+
+    def __init__(self, operations: Sequence[Operation] = OPERATIONS) -> None:
+        super().__init__(operations)
+
+    def read(self, uri: str, session: Session) -> list[dict[str, Any]]:
+        """The contents of a `pdpp://` resource: the text of the matching tool."""
+        for scheme, _, _, _, tool, media in _RECORDS:
+            if uri.startswith(scheme):
+                arguments: dict[str, Any] = {"id": uri}
+                if tool == "schema":
+                    stream, connection_id = handles.parse_stream(uri)
+                    arguments = {"stream": stream, "connection_id": connection_id}
+                rendering = self.rendered(self._operations[tool], arguments, session)
+                return [{"uri": uri, "mimeType": media, "text": rendering.blocks[0]}]
+        raise NotFound(
+            "No such resource. Resources are pdpp://record/, pdpp://field-window/ and "
+            "pdpp://stream/. Use search to find ids, and fetch to read them."
+        )
+
+
+SCHEME = "paper://"
+
+_URI = re.compile(
+    f"({SCHEME}([^/?]+)/(metadata|source|summary|summary/([^/?]+)|translation/([^/?]+)))"
+    r"(?:\?(.*))?"
+)
+_OFFSET = re.compile(r"offset_chars=([0-9]{1,18})")
+
+
+_CUT = f"Up to {CONTRACT.paper_resource_chars:,} characters; ?offset_chars= continues."
+
+
+class PapersSurface(OperationTools):
+    """The papers tools. `private` where tokens close the library. See `Surface`."""
+
+    name = "rung-papers"
+    title = "Rung: papers as evidence"
+    instructions = instructions("papers")
+    templates: Sequence[Mapping[str, Any]] = tuple(
+        template(f"{SCHEME}{{paper_id}}/{path}", name, title, description, media)
+        for path, name, title, description, media in (
+            (
+                "metadata",
+                "metadata",
+                "Metadata of a paper",
+                "The same as get_paper_metadata.",
+                JSON,
+            ),
+            ("summary", "summary", "Preferred summary of a paper", _CUT, JSON),
+            ("summary/{template}", "summary-template", "A summary of a paper", _CUT, JSON),
+            ("source", "source", "Source of a paper", _CUT, MARKDOWN),
+            ("translation/{lang}", "translation", "A translation of a paper", _CUT, MARKDOWN),
+        )
+    )
+
+    def __init__(
+        self, operations: Sequence[Operation] = PAPER_OPERATIONS, *, private: bool = False
+    ) -> None:
+        super().__init__(operations)
+        self.private = private
+
+    def read(self, uri: str, session: PaperSession) -> list[dict[str, Any]]:
+        """The contents of a `paper://` resource; if truncated, a second entry continues it.
+
+        Raises `NotFound` and what the matching tool raises.
+        """
+        path, tool, arguments = _call(uri)
+        rendering = self.rendered(self._operations[tool], arguments, session)
+        if tool == METADATA:
+            return [
+                {"uri": uri, "mimeType": JSON, "text": orjson.dumps(rendering.structured).decode()}
+            ]
+        media = JSON if tool == SUMMARY else MARKDOWN
+        contents = [{"uri": uri, "mimeType": media, "text": rendering.blocks[0]}]
+        if rendering.structured["truncation_marker"]:
+            following = f"{path}?offset_chars={rendering.structured['end_chars']}"
+            contents.append(
+                {"uri": following, "mimeType": "text/plain", "text": f"next: resource {following}"}
+            )
+        return contents
+
+
+def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
+    """The resource without its query, the tool that corresponds to it, and its arguments.
+
+    Raises `NotFound` where there is none, `InvalidRequest` for a bad query.
+    """
+    found = _URI.fullmatch(uri)
+    if found is None:
+        raise NotFound(
+            "No such resource. Resources are paper://{paper_id}/metadata, /summary, "
+            "/summary/{template}, /source and /translation/{lang}; search_papers gives paper ids."
+        )
+    path, paper_id, kind, summary, lang, query = found.groups()
+    arguments: dict[str, Any] = {"paper_id": unquote(paper_id)}
+    if kind == "metadata":
+        if query:
+            raise InvalidRequest("The metadata of a paper is whole: leave out what follows the ?.")
+        return path, METADATA, arguments
+    offset = _OFFSET.fullmatch(query or "offset_chars=0")
+    if offset is None:
+        raise InvalidRequest(
+            "A paper resource takes ?offset_chars= with a whole number, and nothing else.",
+            param="offset_chars",
+        )
+    arguments |= {"offset_chars": int(offset[1]), "max_chars": CONTRACT.paper_resource_chars}
+    if kind.startswith("summary"):
+        return path, SUMMARY, {**arguments, "template": summary and unquote(summary)}
+    return path, SOURCE, {**arguments, "lang": lang and unquote(lang)}

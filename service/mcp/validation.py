@@ -65,31 +65,24 @@ def decoded(header: str, value: str) -> str:
 
 def check_routing(headers: Headers, method: str, params: Mapping[str, Any]) -> None:
     """Refuses a request whose `Mcp-Method` or `Mcp-Name` differs from its body."""
-    _check("Mcp-Method", headers.get("Mcp-Method"), method)
-    key = NAMED_BY.get(method)
-    if key is not None:
-        name = headers.get("Mcp-Name")
-        _check("Mcp-Name", decoded("Mcp-Name", name) if name is not None else None, params.get(key))
+    expected: dict[str, Any] = {"Mcp-Method": method}
+    if method in NAMED_BY:
+        expected["Mcp-Name"] = params.get(NAMED_BY[method])
+    for header, value in expected.items():
+        sent = headers.get(header)
+        if sent is not None and header == "Mcp-Name":
+            sent = decoded(header, sent)
+        if sent != value:
+            missing = "is missing; it must repeat the request body"
+            raise mismatch(header, missing if sent is None else "differs from the request body")
 
 
-def _check(header: str, sent: str | None, expected: Any) -> None:
-    if sent == expected:
-        return
-    if sent is None:
-        raise mismatch(header, "is missing; it must repeat the request body")
-    raise mismatch(header, "differs from the request body")
-
-
-def mirrors(tool: Mapping[str, Any]) -> tuple[Mirror, ...]:
-    """The `Mcp-Param-*` headers a tool declares; none for most."""
-    return tuple(_declared(tool.get("inputSchema", {}), ()))
-
-
-def _declared(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[Mirror]:
+def mirrors(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Mirror]:
+    """The `Mcp-Param-*` headers the schema of a tool declares; none for most."""
     for key, part in schema.get("properties", {}).items():
         if name := part.get("x-mcp-header"):
             yield f"Mcp-Param-{name}", (*path, key)
-        yield from _declared(part, (*path, key))
+        yield from mirrors(part, (*path, key))
 
 
 def check_mirrors(

@@ -9,7 +9,7 @@ from evidence import handles
 from evidence.json_text import known
 from evidence.limits import CONTRACT
 from service.operations import arguments
-from service.operations.base import Operation, Route, names_in
+from service.operations.base import Asked, Route, names_in
 from service.operations.json_schema import property_of
 
 Shape = dict[str, Any]
@@ -72,14 +72,14 @@ def _component(name: str) -> Shape:
     return {"$ref": f"#/components/parameters/{name}"}
 
 
-def connection(example: dict[str, Any]) -> Shape:
+def _connection(example: dict[str, Any]) -> Shape:
     """`connection_id`: the shared one, or one with an example."""
     if CONNECTION not in example:
         return _component(CONNECTION)
     return {**components()[CONNECTION], "example": example[CONNECTION]}
 
 
-def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape]:
+def _in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape]:
     """The parameters of a path."""
     return [
         {
@@ -94,16 +94,16 @@ def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> li
     ]
 
 
-def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list[Shape]:
+def of_operation(operation: Asked, path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
     example, fields = spelled_example(operation, path), operation.arguments.fields
     schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
     if "<record_id>" in path:
         schemas["record_id"] = property_of("id", fields["id"])
-    listed = in_path(path, schemas, example)
+    listed = _in_path(path, schemas, example)
     for name in operation.queried(path, fixed).values():
         if name == CONNECTION:
-            listed.append(connection(example))
+            listed.append(_connection(example))
         else:
             listed.append(_in_query(operation.route, name, fields[name], example))
     for name, field in operation.route.extra.items():
@@ -111,7 +111,7 @@ def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list
     return listed
 
 
-def posted(operation: Operation) -> Shape:
+def posted(operation: Asked) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
     route, fields = operation.route, operation.arguments.fields
     members = {route.spelled(name): _typed(route, name, fields[name]) for name in fields}
@@ -126,7 +126,7 @@ def posted(operation: Operation) -> Shape:
     }
 
 
-def spelled_example(operation: Operation, path: str) -> dict[str, Any]:
+def spelled_example(operation: Asked, path: str) -> dict[str, Any]:
     """The first example of an operation in the words of REST; an id is taken apart."""
     given = dict(operation.examples[0])
     if "<record_id>" in path:

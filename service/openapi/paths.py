@@ -1,7 +1,5 @@
 """Operations, listings and MCP endpoints as OpenAPI paths, with every status each can answer."""
 
-import inspect
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,8 +7,9 @@ from evidence import errors
 from evidence.errors import EvidenceError
 from service.openapi import parameters
 from service.openapi.parameters import TEXT, Shape, part, ref
-from service.operations import OPERATIONS, listings
-from service.operations.base import Operation, RecordOperation
+from service.operations import OPERATIONS
+from service.operations.base import Asked, PaperOperation, RecordOperation
+from service.operations.listings import BLOB, LISTINGS
 from service.operations.papers import PAPER_OPERATIONS
 from service.statuses import STATUS, TYPES
 
@@ -23,13 +22,10 @@ PAPERS: tuple[type[EvidenceError], ...] = tuple(
 )
 CLOSED_PAPERS = (*PAPERS, errors.Unauthenticated)
 
-_MEANT = re.compile(r"─ (\w+) +(.+?) +\d{3}$", re.MULTILINE)
-
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:
     """One response per kind of error, by its name."""
-    meant = dict(_MEANT.findall(inspect.getdoc(errors) or ""))
-    return {kind.__name__: _response(kind, meant[kind.__name__], headers) for kind in errors.KINDS}
+    return {kind.__name__: _response(kind, headers) for kind in errors.KINDS}
 
 
 def failures(kinds: Iterable[type[EvidenceError]]) -> dict[str, Shape]:
@@ -46,8 +42,8 @@ def unsupported() -> Shape:
     return {"description": "The content type is not application/json.", "content": content}
 
 
-def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) -> Shape:
-    status = STATUS[kind.kind]
+def _response(kind: type[EvidenceError], headers: dict[str, Shape]) -> Shape:
+    status, meant = STATUS[kind.kind], kind.__doc__ or ""
     own = dict(headers)
     if status == 401:
         own["WWW-Authenticate"] = {
@@ -60,11 +56,11 @@ def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) 
     example = {
         "type": TYPES.get(status, "api_error"),
         "code": kind.default_code,
-        "message": f"{meant[0].upper()}{meant[1:].replace('`', '')}.",
+        "message": meant.replace("`", ""),
         "request_id": "req_0123456789abcdef",
     }
     return {
-        "description": f"{meant[0].upper()}{meant[1:]}. Usual code: `{kind.default_code}`.",
+        "description": f"{meant} Usual code: `{kind.default_code}`.",
         "headers": own,
         "content": {
             "application/json": {"schema": ref("Error"), "example": {"error": example}},
@@ -89,21 +85,15 @@ def headers(*names: str) -> dict[str, Shape]:
 def of_records(blob: Shape) -> Paths:
     """The routes below /v1; `blob` is that of a blob, without its errors."""
     paths: Paths = {}
-    for operation in OPERATIONS:
+    for operation in (*OPERATIONS, *LISTINGS):
         path = operation.route.path
         asked = [*parameters.of_operation(operation, path, {}), *parameters.shared()]
         item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
-        if operation.route.posted:
+        if isinstance(operation, RecordOperation) and operation.route.posted:
             item["post"] = _posted(operation)
         paths[parameters.template(path)] = item
-    for listing in listings.LISTINGS:
-        asked = parameters.in_path(listing.path, {}, listing.example)
-        info = operation_info(listing.name, listing.title, listing.description, "records")
-        asked += [parameters.connection(listing.example), *parameters.shared()]
-        answers = _record_answers(listing.name)
-        paths[parameters.template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
     blob["get"]["responses"] |= failures(RECORDS)
-    return paths | {parameters.template(listings.BLOB_PATH): blob}
+    return paths | {parameters.template(BLOB.route.path): blob}
 
 
 def of_papers(closed: bool) -> Paths:
@@ -122,8 +112,8 @@ def of_papers(closed: bool) -> Paths:
     return paths
 
 
-def _of(operation: Operation, asked: list[Shape], beside: str = "") -> Shape:
-    tag = "records" if isinstance(operation, RecordOperation) else "papers"
+def _of(operation: Asked, asked: list[Shape], beside: str = "") -> Shape:
+    tag = "papers" if isinstance(operation, PaperOperation) else "records"
     info = operation_info(f"{operation.name}{beside}", operation.title, operation.description, tag)
     return {**info, "parameters": asked}
 

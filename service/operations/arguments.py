@@ -1,6 +1,7 @@
 """The argument types of operations: marshmallow fields with their limits and messages."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
@@ -36,8 +37,8 @@ class Text(fields.String):
     """Text that can be stored and sent: no NUL, no lone surrogates."""
 
     def __init__(self, description: str, *, longest: int = CONTRACT.name_chars, **more: Any):
-        checks = [validate.Length(1, longest), *more.pop("checks", ())]
-        super().__init__(validate=checks, **_described(description), **more)
+        length = validate.Length(1, longest)
+        super().__init__(validate=length, **_described(description), **more)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
@@ -197,26 +198,6 @@ def over_rest(field: Any, default: Any = None) -> str:
     return meant if default is None else f"{meant} {default} by default."
 
 
-def stream(**more: Any) -> Text:
-    return Text("Stream name from schema.", **more)
-
-
-def connection_id() -> Text:
-    return Text("Only this connection.")
-
-
-def cursor() -> Text:
-    return Text("A next_cursor; keep the other arguments.", longest=CONTRACT.handle_chars)
-
-
-def record_id() -> Text:
-    return Text(
-        "Record id as printed.",
-        longest=CONTRACT.handle_chars,
-        required=True,
-    )
-
-
 def page_limit(default: int) -> Number:
     rest = {"rest": "Page size.", "default": default}
     return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items, rest=rest)
@@ -234,13 +215,14 @@ class Flag(fields.Boolean):
         return value
 
 
-def paper_id() -> Text:
-    return Text(
-        "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
-        longest=CONTRACT.paper_id_chars,
-        required=True,
-    )
-
-
-def offset_chars() -> Number:
-    return Number("Where the window starts in the text, 0 by default.", 0)
+stream = partial(Text, "Stream name from schema.")
+connection_id = partial(Text, "Only this connection.")
+cursor = partial(Text, "A next_cursor; keep the other arguments.", longest=CONTRACT.handle_chars)
+record_id = partial(Text, "Record id as printed.", longest=CONTRACT.handle_chars, required=True)
+paper_id = partial(
+    Text,
+    "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
+    longest=CONTRACT.paper_id_chars,
+    required=True,
+)
+offset_chars = partial(Number, "Where the window starts in the text, 0 by default.", 0)

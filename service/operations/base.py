@@ -97,17 +97,10 @@ def names_in(path: str) -> list[str]:
     return re.findall("<([a-z_]+)>", path)
 
 
-def as_it_is(reading: Any, budgets: Budgets, each: Each) -> Any:
-    """The `fit` of readings that are bounded by themselves."""
-    return reading
-
-
 @dataclass(frozen=True, kw_only=True)
-class Operation:
-    """One operation of a surface.
+class Asked:
+    """What can be asked: by REST alone, or as an operation of a surface.
 
-    `run` gives a reading, `render` both channels of it. `fit` returns a reading that fits
-    its budget, with fewer items if it must; its third argument renders the items of heavy pages.
     `rewrite` returns arguments with the declared names in place of undeclared ones, as callers of
     PDPP tools send them; `undeclared` are further arguments.
     """
@@ -116,35 +109,10 @@ class Operation:
     title: str
     description: str
     arguments: Schema
-    run: Callable[..., Any]
-    render: Callable[[Any, Context], Rendering]
     route: Route
-    examples: tuple[dict[str, Any], ...]
-    fit: Callable[[Any, Budgets, Each], Any] = as_it_is
+    examples: tuple[dict[str, Any], ...] = ({},)
     rewrite: Callable[[dict[str, Any]], dict[str, Any]] = dict
     undeclared: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def tool_description(self) -> str:
-        """The description for tools/list."""
-        return self.description
-
-    @cached_property
-    def tool(self) -> dict[str, Any]:
-        """The tools/list entry."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "description": self.tool_description,
-            "inputSchema": tool_schema(self.arguments),
-            "annotations": {
-                "title": self.title,
-                "readOnlyHint": True,
-                "destructiveHint": False,
-                "idempotentHint": True,
-                "openWorldHint": False,
-            },
-        }
 
     def load(
         self, given: dict[str, Any], spelled: Mapping[str, str] = MappingProxyType({})
@@ -227,6 +195,41 @@ class Operation:
                 else f"{here}: {found.metadata['description']}"
             ),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Asked):
+    """One operation of a surface.
+
+    `run` gives a reading, `render` both channels of it. `fit` returns a reading that fits
+    its budget, with fewer items if it must; its third argument renders the items of heavy pages.
+    """
+
+    run: Callable[..., Any]
+    render: Callable[[Any, Context], Rendering]
+    fit: Callable[[Any, Budgets, Each], Any] = lambda reading, budgets, each: reading
+
+    @property
+    def tool_description(self) -> str:
+        """The description for tools/list."""
+        return self.description
+
+    @cached_property
+    def tool(self) -> dict[str, Any]:
+        """The tools/list entry."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.tool_description,
+            "inputSchema": tool_schema(self.arguments),
+            "annotations": {
+                "title": self.title,
+                "readOnlyHint": True,
+                "destructiveHint": False,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,11 @@ from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.pdpp import encode
 from service.operations.arguments import Number
-from service.operations.base import Operation, RecordOperation, Route, Session, checked, names_in
+from service.operations.base import Asked, Operation, RecordOperation, Route, Session, checked
+from service.operations.base import names_in
+from service.operations.listings import Listing
 from service.pdpp.brackets import pairs_of
-from service.ports import Answer, SchemaQuery
+from service.ports import SchemaQuery
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",
@@ -50,7 +52,7 @@ class Address:
 
 
 def body(
-    operation: RecordOperation,
+    operation: RecordOperation | Listing,
     session: Session,
     given: dict[str, Any],
     here: Address,
@@ -64,15 +66,10 @@ def body(
     given, warnings = _lenient(operation, given)
     asked = operation.load_rest(given)
     more = _more(operation, extra, asked)
-    envelope = served(operation.ask(session, **asked, **more))
+    envelope = encode.body_of(operation.ask(session, **asked, **more))
     if operation.route.link:
         envelope = operation.route.link(envelope)
     return linked(envelope, here, [*warnings, *alias_warnings(extra)])
-
-
-def served(answer: Answer[Any]) -> Body:
-    """Return the body of an answer: as a remote source sent it, or else encoded."""
-    return encode.body_of(answer)
 
 
 def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
@@ -90,7 +87,7 @@ def linked(envelope: Body, here: Address, warnings: Sequence[Body] = ()) -> Body
     return {**envelope, "links": links, "meta": meta}
 
 
-def _lenient(operation: Operation, given: Body) -> tuple[Body, list[Body]]:
+def _lenient(operation: Asked, given: Body) -> tuple[Body, list[Body]]:
     """Return arguments in which PDPP's leniency is applied, with a warning for each clamped one."""
     route, right, warnings = operation.route, dict(given), list[Body]()
     for name, words in route.synonyms.items():
@@ -158,7 +155,7 @@ def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
     return Address(path, urlencode(query))
 
 
-def _more(operation: Operation, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
+def _more(operation: Asked, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     """The arguments that only REST has, as arguments of the port."""
     arguments: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:

@@ -4,49 +4,57 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from service.ports import Answer
-
-BLOB_PATH = "/v1/blobs/<blob_id>"
-BLOB_TITLE = "Get a blob"
+from service.operations import arguments
+from service.operations.base import Arguments, Asked, Route
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A route without a tool. `ask` receives `connection_id` and the path parameters."""
-
-    name: str
-    title: str
-    description: str
-    path: str
-    ask: Callable[..., Answer[Any]]
-    example: dict[str, str]
+class OfConnection(Arguments):
+    connection_id = arguments.connection_id()
 
 
-LISTINGS: tuple[Listing, ...] = (
+class OfStream(OfConnection):
+    stream = arguments.stream(required=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing(Asked):
+    """A route without a tool. `ask` returns the answer of the source."""
+
+    ask: Callable[..., Any]
+
+
+LISTINGS = (
     Listing(
-        "connectors",
-        "List connectors",
-        "The granted connectors, with their connections and streams.",
-        "/v1/connectors",
-        lambda session, connection_id: session.rs.connectors(),
-        {},
+        name="connectors",
+        title="List connectors",
+        description="The granted connectors, with their connections and streams.",
+        arguments=OfConnection(),
+        ask=lambda session, connection_id=None: session.rs.connectors(),
+        route=Route("/v1/connectors"),
     ),
     Listing(
-        "streams",
-        "List streams",
-        "One row per stream and connection, with the number of records.",
-        "/v1/streams",
-        lambda session, connection_id: session.rs.streams(connection_id=connection_id),
-        {},
+        name="streams",
+        title="List streams",
+        description="One row per stream and connection, with the number of records.",
+        arguments=OfConnection(),
+        ask=lambda session, **asked: session.rs.streams(**asked),
+        route=Route("/v1/streams"),
     ),
     Listing(
-        "stream",
-        "Get a stream",
-        "The metadata of one stream: its fields, and the queries that each supports.",
-        "/v1/streams/<stream>",
-        lambda session, connection_id, stream: session.rs.stream(
-            stream, connection_id=connection_id
-        ),
-        {"stream": "notes"},
+        name="stream",
+        title="Get a stream",
+        description="The metadata of one stream: its fields, and the queries that each supports.",
+        arguments=OfStream(),
+        ask=lambda session, stream, **asked: session.rs.stream(stream, **asked),
+        route=Route("/v1/streams/<stream>"),
+        examples=({"stream": "notes"},),
     ),
+)
+BLOB = Listing(
+    name="blob",
+    title="Get a blob",
+    description="",  # in `service/openapi/parts`
+    arguments=OfConnection(),
+    ask=lambda session, blob_id, **asked: session.rs.blob(blob_id, **asked),
+    route=Route("/v1/blobs/<blob_id>"),
 )

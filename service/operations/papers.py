@@ -10,7 +10,7 @@ from marshmallow import post_load
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.papers import BY_KEYWORD, CATEGORIES, FACETS, METADATA, SEARCH, SOURCE, SUMMARY
-from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
+from evidence.papers import PaperFacets, PaperFinds, PaperOutline, PaperText
 from renderers import papers as renderer
 from service.operations import arguments
 from service.operations.base import Arguments, PaperOperation, PaperSession, Route
@@ -71,10 +71,6 @@ class SearchPapersArguments(PagedArguments):
         fields = ("query", *PAGING)
 
 
-def _search(session: PaperSession, *, query: str, **page: Any) -> PaperPage:
-    return session.papers.search(PaperSearch(query, **page))
-
-
 SEARCH_PAPERS = PaperOperation(
     name=SEARCH,
     title="Search papers",
@@ -85,7 +81,7 @@ SEARCH_PAPERS = PaperOperation(
         "get_paper_source."
     ),
     arguments=SearchPapersArguments(),
-    run=_search,
+    run=lambda session, query, **page: session.papers.search(PaperSearch(query, **page)),
     render=renderer.render,
     fit=renderer.fit_page,
     route=Route("/papers/v1/search", names={"query": "q"}),
@@ -104,10 +100,6 @@ class SearchPapersByKeywordArguments(PagedArguments):
         fields = ("keyword", *PAGING)
 
 
-def _by_keyword(session: PaperSession, *, keyword: str, **page: Any) -> PaperPage:
-    return session.papers.by_keyword(PaperSearch(keyword, **page))
-
-
 SEARCH_BY_KEYWORD = PaperOperation(
     name=BY_KEYWORD,
     title="Search papers by keyword",
@@ -116,7 +108,7 @@ SEARCH_BY_KEYWORD = PaperOperation(
         "subject has a name. list_top_facets lists the keywords and tags."
     ),
     arguments=SearchPapersByKeywordArguments(),
-    run=_by_keyword,
+    run=lambda session, keyword, **page: session.papers.by_keyword(PaperSearch(keyword, **page)),
     render=renderer.render,
     fit=renderer.fit_page,
     route=Route("/papers/v1/keywords"),
@@ -128,10 +120,6 @@ class GetPaperMetadataArguments(Arguments):
     paper_id = arguments.paper_id()
 
 
-def _metadata(session: PaperSession, *, paper_id: str) -> Paper:
-    return renderer.fit_paper(session.papers.paper(paper_id))
-
-
 PAPER_METADATA = PaperOperation(
     name=METADATA,
     title="Get paper metadata",
@@ -141,7 +129,7 @@ PAPER_METADATA = PaperOperation(
         "get_paper_summary or get_paper_source."
     ),
     arguments=GetPaperMetadataArguments(),
-    run=_metadata,
+    run=lambda session, paper_id: renderer.fit_paper(session.papers.paper(paper_id)),
     render=renderer.render,
     route=Route("/papers/v1/papers/<paper_id>"),
     examples=({"paper_id": "10.5555/rung.tides"},),
@@ -159,10 +147,6 @@ class GetPaperSummaryArguments(Arguments):
     offset_chars = arguments.offset_chars()
 
 
-def _summary(session: PaperSession, **args: Any) -> PaperText:
-    return session.papers.summary(TextRead(**args))
-
-
 PAPER_SUMMARY = PaperOperation(
     name=SUMMARY,
     title="Get a paper's summary",
@@ -172,7 +156,7 @@ PAPER_SUMMARY = PaperOperation(
         "with the call that continues."
     ),
     arguments=GetPaperSummaryArguments(),
-    run=_summary,
+    run=lambda session, **args: session.papers.summary(TextRead(**args)),
     render=renderer.render,
     route=Route("/papers/v1/papers/<paper_id>/summary"),
     examples=({"paper_id": "10.5555/rung.tides"},),

@@ -47,9 +47,13 @@ def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[
     Returns those at addresses that give programs JSON: `/`, and the page for missing addresses.
     """
     routes = Blueprint("pages", __name__)
-    trial.add(routes, layout)
-    connect.add(routes, layout)
-    routes.add_url_rule(VIEWER, "viewer", lambda: _viewer(layout))
+    viewer = {"prefix": SWAGGER_PREFIX, "document": DOCUMENT}
+    for path, name, page in (
+        (trial.PATH, "trial", lambda: trial.page(layout)),
+        (connect.PATH, "connect", lambda: connect.page(layout)),
+        (VIEWER, "viewer", lambda: layout.page("viewer.html", here=VIEWER, status=200, **viewer)),
+    ):
+        routes.add_url_rule(path, name, page)
     for name in SWAGGER_FILES:
         view = partial(lambda name: _answer(_swagger_file(name), FOREVER), name)
         routes.add_url_rule(f"{SWAGGER_PREFIX}/{name}", name.replace(".", "_"), view)
@@ -123,10 +127,6 @@ def _front(layout: Layout) -> Response:
     if owner:
         response.headers["Cache-Control"] = "private, no-store"
     return response
-
-
-def _viewer(layout: Layout) -> Response:
-    return layout.page("viewer.html", here=VIEWER, prefix=SWAGGER_PREFIX, document=DOCUMENT)
 
 
 @cache

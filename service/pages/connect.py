@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from service.clients.client import Client, Snippet
 from service.clients.table import CLIENTS, RECOMMENDED, install_link
@@ -16,12 +16,7 @@ PATH: Final = "/connect"
 PLACEHOLDER: Final = "YOUR_TOKEN"
 
 
-def add(routes: Blueprint, layout: Layout) -> None:
-    """Adds the page."""
-    routes.add_url_rule(PATH, "connect", lambda: _page(layout))
-
-
-def _page(layout: Layout) -> Response:
+def page(layout: Layout) -> Response:
     """The page for the surface that `?for=` names, by default the first."""
     mounted = holdings(layout, readiness(layout.services))
     wanted = request.args.get("for")

@@ -1,6 +1,6 @@
 """The frame around every page, its static files, and the headers that go out with both."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -36,25 +36,15 @@ class Asset:
 class Assets:
     """Every file of `static/`. All share one digest, so that modules import each other by name."""
 
-    @cached_property
-    def files(self) -> Mapping[str, Asset]:
-        """Name to file."""
-        paths = sorted(
-            files("service.pages").joinpath("static").iterdir(), key=lambda one: one.name
-        )
-        return {
-            one.name: Asset(one.read_bytes(), TYPES[ending])
-            for one in paths
-            if (ending := "." + one.name.rpartition(".")[2]) in TYPES
-        }
-
-    @cached_property
-    def digest(self) -> str:
-        """Of all names and contents."""
-        whole = sha256()
-        for name, asset in self.files.items():
-            whole.update(name.encode() + b"\0" + sha256(asset.content).digest())
-        return whole.hexdigest()[:DIGEST_CHARS]
+    def __init__(self) -> None:
+        folder, whole = files("service.pages").joinpath("static"), sha256()
+        self.files: dict[str, Asset] = {}
+        for one in sorted(folder.iterdir(), key=lambda one: one.name):
+            ending = "." + one.name.rpartition(".")[2]
+            if ending in TYPES:
+                asset = self.files[one.name] = Asset(one.read_bytes(), TYPES[ending])
+                whole.update(one.name.encode() + b"\0" + sha256(asset.content).digest())
+        self.digest = whole.hexdigest()[:DIGEST_CHARS]
 
     def address(self, name: str) -> str:
         """The address of a file; raises `KeyError` for an unknown one."""

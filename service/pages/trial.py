@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from flask import Blueprint, Response, request
+from flask import Response, request
 
 from evidence.text import json_line
 from service.mcp.versions import MODERN
@@ -60,12 +60,7 @@ class Form:
     examples: Sequence[str]
 
 
-def add(routes: Blueprint, layout: Layout) -> None:
-    """Adds the page."""
-    routes.add_url_rule(PATH, "trial", lambda: _page(layout))
-
-
-def _page(layout: Layout) -> Response:
+def page(layout: Layout) -> Response:
     """The page with the form that `?tool=` names, by default a search."""
     mounted = holdings(layout, readiness(layout.services))
     surfaces = [(each, [_form(operation) for operation in TOOLS[each.name]]) for each in mounted]

@@ -48,15 +48,15 @@ def is_number(given: str) -> bool:
     return any(pattern.fullmatch(given) for pattern in (_DOI, _ARXIV, _BUILT_ID))
 
 
-def by_bibtex_key(db: sqlite3.Connection, given: str) -> str | None:
-    """The id of the paper with a BibTeX key, given with or without `bib:`."""
+def identified(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> tuple[str, ...]:
+    """The ids of the papers with a paper id, DOI, arXiv id, BibTeX key or title, in this order.
+
+    A BibTeX key may have `bib:`. Case, accents and punctuation of a title do not count.
+    """
     key = given.strip().removeprefix("bib:")
-    return _alias(db, f"bib:{key}") or _alias(db, f"bib:{key.lower()}")
-
-
-def by_title(snapshot: Snapshot, given: str) -> tuple[str, ...]:
-    """The ids of the papers with a title, whatever its case, accents and punctuation."""
-    return _titles(snapshot).get(_words(given), ())
+    keys = (f"bib:{key}", f"bib:{key.lower()}")
+    one = named(snapshot, db, given) or _alias(db, keys[0]) or _alias(db, keys[1])
+    return (one,) if one else _titles(snapshot).get(_words(given), ())
 
 
 def doi_in(given: str) -> str | None:

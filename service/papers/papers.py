@@ -42,15 +42,6 @@ class Row:
     source_md_content_hash: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A summary of a paper. Newer snapshots may name its file and the hash of its content."""
-
-    tag: str
-    resource_path: str | None = None
-    content_hash: str | None = None
-
-
 def identify(snapshot: Snapshot, given: str) -> Row:
     """The paper with a paper id, DOI, arXiv id, BibTeX key or exact title, in this order.
 
@@ -58,8 +49,7 @@ def identify(snapshot: Snapshot, given: str) -> Row:
     (`ambiguous_paper`).
     """
     with snapshot.connection() as db:
-        paper_id = catalogue.named(snapshot, db, given) or catalogue.by_bibtex_key(db, given)
-        named = (paper_id,) if paper_id else catalogue.by_title(snapshot, given)
+        named = catalogue.identified(snapshot, db, given)
         found = rows(snapshot, db, filter(catalogue.is_paper_id, named))
         if not found:
             raise _not_found(snapshot, db, given)
@@ -68,8 +58,11 @@ def identify(snapshot: Snapshot, given: str) -> Row:
         return next(iter(found.values()))
 
 
-def templates(snapshot: Snapshot, row: Row) -> list[Template]:
-    """The summaries of a paper, by tag."""
+def templates(snapshot: Snapshot, row: Row) -> dict[str, tuple[str | None, str | None]]:
+    """The summaries of a paper by tag: (the name of the file, the hash of its content).
+
+    Only newer snapshots have these.
+    """
     known = snapshot.columns["paper_summary"]
     columns = [
         f"nullif({name}, '')" if name in known else "NULL"
@@ -81,7 +74,7 @@ def templates(snapshot: Snapshot, row: Row) -> list[Template]:
             "WHERE paper_id = ? AND length(template_tag) <= ? ORDER BY template_tag",
             (row.paper_id, CONTRACT.name_chars),
         )
-        return [Template(*each) for each in rows]
+        return {tag: (path, content_hash) for tag, path, content_hash in rows}
 
 
 def translations(snapshot: Snapshot, row: Row) -> dict[str, str]:
@@ -124,7 +117,7 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
         **lists,
         summary_preview=clip(row.summary_preview, BUDGETS.paper_preview_chars),
         preferred_summary_template=line(row.preferred_summary_template),
-        available_summary_templates=[each.tag for each in templates(snapshot, row)],
+        available_summary_templates=list(templates(snapshot, row)),
         languages=list(translations(snapshot, row)),
         output_language=_line(row.output_language),
         has_source=row.source_md_content_hash is not None,

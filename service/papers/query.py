@@ -90,8 +90,10 @@ def parse(text: str, languages: tuple[str, ...] = ("en",)) -> PaperQuery:
     asked = question.parse(" ".join(plain), languages, roles=())
     parts += _indexed(part.term for part in asked.required)
     words = _indexed(asked.words)
-    if (parts or titles or names) and _only_function_words(words, languages):
-        words = []
+    if parts or titles or names:
+        known = frozenset[str]().union(*map(stop_words, languages))
+        if all(word in known for term in words for word in term.words):
+            words = []
     query = PaperQuery(
         text=text,
         words=tuple(words),
@@ -110,20 +112,12 @@ def _indexed(found: Iterable[Term]) -> list[Term]:
     kept = []
     for term in found:
         words = tuple(word for word in term.words if unicodedata.category(word[0]) != "Co")
-        first = words[:1] if is_pair(term) else words
+        # Of two adjacent characters of a script without spaces, the first counts.
+        pair = len(term.words) == 2 and all(map(question.is_unspaced, term.words))
+        first = words[:1] if pair else words
         if any(map(str.isalnum, "".join(first))):
             kept.append(replace(term, words=words))
     return kept
-
-
-def is_pair(term: Term) -> bool:
-    """True if a term is two adjacent characters of a script without spaces."""
-    return len(term.words) == 2 and all(map(question.is_unspaced, term.words))
-
-
-def _only_function_words(words: Iterable[Term], languages: tuple[str, ...]) -> bool:
-    known = frozenset[str]().union(*map(stop_words, languages))
-    return all(word in known for term in words for word in term.words)
 
 
 def _kept(found: Iterable[Term], *, excluded: bool) -> tuple[Term, ...]:

@@ -47,7 +47,10 @@ class RemoteAssets(AssetStore):
             raise ValueError("The URL of the assets must not contain ? or #.")
         self._base = base_url.rstrip("/")
         self._generation = generation
-        self._cache = cache or _default_cache(self._base)
+        if cache is None:
+            digest = hashlib.sha256(self._base.encode()).hexdigest()[:16]
+            cache = Path(tempfile.gettempdir()) / f"rung-assets-{os.geteuid()}-{digest}"
+        self._cache = cache
         self._cache_bytes = cache_bytes
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
@@ -74,7 +77,10 @@ class RemoteAssets(AssetStore):
         try:
             _check_private(self._cache)
             file = assets.open_file(path)
-            _touch(file)
+            with suppress(OSError):
+                # Used last, by its change time; its other times are part of its identity.
+                status = os.fstat(file.fileno())
+                os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
         except OSError:
             return None
         try:
@@ -88,13 +94,15 @@ class RemoteAssets(AssetStore):
     def _opened(self, asset: Asset, parts: Parts, deadline: Deadline) -> TextFile:
         """The asset from its server, verified and cached."""
         try:
-            part, name = _new_part(self._cache)
+            self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_private(self._cache)
+            number, name = tempfile.mkstemp(prefix="part-", dir=self._cache)
         except OSError as error:
             raise failed(asset, NOT_KEPT) from error
         with ExitStack() as stack:
             stack.callback(_remove, name)
             with ExitStack() as opened:
-                opened.enter_context(part)
+                part = opened.enter_context(io.FileIO(number, "r+"))
                 self._fill(part, parts, asset, deadline)
                 text = assets.verified(part, asset, deadline)
                 opened.pop_all()
@@ -136,32 +144,12 @@ class RemoteAssets(AssetStore):
             surplus -= size
 
 
-def _default_cache(base_url: str) -> Path:
-    digest = hashlib.sha256(base_url.encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"rung-assets-{os.geteuid()}-{digest}"
-
-
-def _new_part(cache: Path) -> tuple[io.FileIO, str]:
-    """A new file in the cache, for a body that is about to come."""
-    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _check_private(cache)
-    number, name = tempfile.mkstemp(prefix="part-", dir=cache)
-    return io.FileIO(number, "r+"), name
-
-
 def _check_private(cache: Path) -> None:
     """Raises `OSError` unless the folder is ours alone: others could lay links into it."""
     status = cache.lstat()
     ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
     if not (ours and stat.S_ISDIR(status.st_mode)):
         raise PermissionError
-
-
-def _touch(file: io.FileIO) -> None:
-    """Marks the file as used last, by its change time; its other times are part of its identity."""
-    status = os.fstat(file.fileno())
-    with suppress(OSError):
-        os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _remove(path: str | Path) -> None:

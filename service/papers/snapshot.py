@@ -91,7 +91,9 @@ class Snapshot:
             finally:
                 self._held.db = None
                 db.set_progress_handler(None, 0)
-                self._give(db)
+                self._idle.put(db)
+                if self._closed:
+                    _close_all(self._idle)
                 if not self.intact():
                     raise _unavailable("The snapshot was overwritten while it was read.")
 
@@ -121,11 +123,6 @@ class Snapshot:
             return self._idle.get(timeout=BUDGETS.store_seconds)
         except queue.Empty:
             raise TimedOut("All connections to the snapshot are busy. Retry shortly.") from None
-
-    def _give(self, db: sqlite3.Connection) -> None:
-        self._idle.put(db)
-        if self._closed:
-            _close_all(self._idle)
 
 
 def once(build: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
@@ -201,7 +198,11 @@ class _Refusal:
 
     stamp: Stamp | None
     reason: str
-    until: Deadline
+    until: Deadline = field(default_factory=lambda: Deadline.after(BUDGETS.snapshot_retry_seconds))
+
+    def covers(self, stamp: Stamp) -> bool:
+        """True if this file needs no new check."""
+        return self.stamp == stamp and not self.until.expired()
 
 
 @dataclass(slots=True)
@@ -263,12 +264,12 @@ class Snapshots:
         except SnapshotRefused as error:
             with state.lock:
                 if state.loading is None:
-                    state.refusal = _refuse(None, str(error))
+                    state.refusal = _Refusal(None, str(error))
                 return state.loading
         with state.lock:
             if state.snapshot is not None and state.snapshot.stamp == stamp:
                 state.refusal = None
-            elif state.loading is None and not _known_bad(state.refusal, stamp):
+            elif state.loading is None and not (state.refusal and state.refusal.covers(stamp)):
                 done = threading.Event()
                 arguments = (state, stamp, done)
                 threading.Thread(target=self._load, args=arguments, daemon=True).start()
@@ -286,7 +287,7 @@ class Snapshots:
             with state.lock:
                 if opened is not None:
                     state.snapshot = opened
-                state.refusal = None if opened is not None else _refuse(stamp, reason)
+                state.refusal = None if opened is not None else _Refusal(stamp, reason)
                 state.loading = None
             done.set()
 
@@ -300,14 +301,6 @@ class Snapshots:
             except SnapshotRefused:
                 if look(self._path) == before or deadline.expired():
                     raise
-
-
-def _known_bad(refusal: _Refusal | None, stamp: Stamp) -> bool:
-    return refusal is not None and refusal.stamp == stamp and not refusal.until.expired()
-
-
-def _refuse(stamp: Stamp | None, reason: str) -> _Refusal:
-    return _Refusal(stamp, reason, Deadline.after(BUDGETS.snapshot_retry_seconds))
 
 
 def _usable(state: _Generations) -> Snapshot | None:

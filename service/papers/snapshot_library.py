@@ -33,20 +33,16 @@ REMOTE = ("http://", "https://")
 DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
 
 
-class Papers:
+class Papers(Snapshots):
     """The snapshot at a path in its current generation; `static` are its texts, if elsewhere."""
 
     def __init__(self, snapshot: Path, static: str | None = None) -> None:
-        self._snapshots = Snapshots(snapshot)
+        super().__init__(snapshot)
         self._static = static
 
     def open(self) -> "SnapshotLibrary":
         """The library for one request."""
-        return SnapshotLibrary(self._snapshots, self._static)
-
-    def status(self) -> dict[str, Any]:
-        """The served snapshot, and why a newer file is refused; see `Snapshots.status`."""
-        return self._snapshots.status()
+        return SnapshotLibrary(self, self._static)
 
 
 class SnapshotLibrary:
@@ -151,6 +147,8 @@ class SnapshotLibrary:
         for stored, content_hash in there.items():
             if stored.lower() == lang.lower():
                 return assets.translation(row.paper_id, stored, content_hash)
+        asked = [{"lang": one} for one in list(there)[: BUDGETS.paper_suggestions]]
+        asked += [{}] if row.source_md_content_hash else []
         raise NotFound(
             f"This paper has no translation {lang!r}.",
             code="translation_not_available",
@@ -158,14 +156,15 @@ class SnapshotLibrary:
             paper_id=row.paper_id,
             lang=lang,
             available_languages=_first(there),
-            calls=_reads(row, list(there)),
+            calls=_calls(SOURCE, row, asked),
         )
 
     def _summary(self, row: Row, template: str | None) -> Asset:
         """A summary by its template; by default the preferred one."""
-        there = {known.tag: known for known in papers.templates(self._snapshot(), row)}
-        known = there.get(template or row.preferred_summary_template)
-        if template is not None and known is None:
+        there = papers.templates(self._snapshot(), row)
+        if template is not None and template not in there:
+            others = [tag for tag in there if tag != row.preferred_summary_template]
+            asked = [{}, *({"template": tag} for tag in others[: BUDGETS.paper_suggestions])]
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
@@ -174,14 +173,15 @@ class SnapshotLibrary:
                 template=template,
                 available_summary_templates=_first(there),
                 preferred_summary_template=line(row.preferred_summary_template),
-                calls=_summaries(row, list(there)),
+                calls=_calls(SUMMARY, row, asked),
             )
+        path, content_hash = there.get(template or "", (None, None))
         return assets.summary(
             row.paper_id,
             template,
             preferred=row.preferred_summary_template,
-            resource_path=known.resource_path if known and template else None,
-            content_hash=known.content_hash if known and template else None,
+            resource_path=path,
+            content_hash=content_hash,
         )
 
 
@@ -202,7 +202,7 @@ def _source(row: Row) -> Asset:
             code="source_not_available",
             hint="Read its summary instead.",
             paper_id=row.paper_id,
-            calls=(Continuation(SUMMARY, {"paper_id": row.paper_id}, "retry"),),
+            calls=_calls(SUMMARY, row, [{}]),
         )
     return assets.source(row.paper_id, row.source_md_content_hash)
 
@@ -220,15 +220,7 @@ def _has(names: Collection[str]) -> str:
     return f"It has {', '.join(shown)}{tail}." if shown else ""
 
 
-def _summaries(row: Row, templates: list[str]) -> tuple[Continuation, ...]:
-    """The calls for the preferred summary and for the others by name."""
-    others = [tag for tag in templates if tag != row.preferred_summary_template]
-    asked = [{}, *({"template": tag} for tag in others[: BUDGETS.paper_suggestions])]
-    return tuple(Continuation(SUMMARY, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
-
-
-def _reads(row: Row, languages: list[str]) -> tuple[Continuation, ...]:
-    """The calls for the source and the available translations."""
-    asked = [{"lang": lang} for lang in languages[: BUDGETS.paper_suggestions]]
-    asked += [{}] if row.source_md_content_hash else []
-    return tuple(Continuation(SOURCE, {"paper_id": row.paper_id, **one}, "retry") for one in asked)
+def _calls(operation: str, row: Row, asked: list[dict[str, str]]) -> tuple[Continuation, ...]:
+    """The calls for the texts that there are."""
+    calls = ({"paper_id": row.paper_id, **one} for one in asked)
+    return tuple(Continuation(operation, args, "retry") for args in calls)

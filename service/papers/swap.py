@@ -28,12 +28,20 @@ def swap(new: Path, target: Path) -> Snapshot:
         with _draft(stamp, real) as draft:
             installed = open_snapshot(draft)
             installed.close()
-            _replace(draft, real)
+            # A log left from the old file would be read into the new one: it has to go first.
+            for ending in BESIDE:
+                Path(f"{real}{ending}").unlink(missing_ok=True)
+            durable.move(draft, real)
         return installed
     except SnapshotRefused as error:
         raise _refused(str(error)) from error
     except OSError as error:
-        raise _not_written(error) from error
+        raise Unavailable(
+            f"The directory of the served snapshot is not writable: {reason(error)}.",
+            code="snapshot_unavailable",
+            hint="Make the directory writable for this user, with free space for another copy. "
+            "The old snapshot is still being served.",
+        ) from error
 
 
 @contextmanager
@@ -45,25 +53,14 @@ def _draft(new: Stamp, real: Path) -> Iterator[Path]:
         with os.fdopen(handle, "wb") as copy:
             with whole(new) as source, source.open("rb") as content:
                 shutil.copyfileobj(content, copy, 1 << 20)
-            _give_away(draft, real if real.exists() else Path(new.file))
+            # The permissions of the served file.
+            owner = (real if real.exists() else Path(new.file)).stat()
+            draft.chmod(owner.st_mode & 0o777)
+            with suppress(PermissionError):
+                os.chown(draft, owner.st_uid, owner.st_gid)
         yield draft
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _give_away(draft: Path, like: Path) -> None:
-    """Copies the permissions of the served file to the draft."""
-    owner = like.stat()
-    draft.chmod(owner.st_mode & 0o777)
-    with suppress(PermissionError):
-        os.chown(draft, owner.st_uid, owner.st_gid)
-
-
-def _replace(draft: Path, real: Path) -> None:
-    # A log left from the old file would be read into the new one: it has to go first.
-    for ending in BESIDE:
-        Path(f"{real}{ending}").unlink(missing_ok=True)
-    durable.move(draft, real)
 
 
 def _refused(why: str) -> EvidenceError:
@@ -71,13 +68,4 @@ def _refused(why: str) -> EvidenceError:
         f"The new file is not installed: {why}.",
         code="snapshot_refused",
         hint="Use a complete deepresearch-flow snapshot. The old one is unchanged.",
-    )
-
-
-def _not_written(error: OSError) -> EvidenceError:
-    return Unavailable(
-        f"The directory of the served snapshot is not writable: {reason(error)}.",
-        code="snapshot_unavailable",
-        hint="Make the directory writable for this user, with free space for another copy. The "
-        "old snapshot is still being served.",
     )

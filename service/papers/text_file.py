@@ -132,10 +132,11 @@ class TextFile:
         start, end = max(0, start), min(end, self.total)
         if start >= end:
             return ""
-        first = start // STEP_CHARS
-        before = first * STEP_CHARS
+        starts, first, last = self.index.starts, start // STEP_CHARS, -(-end // STEP_CHARS)
+        before, begin = first * STEP_CHARS, starts[first]
+        most = starts[last] - begin if last < len(starts) else 4 * STEP_CHARS * (last - first)
         try:
-            text = self._steps(first, -(-end // STEP_CHARS)).decode()[start - before : end - before]
+            text = os.pread(self.file.fileno(), most, begin).decode()[start - before : end - before]
         except UnicodeDecodeError as error:
             raise self._changed() from error
         if identity(self.file) != self.identity:
@@ -162,14 +163,6 @@ class TextFile:
                 total_chars=self.total,
                 retry_arguments={"offset_chars": max(0, self.total - CONTRACT.window_chars)},
             )
-
-    def _steps(self, first: int, last: int) -> bytes:
-        """The bytes of the steps from `first` up to `last`."""
-        starts = self.index.starts
-        begin = starts[first]
-        if last < len(starts):
-            return os.pread(self.file.fileno(), starts[last] - begin, begin)
-        return os.pread(self.file.fileno(), 4 * STEP_CHARS * (last - first), begin)
 
     def _changed(self) -> Unavailable:
         return Unavailable(

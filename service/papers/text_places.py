@@ -181,7 +181,8 @@ def _search(
     for base in range(offset - offset % PIECE_CHARS, file.total, PIECE_CHARS):
         piece = file.read(base, base + PIECE_CHARS + OVERLAP_CHARS)
         if look_exact:
-            exact.take(base, _exact(piece, query))
+            places = literals(piece, query.text)
+            exact.take(base, (Span(*place, (place,)) for place in places))
         if not exact.spans and not spread.full:
             spread.take(base, sorted(spans(piece, query, limit=len(piece))))
         reached = min(base + PIECE_CHARS, file.total)
@@ -218,11 +219,6 @@ class _Found:
             if base + span.start >= self.end:
                 self.spans.append(_moved(span, base))
                 self.end = self.spans[-1].end
-
-
-def _exact(piece: str, query: Query) -> Iterator[Span]:
-    for start, end in literals(piece, query.text):
-        yield Span(start, end, ((start, end),))
 
 
 def _moved(span: Span, by: int) -> Span:

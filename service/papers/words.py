@@ -81,7 +81,7 @@ class Vocabulary:
             if token == plain or (star and last and token.startswith(plain)):
                 continue
             spelled = fold(token).split()
-            if not fused and _is_fused(spelled):
+            if not fused and sum(map(_is_base, spelled)) > 1:
                 continue
             if read := _words_read(spelled, term, start):
                 yield token, read
@@ -154,10 +154,6 @@ def _is_base(word: str) -> bool:
 def _last(term: Term) -> int:
     """The span of the last word of a term, without trailing punctuation."""
     return max((place for place, word in enumerate(term.words) if _is_base(word)), default=0)
-
-
-def _is_fused(spelled: list[str]) -> bool:
-    return sum(map(_is_base, spelled)) > 1
 
 
 def _plain(term: Term, start: int) -> tuple[str, int]:

@@ -10,12 +10,10 @@ from urllib.parse import parse_qsl
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.operations import arguments
-from service.operations.base import Operation, checked
+from service.operations.base import Asked
 
 #: Parameters of the PDPP contract that every route of records knows.
 ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
-CONNECTION = "connection_id"
-KNOWN_BY_LISTINGS = (CONNECTION, *ALWAYS_KNOWN)
 FLAGS = {"true": True, "false": False}
 
 _DIGITS = re.compile("[0-9]+")
@@ -25,7 +23,7 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 def read(
-    operation: Operation,
+    operation: Asked,
     query_string: str,
     *,
     known: tuple[str, ...] = (),
@@ -53,7 +51,7 @@ def read(
 
 
 def read_posted(
-    operation: Operation, body: dict[str, Any], *, known: tuple[str, ...] = ()
+    operation: Asked, body: dict[str, Any], *, known: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for a JSON body, whose members are typed already."""
     spelled = operation.queried("")
@@ -67,23 +65,6 @@ def read_posted(
         elif value is not None:
             if not isinstance(value, str):
                 raise InvalidRequest(f"{name} must be text.", param=name)
-            extra[name] = value
-    return given, extra
-
-
-def read_listing(query_string: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The same for a listing, which takes a connection and the parameters of every route."""
-    given, extra = dict[str, Any](), dict[str, str]()
-    for name, path, value in _parameters(query_string):
-        if name not in KNOWN_BY_LISTINGS:
-            raise unknown(name, KNOWN_BY_LISTINGS)
-        if path:
-            raise InvalidRequest(f"{name} does not accept brackets.", param=name)
-        if name == CONNECTION:
-            field = arguments.connection_id()
-            given[name] = _merge(given, name, field, path, value, {})
-            checked(name, field, value)
-        else:
             extra[name] = value
     return given, extra
 

@@ -1,4 +1,7 @@
-"""REST under /v1: one loop over the operations, the PDPP body of the port's answer, and blobs."""
+"""REST under /v1 and /papers/v1: a loop over the operations of each, and blobs.
+
+The bodies of records are those of PDPP. Those of papers have their next calls as links.
+"""
 
 import re
 from collections.abc import Callable
@@ -6,15 +9,16 @@ from typing import Any
 
 from flask import Blueprint, Flask, Response, g, request, url_for
 
+from evidence import papers_wire
 from evidence.errors import InvalidRequest
 from evidence.handles import RecordRef
 from service.access.guard import Guard
 from service.bootstrap import Services
-from service.http_edge import SHOWN_INLINE
-from service.operations import OPERATIONS, bodies
-from service.operations.base import RecordOperation
+from service.operations import OPERATIONS, bodies, paper_links
+from service.operations.base import PaperOperation, RecordOperation, run_bounded
 from service.operations.bodies import Address
-from service.operations.listings import BLOB_PATH, LISTINGS, Listing
+from service.operations.listings import BLOB, LISTINGS, Listing
+from service.operations.papers import PAPER_OPERATIONS
 from service.ports import Blob
 from service.rest import arguments, web
 
@@ -29,11 +33,16 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
     start, stop, partial = 0, blob.size_bytes, False
     tag = f'"{blob.sha256}"' if blob.sha256 else None
     asked = _RANGE.fullmatch(request.headers.get("Range", "").strip())
-    if asked and (asked[1] or asked[2]) and blob.size_bytes and _is_still(tag):
+    # A date in If-Range never matches.
+    still = request.headers.get("If-Range", tag or "").strip() == (tag or "")
+    if asked and (asked[1] or asked[2]) and blob.size_bytes and still:
         start, stop = _bounds(asked[1], asked[2], blob.size_bytes)
         partial = True
     if start >= stop and blob.size_bytes:
-        return _outside(blob.size_bytes, headers["Request-Id"])
+        size = blob.size_bytes
+        message = f"The range is outside the blob, which has {size} bytes. Request one inside it."
+        refused = {"code": "range_not_satisfiable", "message": message, "param": "Range"}
+        return web.refused(416, refused, **{"Content-Range": f"bytes */{size}"})
     found = {
         **headers,
         "Content-Length": str(stop - start),
@@ -43,29 +52,13 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         found["ETag"] = tag
     if partial:
         found["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
-    if blob.media_type.split(";")[0].strip().lower() not in SHOWN_INLINE:
+    if blob.harmless_type is None:
         found["Content-Disposition"] = "attachment"
-    body = () if request.method == "HEAD" else blob.chunks(start, stop)
-    response = Response(body, 206 if partial else 200, found)
+    content = () if request.method == "HEAD" else blob.chunks(start, stop)
+    response = Response(content, 206 if partial else 200, found)
     known = len(blob.media_type) < 256 and _MEDIA_TYPE.fullmatch(blob.media_type)
     response.headers["Content-Type"] = blob.media_type if known else UNKNOWN_TYPE
     return response
-
-
-def _is_still(tag: str | None) -> bool:
-    """True if If-Range matches the blob; a date never does."""
-    if_range = request.headers.get("If-Range")
-    return if_range is None or if_range.strip() == tag
-
-
-def _outside(size: int, request_id: str) -> Response:
-    found = {
-        "code": "range_not_satisfiable",
-        "message": f"The range is outside the blob, which has {size} bytes. Request one inside it.",
-        "param": "Range",
-    }
-    body = web.wrapped(416, found, request_id)
-    return web.reply(body, 416, **{"Content-Range": f"bytes */{size}"})
 
 
 def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
@@ -78,6 +71,13 @@ def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
 PDPP_VERSION = "2026-04-06"
 PREFIX = "/v1"
 HEADERS = {"PDPP-Version": PDPP_VERSION}
+PAPERS_PREFIX = "/papers/v1"
+#: For an open library: snapshots change rarely, and a minute of delay does no harm.
+OPEN_HEADERS = {
+    "Cache-Control": "public, max-age=60, stale-while-revalidate=600",
+    "Vary": "Origin",
+}
+Served = RecordOperation | Listing
 #: The route of a record, which has a page for people too.
 PAGED = "rest.fetch"
 
@@ -86,15 +86,14 @@ def mount(app: Flask, services: Services, guard: Guard) -> None:
     """Adds the read routes under /v1 to an application that is `web.prepare`d."""
     routes = Blueprint("rest", __name__)
     routes.before_request(lambda: _open(services, guard))
-    for operation in OPERATIONS:
+    served: tuple[Served, ...] = (*OPERATIONS, *LISTINGS)
+    for operation in served:
         rule = _rule(operation.route.path)
         routes.add_url_rule(rule, operation.name, _view(operation))
         if operation.route.posted:
             name = f"post_{operation.name}"
             routes.add_url_rule(rule, name, _posted_view(operation), methods=["POST"])
-    for listing in LISTINGS:
-        routes.add_url_rule(_rule(listing.path), listing.name, _listing_view(listing))
-    routes.add_url_rule(_rule(BLOB_PATH), "blob", _blob)
+    routes.add_url_rule(_rule(BLOB.route.path), "blob", _blob)
     app.register_blueprint(routes)
 
 
@@ -129,7 +128,7 @@ def _page_of_record() -> Response:
     return Response("", 303, {**headers, "Cache-Control": "no-store"})
 
 
-def _view(operation: RecordOperation) -> Callable[..., Response]:
+def _view(operation: Served) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         given, extra = arguments.read(operation, web.query(), known=arguments.ALWAYS_KNOWN)
         if "record_id" in path:
@@ -141,7 +140,7 @@ def _view(operation: RecordOperation) -> Callable[..., Response]:
     return view
 
 
-def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
+def _posted_view(operation: Served) -> Callable[..., Response]:
     def view() -> Response:
         if web.query():
             raise InvalidRequest(
@@ -155,36 +154,44 @@ def _posted_view(operation: RecordOperation) -> Callable[..., Response]:
     return view
 
 
-def _asked(operation: RecordOperation, given: dict[str, Any], extra: dict[str, str]) -> Response:
+def _asked(operation: Served, given: dict[str, Any], extra: dict[str, str]) -> Response:
     """The answer to parsed arguments of a GET or a POST."""
     arguments.take_alias(given, extra)
-    return web.page(bodies.body(operation, g.session, given, _here(), extra))
-
-
-def _here() -> Address:
-    """The requested address of the answer."""
-    return Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
-
-
-def _listing_view(listing: Listing) -> Callable[..., Response]:
-    def view(**path: str) -> Response:
-        connection_id, warnings = _connection()
-        answer = listing.ask(g.session, connection_id=connection_id, **path)
-        return web.page(bodies.linked(bodies.served(answer), _here(), warnings))
-
-    return view
-
-
-def _connection() -> tuple[str | None, list[dict[str, Any]]]:
-    """Return the connection asked for by any of its names, and a warning for a deprecated one."""
-    given, extra = arguments.read_listing(web.query())
-    arguments.take_alias(given, extra)
-    given = bodies.narrowed(g.session, given, extra)
-    return given.get("connection_id"), bodies.alias_warnings(extra)
+    here = Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
+    return web.page(bodies.body(operation, g.session, given, here, extra))
 
 
 def _blob(blob_id: str) -> Response:
-    connection_id, warnings = _connection()
+    given, extra = arguments.read(BLOB, web.query(), known=arguments.ALWAYS_KNOWN)
+    arguments.take_alias(given, extra)
+    asked = BLOB.load_rest(bodies.narrowed(g.session, given, extra))
+    warnings = bodies.alias_warnings(extra)
     warning = {"PDPP-Warning": f"{one['code']}: {one['param']}" for one in warnings}
-    blob = g.session.rs.blob(blob_id, connection_id=connection_id)
-    return respond(blob, {**web.headers(), **warning})
+    return respond(BLOB.ask(g.session, blob_id, **asked), {**web.headers(), **warning})
+
+
+def mount_papers(app: Flask, services: Services, guard: Guard) -> None:
+    """Adds the routes under /papers/v1 to an application that is `web.prepare`d."""
+
+    def open_session() -> None:
+        g.session = services.open_papers(web.begin(guard), PAPERS_PREFIX)
+
+    routes = Blueprint("papers", __name__)
+    routes.before_request(open_session)
+    for operation in PAPER_OPERATIONS:
+        paths = {operation.route.path: {}, **operation.route.variants}
+        for number, (path, fixed) in enumerate(paths.items()):
+            view = _papers_view(operation, fixed)
+            routes.add_url_rule(_rule(path), f"{operation.name}_{number}", view)
+    app.register_blueprint(routes)
+
+
+def _papers_view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Response]:
+    def view(**path: str) -> Response:
+        given, _ = arguments.read(operation, web.query(), fixed=fixed)
+        asked = operation.load_rest({**given, **path, **fixed})
+        body = papers_wire.body(run_bounded(operation, g.session, asked), paper_links.as_links)
+        here = Address(request.environ["PATH_INFO"], web.query())
+        return web.page(paper_links.body(body, str(here)))
+
+    return view

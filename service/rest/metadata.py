@@ -9,10 +9,10 @@ from flask import Blueprint, Flask, Response
 
 from evidence.version import VERSION
 from service import llms, openapi
-from service.access.guard import WELL_KNOWN, resource_metadata
+from service.access.guard import SCOPE, WELL_KNOWN
 from service.bootstrap import Services
 from service.openapi import Mounted
-from service.operations import search
+from service.operations.records import SEARCH
 from service.ports import SEARCH_EXTENSIONS
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
@@ -30,10 +30,16 @@ def mount(
     those of the surfaces; clients that look at no path get the first. Without named authorization
     servers there are no well-known documents.
     """
+
+    def ready() -> Response:
+        """200 if everything here answers, else 503 with the reason."""
+        body = readiness(services)
+        return _json(body, 200 if body["status"] == READY else 503)
+
     routes = Blueprint("metadata", __name__)
     routes.add_url_rule("/", "index", lambda: _front(services, page))
     routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
-    routes.add_url_rule("/readyz", "readyz", lambda: _ready(services))
+    routes.add_url_rule("/readyz", "readyz", ready)
     for number, suffix in enumerate(("", *paths, *(f"{path}/" for path in paths))):
         document = _resource(services, suffix or paths[0])
         if document is not None:
@@ -65,10 +71,19 @@ def _document(content: bytes, media_type: str) -> Response:
 
 
 def _resource(services: Services, path: str) -> dict[str, Any] | None:
-    """The metadata of the surface at a path, with the address that clients looked it up by."""
+    """The metadata of the surface at a path, with the address that clients looked it up by.
+
+    None, hence 404, where no server hands out tokens.
+    """
     found = services.settings
-    document = resource_metadata(found.base + path, found.issuers, signs_in=found.signs_in)
-    return None if document is None else dict(document)
+    if not found.issuers:
+        return None
+    return {
+        "resource": found.base + path,
+        "authorization_servers": list(found.issuers),
+        "bearer_methods_supported": ["header"],
+        **({"scopes_supported": [SCOPE], "resource_name": "Rung"} if found.signs_in else {}),
+    }
 
 
 def _front(services: Services, page: Callable[[], Response]) -> Response:
@@ -99,19 +114,13 @@ def _index(services: Services) -> Response:
 
 def _search() -> dict[str, Any]:
     """The search arguments of a store beyond PDPP, for servers in front of it."""
-    known = search.OPERATION.arguments.fields
+    known = SEARCH.arguments.fields
     return {
         "supported": True,
         "endpoint": "/v1/search",
         "parameters": [name for name in SEARCH_EXTENSIONS if name in known],
         "score": {"supported": False},
     }
-
-
-def _ready(services: Services) -> Response:
-    """200 if everything here answers, else 503 with the reason."""
-    body = readiness(services)
-    return _json(body, 200 if body["status"] == READY else 503)
 
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:

@@ -5,7 +5,6 @@ address raw.
 """
 
 import logging
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,22 +16,8 @@ from werkzeug.routing import BaseConverter
 from evidence import json_text, request_log, wire
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service import http_edge
-from service.access.guard import Access, Guard
+from service.access.guard import Access, Guard, read_body
 from service.statuses import CODES, STATUS, TYPES
-
-
-def failure_body(error: EvidenceError, request_id: str) -> tuple[int, dict[str, Any]]:
-    """(status, body) of an error."""
-    status = STATUS[error.kind]
-    return status, wrapped(status, wire.failure(error)["error"], request_id)
-
-
-def wrapped(status: int, error: dict[str, Any], request_id: str) -> dict[str, Any]:
-    """`{"error": {type, code, message, request_id, …}}`."""
-    kind = TYPES.get(status, "api_error")
-    return {"error": {"type": kind, **error, "request_id": request_id}}
-
 
 ALWAYS = {
     "Cache-Control": "private, no-store",
@@ -41,6 +26,7 @@ ALWAYS = {
 }
 
 MOUNTS = "rung-rest"
+#: The extension that answers browsers at unknown addresses.
 MISSING = "rung-missing"
 #: Paths for programs: their errors are JSON, whatever a browser prefers.
 FOR_PROGRAMS = ("/v1", "/papers/v1", "/mcp")
@@ -74,11 +60,6 @@ def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
     app.register_error_handler(Exception, _unexpected)
 
 
-def show_missing(app: Flask, page: Callable[[], Response]) -> None:
-    """Answers browsers with `page` at unknown addresses."""
-    app.extensions[MISSING] = page
-
-
 def prefers_page() -> bool:
     """True if the client prefers a page for people to JSON."""
     return request.accept_mimetypes.best_match(KINDS, default=KINDS[0]) == KINDS[1]
@@ -109,7 +90,7 @@ def json_body() -> dict[str, Any]:
             "The body must be JSON. Send the header Content-Type: application/json."
         )
     try:
-        body = json_text.parse(http_edge.read_body(request.environ))
+        body = json_text.parse(read_body(request.environ))
     except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
         raise TooLarge(f"The body {error}. Send a smaller, less nested one.") from None
     except orjson.JSONDecodeError:
@@ -140,6 +121,12 @@ def reply(body: dict[str, Any], status: int = 200, **more: str) -> Response:
     return response
 
 
+def refused(status: int, error: dict[str, Any], **more: str) -> Response:
+    """`{"error": {type, code, message, request_id, …}}`."""
+    kind, id = TYPES.get(status, "api_error"), headers()["Request-Id"]
+    return reply({"error": {"type": kind, **error, "request_id": id}}, status, **more)
+
+
 def page(body: dict[str, Any]) -> Response:
     """A JSON answer with the next page also in the header `Link`, if that is short enough."""
     following = body["links"].get("next")
@@ -150,11 +137,11 @@ def page(body: dict[str, Any]) -> Response:
 
 def _failure(error: EvidenceError) -> Response:
     request_log.current().error = error.code
-    status, body = failure_body(error, headers()["Request-Id"])
+    status = STATUS[error.kind]
     guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
     authorization = request.headers.get("Authorization")
-    more = http_edge.refusal_headers(error, status, guard, authorization)
-    return reply(body, status, **more)
+    more = guard.refusal_headers(error, status, authorization)
+    return refused(status, wire.failure(error)["error"], **more)
 
 
 def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
@@ -171,8 +158,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     }.get(status, error.description or "The request was refused.")
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
     more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
-    found = {"code": code, "message": message}
-    return reply(wrapped(status, found, headers()["Request-Id"]), status, **more)
+    return refused(status, {"code": code, "message": message}, **more)
 
 
 def _is_visit() -> bool:
@@ -182,8 +168,5 @@ def _is_visit() -> bool:
 
 
 def _unexpected(error: Exception) -> Response:
-    id = headers()["Request-Id"]
-    logger.exception("request %s failed", id)
-    request_log.current().error = Internal.default_code
-    status, body = failure_body(Internal(), id)
-    return reply(body, status)
+    logger.exception("request %s failed", headers()["Request-Id"])
+    return _failure(Internal())

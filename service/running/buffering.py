@@ -157,7 +157,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         request = connection.request
         if not connection.received:
             connection.deadline = Deadline.after(self.bounds.head_seconds)
-            connection.on_late = self._refuse_slow
+            connection.on_late = partial(self._refuse, error=RequestTooSlow())
         connection.received += len(piece)
         self._received += len(piece)
         request.feed(piece)
@@ -177,9 +177,6 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def _submit(self, connection: Connection) -> None:
         self._stop_waiting(connection)
         self.enqueue_req(connection)
-
-    def _refuse_slow(self, connection: Connection) -> None:
-        self._refuse(connection, RequestTooSlow())
 
     def _refuse(self, connection: Connection, error: Exception) -> None:
         self._stop_waiting(connection)
@@ -287,14 +284,12 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         if connection.answer is not None:
             self.enqueue_req(connection)
         elif connection.keep:
-            self._expect(connection, self._idle_seconds())
+            idle = self.bounds.idle_seconds if self.alive else float(STOP_KEEPALIVE_LINGER)
+            self._expect(connection, idle)
             if pipelined := connection.parser.unreader.take_buffered():
                 self._feed(connection, pipelined)
         else:
             self._finish(connection)
-
-    def _idle_seconds(self) -> float:
-        return self.bounds.idle_seconds if self.alive else float(STOP_KEEPALIVE_LINGER)
 
     # The end of a connection.
 

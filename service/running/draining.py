@@ -51,6 +51,9 @@ _REFUSALS: Final[tuple[tuple[Any, int, str], ...]] = (
 )
 
 
+_INVALID: Final = "invalid_request_error"
+
+
 class DrainingWorker(BufferingWorker):
     """The worker of the service, with a slow end."""
 
@@ -81,7 +84,7 @@ class DrainingWorker(BufferingWorker):
         else:
             self.log.info("request %s refused unread: %s", id, type(exc).__name__)
         error = {
-            "type": _type(status),
+            "type": statuses.TYPES.get(status, "api_error" if status >= 500 else _INVALID),
             "code": statuses.CODES.get(status, "invalid_request"),
             "message": advice,
             "request_id": id,
@@ -97,8 +100,3 @@ class DrainingWorker(BufferingWorker):
             util.write_nonblock(client, head.encode() + body)
         except Exception:
             self.log.debug("request %s: the client closed the connection before the refusal", id)
-
-
-def _type(status: int) -> str:
-    other = "api_error" if status >= 500 else "invalid_request_error"
-    return statuses.TYPES.get(status, other)

@@ -22,8 +22,7 @@ from evidence import request_log
 from evidence.limits import BUDGETS
 from evidence.request_log import Allowance, RequestLog, Trace, continued, sent_id
 from service.access.activity import Activity
-from service.access.guard import Guard, peer
-from service.http_edge import preflight
+from service.access.guard import Guard, peer, preflight
 from service.running import metrics
 from service.running.logs import log_request
 from service.settings import Settings
@@ -71,17 +70,16 @@ def prepare(
             log(asked, response, opened)
         return response
 
-    app.before_request(lambda: _check_host(app, guard))
+    def check_host() -> None:
+        """Checks `Host` on every route; a view with `checks_host` does so in its own order."""
+        view = app.view_functions.get(request.endpoint or "")
+        if not getattr(view, "checks_host", False):
+            guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
+
+    app.before_request(check_host)
     app.before_request(lambda: options(app, guard))
     app.after_request(after)
     app.wsgi_app = _logged(app.wsgi_app, counting, starts)  # type: ignore[method-assign]
-
-
-def _check_host(app: Flask, guard: Guard) -> None:
-    """Checks `Host` on every route; a view with `checks_host` does so in its own order."""
-    view = app.view_functions.get(request.endpoint or "")
-    if not getattr(view, "checks_host", False):
-        guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
 
 
 def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
@@ -246,7 +244,11 @@ def finish(asked: Request, response: Response, guard: Guard, allowance: Allowanc
     if _compressible(sent.get("content-type", "")) and not response.is_streamed:
         vary += _missing("Accept-Encoding", vary)
         if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "") and "content-encoding" not in sent:
-            _compress(asked, response)
+            bodiless = response.status_code in (204, 206, 304)
+            body = b"" if bodiless else response.get_data()
+            if len(body) >= BUDGETS.compress_bytes and asked.accept_encodings["gzip"]:
+                response.set_data(gzip.compress(body, LEVEL, mtime=0))
+                headers["Content-Encoding"] = "gzip"
     if _public(environ["PATH_INFO"]):
         headers["Access-Control-Allow-Origin"] = "*"
     elif "HTTP_ORIGIN" in environ:
@@ -291,14 +293,3 @@ def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> N
         response.status_code = 304
         for name in ("Content-Length", "Content-Disposition", "Content-Range"):
             response.headers.pop(name, None)
-
-
-def _compress(asked: Request, response: Response) -> None:
-    """Compresses a body above the threshold if the client accepts it."""
-    if response.status_code in (204, 206, 304):
-        return
-    body = response.get_data()
-    if len(body) < BUDGETS.compress_bytes or not asked.accept_encodings["gzip"]:
-        return
-    response.set_data(gzip.compress(body, LEVEL, mtime=0))
-    response.headers["Content-Encoding"] = "gzip"

@@ -145,16 +145,15 @@ def mount(app: Flask, services: Services) -> None:
     """Adds `/metrics`, unless it is switched off."""
     if services.settings.metrics == "off":
         return
-    routes = Blueprint("metrics", __name__)
-    routes.add_url_rule(PATH, "metrics", lambda: _view(services))
-    app.register_blueprint(routes)
-
-
-def _view(services: Services) -> Response:
-    check_reader(services.settings)
-    body = exposition(services)
     headers = {"Cache-Control": "no-store", "Content-Type": prometheus_client.CONTENT_TYPE_LATEST}
-    return Response(body, 200, headers)
+
+    def view() -> Response:
+        check_reader(services.settings)
+        return Response(exposition(services), 200, headers)
+
+    routes = Blueprint("metrics", __name__)
+    routes.add_url_rule(PATH, "metrics", view)
+    app.register_blueprint(routes)
 
 
 def check_reader(options: settings.Settings) -> None:

@@ -16,19 +16,16 @@ from evidence import json_text
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.routes import AUTHORIZATION_SERVER
-from service import http_edge
 from service.access import grants
-from service.access.entries import Entries
-from service.access.guard import is_loopback
+from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
 from service.pages.layout import Layout
 from service.signin import authorize, metadata, owner_pages
 from service.signin.clients import Clients, Documents
-from service.signin.owner_site import OwnerSite, with_error
+from service.signin.owner_site import OwnerSite, Sessions, with_error
 from service.signin.metadata import Paths, Resources
 from service.signin.server import Server
-from service.signin.sessions import Sessions
 from service.sources.remote.outbound import is_public
 from service.statuses import STATUS
 
@@ -56,7 +53,14 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
         end = store.granted(partial(grants.active, grant_id=grant_id)).expires_at
         return datetime.fromisoformat(end) if end else None
 
-    documents = _documents(services.settings.documents, services.signins.entries)
+    documents, allowed = None, services.settings.documents
+    local = allowed == "loopback"
+
+    def accepts(address: str) -> bool:
+        return is_public(address) or (local and is_loopback(address))
+
+    if allowed != "off":
+        documents = Documents(services.signins.entries, accepts, any_port=local)
     server = Server(services.signins, clients, documents, resources, ends)
     closed = services.papers is not None and bool(services.settings.papers_tokens)
     site = OwnerSite(services.signins, store, layout, sessions, closed)
@@ -73,16 +77,6 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     authorize.add(routes, site, server)
     owner_pages.add(routes, site)
     app.register_blueprint(routes)
-
-
-def _documents(allowed: str, entries: Entries) -> Documents | None:
-    """Returns what fetches the metadata of clients, if `RUNG_CLIENT_DOCUMENTS` allows it."""
-    local = allowed == "loopback"
-
-    def accepts(address: str) -> bool:
-        return is_public(address) or (local and is_loopback(address))
-
-    return None if allowed == "off" else Documents(entries, accepts, any_port=local)
 
 
 def _allow_long_forms() -> None:
@@ -111,7 +105,7 @@ def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
 def _register(clients: Clients, sessions: Sessions) -> Response:
     sessions.limit("register", *REGISTRATIONS)
     try:
-        body = json_text.parse(http_edge.read_body(request.environ))
+        body = json_text.parse(read_body(request.environ))
     except ValueError:
         raise InvalidRequest(
             "The registration must be a JSON object.", code="invalid_client_metadata"

@@ -22,7 +22,7 @@ from evidence import json_text
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.work import Deadline
 from service import keys
-from service.access.entries import Entries
+from service.access.sidecar import Entries
 from service.access.guard import SCOPE
 from service.access.owner import limit
 from service.signin import redirects

@@ -1,16 +1,22 @@
-"""What the browser pages of sign-in share: the store, the sessions, the layout and error pages."""
+"""What the browser pages of sign-in share: sessions, forms, the store, the layout and error pages.
+
+Only the session that a form was made for can send it.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from flask import Response, request
 
 from evidence import request_log
-from evidence.errors import EvidenceError, InvalidRequest
-from service.access import grants
+from evidence.errors import EvidenceError, Forbidden, InvalidRequest
+from service.access import grants, tokens
+from service.access.guard import check_form
+from service.access.owner import SESSION_SECONDS, Owner, Passkeys, limit
+from service.access.rates import client
 from service.access.registry import Registry
 from service.access.signins import Signins
 from service.pages.layout import Layout
@@ -18,8 +24,110 @@ from service.records.opening import open_writer
 from service.records.store import Store
 from service.signin import consent
 from service.signin.consent import Choice
-from service.signin.sessions import Sessions
 from service.statuses import STATUS
+
+FORM_SECONDS: Final = 600
+_FORM, _PASSKEY = "form", "passkey"
+#: The key of addresses that many clients can share; these share one sign-in limit.
+_SHARED: Final = "shared"
+
+
+class Sessions:
+    """The sessions of one server at the URL `base`. `proxied` is true if a trusted proxy sends
+    client addresses."""
+
+    def __init__(self, owner: Owner, base: str, proxied: bool) -> None:
+        self.owner, self.base, self.passkeys = owner, base, Passkeys(owner, base)
+        self._proxied, self._secure = proxied, base.startswith("https:")
+        self._cookie = "__Host-rung" if self._secure else "rung_owner"
+        self._visit_cookie = f"{self._cookie}_visit"
+
+    def current(self) -> str | None:
+        """Returns the session of this request; None if the owner is not signed in."""
+        session = request.cookies.get(self._cookie)
+        return session if self.owner.is_signed_in(session) else None
+
+    def sign_in(self, secret: str, response: Response) -> Response:
+        """Starts a session with a code or the passphrase, and ends the one before.
+
+        Raises the errors of `Owner.sign_in`.
+        """
+        return self._started(self.owner.sign_in(secret, self.address() or _SHARED), response)
+
+    def sign_in_with_passkey(self, response: Response) -> Response:
+        """Starts a session with the answer of a passkey to the sent form, and ends the one before.
+
+        Raises `Forbidden` for a form of another browser, and the errors of `Passkeys.sign_in`.
+        """
+        form = request.form
+        self.check_form(self._visit, _PASSKEY)
+        counted = self.address() or _SHARED
+        session = self.passkeys.sign_in(form["form"], form["credential"], counted)
+        return self._started(session, response)
+
+    def _started(self, session: str, response: Response) -> Response:
+        self.owner.sign_out(request.cookies.get(self._cookie, ""))
+        self._set(self._cookie, response, session, SESSION_SECONDS)
+        return response
+
+    @property
+    def _visit(self) -> str:
+        """What a browser that is not signed in is known by; empty for a new one."""
+        return request.cookies.get(self._visit_cookie, "")
+
+    def visited(self, page: Callable[[str], Response]) -> Response:
+        """Returns a page with a form that signs in this browser with a passkey, from its token."""
+        visit = self._visit or tokens.new("")
+        response = page(self.form(visit, _PASSKEY))
+        self._set(self._visit_cookie, response, visit, FORM_SECONDS)
+        return response
+
+    def sign_out(self, session: str, response: Response) -> Response:
+        """Ends a session."""
+        self.owner.sign_out(session)
+        self._set(self._cookie, response, "", 0)
+        return response
+
+    def _set(self, name: str, response: Response, value: str, seconds: int) -> None:
+        response.set_cookie(
+            name,
+            value,
+            max_age=seconds,
+            secure=self._secure,
+            httponly=True,
+            samesite="Lax",
+        )
+
+    def form(self, session: str, purpose: str) -> str:
+        """Returns a token for one form of a session. It is valid once, for ten minutes."""
+        token = tokens.new("")
+        with self.owner.entries.changing() as kept:
+            kept.put(_FORM, token, {"for": _of(session, purpose)}, seconds=FORM_SECONDS)
+        return token
+
+    def check_form(self, session: str, purpose: str) -> None:
+        """Raises `Forbidden` unless the form belongs to this session and was not sent before."""
+        check_form(request.environ, self.base)
+        with self.owner.entries.changing() as kept:
+            entry = kept.use(_FORM, request.form.get("form", ""))
+        if entry is None or entry.uses > 1 or entry.body["for"] != _of(session, purpose):
+            raise Forbidden("This form was already sent or has expired. Open the page again.")
+
+    def limit(self, what: str, most: int, seconds: int) -> None:
+        """Counts this request; raises `RateLimited` after `most` of its address in a window."""
+        address = self.address()
+        if address is not None:
+            with self.owner.entries.changing() as kept:
+                limit(kept, what, address, most, seconds)
+
+    def address(self) -> str | None:
+        """Returns the client address; None if many clients can share it."""
+        return client(request_log.current().address, private=self._proxied)
+
+
+def _of(session: str, purpose: str) -> str:
+    return tokens.hashed(f"{session}\n{purpose}").hex()
+
 
 #: How long a form waits for other writers of the store.
 LOCK_SECONDS = 5

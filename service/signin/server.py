@@ -24,7 +24,7 @@ from authlib.oauth2.rfc7636 import CodeChallenge
 from flask import Request, request
 
 from evidence.errors import Unauthenticated
-from service.access.entries import Entry
+from service.access.sidecar import Entry
 from service.access.signins import Signins
 from service.signin.clients import METHODS, OFFLINE, Client, Clients, Documents, is_url
 from service.signin.metadata import AUTHORIZE, Resources
@@ -108,12 +108,22 @@ class _S256(CodeChallenge):
         super().validate_code_challenge(grant, redirect_uri)
 
 
-class _Code(AuthorizationCodeGrant):
-    """The authorization code grant."""
+class _Grant:
+    """What both grants have in common."""
 
     server: "Server"
 
     TOKEN_ENDPOINT_AUTH_METHODS = METHODS
+
+    def authenticate_user(self, credential: Credential) -> Credential:
+        return credential
+
+    def save_token(self, token: dict[str, Any]) -> None:
+        """Does nothing: the transaction that uses the code or the old token saves the new one."""
+
+
+class _Code(_Grant, AuthorizationCodeGrant):
+    """The authorization code grant."""
 
     @staticmethod
     def validate_authorization_redirect_uri(asked: Any, client: Client) -> str:
@@ -126,38 +136,22 @@ class _Code(AuthorizationCodeGrant):
         entry = self.server.signins.code(code)
         return self.server.credential(self.request, client, code, entry)
 
-    def authenticate_user(self, credential: Credential) -> Credential:
-        return credential
-
     def generate_token(self, user: Credential, **_: Any) -> dict[str, Any]:
         return self.server.issued(self.server.signins.exchange, user)
-
-    def save_token(self, token: dict[str, Any]) -> None:
-        """Does nothing: the transaction that uses the code saves the token."""
 
     def delete_authorization_code(self, credential: Credential) -> None:
         """Does nothing: a used code is kept until it expires."""
 
 
-class _Refresh(RefreshTokenGrant):
+class _Refresh(_Grant, RefreshTokenGrant):
     """The refresh token grant."""
-
-    server: "Server"
-
-    TOKEN_ENDPOINT_AUTH_METHODS = METHODS
 
     def authenticate_refresh_token(self, refresh_token: str) -> Credential | None:
         entry = self.server.signins.refresh_token(refresh_token)
         return self.server.credential(self.request, self.request.client, refresh_token, entry)
 
-    def authenticate_user(self, credential: Credential) -> Credential:
-        return credential
-
     def issue_token(self, user: Credential, _: Credential) -> dict[str, Any]:
         return self.server.issued(self.server.signins.rotate, user)
-
-    def save_token(self, token: dict[str, Any]) -> None:
-        """Does nothing: the transaction that uses the old token saves the new one."""
 
     def revoke_old_credential(self, credential: Credential) -> None:
         """Does nothing: the old token works for two more minutes."""

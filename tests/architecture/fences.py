@@ -20,7 +20,7 @@ IMPORTING = (
 FENCES: dict[str, tuple[str, ...]] = {
     "Stemmer": ("evidence/language.py",),
     "authlib": ("service/signin/",),
-    "fido2": ("service/access/passkeys.py",),
+    "fido2": ("service/access/owner.py",),
     "joserfc": ("service/issuers.py",),
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (
@@ -28,7 +28,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/running/hooks.py", "service/running/metrics.py", "service/signin/"),
     ),
     "werkzeug": (
-        *("service/app.py", "service/http_edge.py", "service/mcp/blueprint.py", "service/rest/"),
+        *("service/app.py", "service/access/guard.py", "service/mcp/blueprint.py", "service/rest/"),
         "service/running/hooks.py",
     ),
     "gunicorn": (*WORKER, "service/running/logs.py"),

@@ -47,12 +47,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "it checks tokens and finds their grants",
     ),
     ("service/keys.py", ("evidence", "service.cursors"), "keys are derived from a secret alone"),
-    ("service/download.py", ("evidence", *OUTBOUND, *CHECKS), "it fetches files and checks them"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
     ("service/access/guard.py", ("evidence",), "it decides, and asks nobody"),
     (
         "service/access/rates.py",
-        ("evidence", "service.settings"),
+        ("evidence", "service.access.tokens", "service.settings"),
         "rates are counted; nothing is opened",
     ),
     ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
@@ -65,7 +64,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         "statements on grants and packages, which every engine runs",
     ),
-    ("service/access/sidecar.py", ("evidence", "service.place", *TABLES), "it has no rule"),
+    (
+        "service/access/sidecar.py",
+        ("evidence", "service.access.tokens", "service.place", *TABLES),
+        "it has no rule",
+    ),
     (
         "service/access/packages.py",
         ("evidence", "service.access", "service.records.engine.Snapshot", *PORTS),
@@ -147,7 +150,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "operations see sources through the port only",
     ),
     ("service/statuses.py", (), "a table stands on nothing"),
-    ("service/http_edge.py", ("evidence", "service.access"), "both HTTP surfaces use it"),
     (
         "service/settings/",
         ("service.settings", "service.place"),
@@ -157,7 +159,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/mcp/",
         (
             *("evidence", "renderers", "service.access", "service.mcp", "service.operations"),
-            *("service.http_edge", "service.lru", "service.statuses"),
+            *("service.lru", "service.statuses"),
         ),
         "surfaces know operations, and no other surface or upstream",
     ),
@@ -165,7 +167,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/rest/",
         (
             *("evidence", "service.access", "service.operations", "service.rest"),
-            *("service.ports", "service.bootstrap.Services", "service.http_edge"),
+            *("service.ports", "service.bootstrap.Services"),
             "service.statuses",
             *("service.openapi", "service.llms"),
             "service.running.readiness",
@@ -192,7 +194,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.bootstrap.Services", "service.clients", "service.operations"),
             *("service.mcp.versions", "service.openapi.PATH", "service.pages", "service.ports"),
-            *("service.access.guard", "service.http_edge", "service.statuses"),
+            *("service.access.guard", "service.statuses"),
             "service.running.readiness",
         ),
         "pages show what is declared; their forms are clients of MCP, and know its revisions",
@@ -201,7 +203,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/signin/",
         (
             *("evidence", "service.signin", "service.access", "service.bootstrap.Services"),
-            *("service.pages.layout", "service.http_edge", "service.keys", "service.statuses"),
+            *("service.pages.layout", "service.keys", "service.statuses"),
             *("service.records.opening", "service.records.overview", "service.records.store"),
             *("service.records.values", "service.sources.remote.outbound"),
         ),
@@ -320,7 +322,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/fetching.py",
-        ("evidence", "service.settings", "service.download", "service.papers", "service.records"),
+        ("evidence", "service.settings", *OUTBOUND, *CHECKS),
         "it fetches for bootstrap, and knows nobody who is served",
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),

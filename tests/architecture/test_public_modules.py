@@ -27,8 +27,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("store", "streams", "values", "writing"),
     ),
     "service.access": (
-        *("activity", "entries", "grants", "guard", "owner", "packages", "rates", "registry"),
-        *("passkeys", "sidecar", "signins", "tokens"),
+        *("activity", "grants", "guard", "owner", "packages", "rates", "registry"),
+        *("sidecar", "signins", "tokens"),
     ),
     "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
@@ -40,13 +40,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.pdpp": ("brackets", "decode", "encode"),
     "service.operations": (
         *("", "arguments", "base", "bodies", "json_schema", "listings"),
-        *("paper_links", "papers", "read_record_field", "search"),
+        *("paper_links", "papers", "read_record_field", "records"),
     ),
     "service.mcp": (
-        *("answer_cache", "blueprint", "faults", "papers", "records", "stdio"),
+        *("answer_cache", "blueprint", "faults", "stdio"),
         *("surface", "validation", "versions"),
     ),
-    "service.rest": ("blueprint", "metadata", "papers", "web"),
+    "service.rest": ("blueprint", "metadata", "web"),
     "service.openapi": ("",),
     "service.pages": ("blueprint", "layout"),
     "service.signin": ("blueprint",),

@@ -6,7 +6,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, serial
 from service.mcp.validation import Headers
 from service.mcp.protocol import Server, handle
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin

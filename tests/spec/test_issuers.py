@@ -13,8 +13,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from evidence.work import Deadline
-from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.access.sidecar import Entries, Sidecar
 from service.access.signins import Signins
 from service.issuers import Issuers
 from service.settings import SettingsError

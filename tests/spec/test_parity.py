@@ -18,7 +18,7 @@ from renderers import schema as schema_renderer
 from renderers.document import lay_out
 from renderers import search as search_renderer
 from renderers.rendering import Context
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 from service.operations import OPERATIONS
 from tests.helpers.api import record_path, route_of
 from tests.helpers.caller import Answer, Local

@@ -18,7 +18,7 @@ from evidence.errors import NotFound
 from evidence.limits import BUDGETS
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 from service.mcp.answer_cache import AnswerCache
 from service.operations import OPERATIONS
 from tests.helpers import small

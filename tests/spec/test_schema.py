@@ -7,7 +7,7 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.operations import schema
+from service.operations.records import SCHEMA
 from service.operations.base import Session
 from tests.helpers.caller import Local
 from tests.helpers.reading import named, printed_calls
@@ -124,7 +124,7 @@ class Untouched:
 def test_full_detail_without_a_stream_is_refused_before_anything_is_read() -> None:
     session = Session(Untouched())  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match='schema.stream, connection_id, detail: "full"'):
-        schema.OPERATION.run(session, detail="full")
+        SCHEMA.run(session, detail="full")
 
 
 @scenario("004/schema/full-is-scoped")

@@ -14,7 +14,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import credentials
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 from service.mcp.stdio import serve
 from service.operations.base import Session
 from service.sources.remote.origin import Origin

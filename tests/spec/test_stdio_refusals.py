@@ -11,7 +11,7 @@ import pytest
 
 from service import settings
 from service.bootstrap import Services
-from service.mcp.records import RecordsSurface
+from service.mcp.surface import RecordsSurface
 from service.mcp.stdio import serve
 from service.operations.base import Session
 from tests.helpers.posting import legacy_body

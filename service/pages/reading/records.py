@@ -15,9 +15,9 @@ from evidence.model import READ_FIELD, Continuation, Source, label_of
 from evidence.records import FieldRead, Record
 from evidence.text import clip
 from evidence.values import BlobRef, Bytes, Preview
-from service.http_edge import SHOWN_INLINE
-from service.operations import read_record_field, search
+from service.operations import read_record_field
 from service.operations.base import Session, run_bounded
+from service.operations.records import SEARCH
 from service.pages.reading import shown
 from service.pages.reading.visits import Visits
 from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
@@ -71,7 +71,7 @@ def search_page(visits: Visits) -> Response:
     args: dict[str, Any] = {"query": query, "connection_id": asked["source"]}
     args |= {name: asked[name] for name in ("since", "until", "sort", "words", "cursor")}
     args = {name: value for name, value in args.items() if value}
-    page = run_bounded(search.OPERATION, session, search.OPERATION.load(args))
+    page = run_bounded(SEARCH, session, SEARCH.load(args))
     people = _people(session, page.hits)
     return visits.page(
         "search.html",
@@ -118,15 +118,26 @@ def record_page(visits: Visits, id: str) -> Response:
     text = pointer.path_of(record.text_field) if record.text_field else None
     field = asked["field"] or text
     read, found = _window(session, record.id, field, asked["q"]) if field else (None, False)
-    kind, files = _kind(record), list(_files(record))
+    kind = _kind(record)
+    # The attachments of the record and of the records that belong to it.
+    owners = (record, *(one for each in record.expanded.values() for one in each.records))
+    files = [
+        _file(one, "" if owner.text_field else _title(owner, "File"))
+        for owner in owners
+        for one in owner.bytes
+    ]
     elsewhere = {record.text_field, *(pointer.top_level(one.field_path) for one in record.bytes)}
     if kind != "Table row":
-        elsewhere |= _in_header(record, kind)
+        roles = ("primary-title", "actor", "event-time")
+        elsewhere |= {record.roles.get(role) for role in roles} | _named(record, kind).keys()
     empty: tuple[Any, ...] = (None, "", [], {})
     fields = [
         name for name, one in record.data.items() if name not in elsewhere and one not in empty
     ]
     first = shown.number("fields", 0)
+    marked = None
+    if read and read.match_start is not None and read.match_end is not None:
+        marked = read.match_start - read.start, read.match_end - read.start
     related = {
         name: _links(one.records)
         for name, one in record.expanded.items()
@@ -143,7 +154,7 @@ def record_page(visits: Visits, id: str) -> Response:
         found=found,
         field=field,
         is_text=field == text,
-        paragraphs=_paragraphs(read) if read else (),
+        paragraphs=shown.paragraphs(read.text, marked) if read else (),
         fields=[_row(record, name, asked) for name in fields[first : first + FIELDS_SHOWN]],
         next_fields=first + FIELDS_SHOWN if len(fields) > first + FIELDS_SHOWN else None,
         files=files,
@@ -183,12 +194,6 @@ def _kind(record: Record) -> str:
     if "actor" in roles and record.text_field:
         return "Mail" if "primary-title" in roles else "Chat message"
     return "Note" if record.text_field and "amount" not in roles else "Table row"
-
-
-def _in_header(record: Record, kind: str) -> set[str | None]:
-    """The fields that the header shows."""
-    roles = {record.roles.get(role) for role in ("primary-title", "actor", "event-time")}
-    return roles | _named(record, kind).keys()
 
 
 def _named(record: Record, kind: str) -> dict[str, str]:
@@ -256,20 +261,6 @@ def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRea
     return replace(marked, next_match=hit.next_match), True
 
 
-def _paragraphs(read: FieldRead) -> list[shown.Pieces]:
-    """The text of a window, with its match marked."""
-    if read.match_start is None or read.match_end is None:
-        return shown.paragraphs(read.text)
-    return shown.paragraphs(read.text, (read.match_start - read.start, read.match_end - read.start))
-
-
-def _files(record: Record) -> Iterator[File]:
-    """The attachments of a record and of the records that belong to it."""
-    for owner in (record, *(one for each in record.expanded.values() for one in each.records)):
-        for one in owner.bytes:
-            yield _file(one, "" if owner.text_field else _title(owner, "File"))
-
-
 def _file(one: Bytes, title: str) -> File:
     known = one.known
     size = " ".join(map(str, one.size)) if one.size else ""
@@ -335,12 +326,10 @@ def blob(visits: Visits) -> Response:
     """The bytes of an attachment: shown if that is harmless, else saved."""
     asked = shown.given("blob", "source")
     found = visits.records().rs.blob(asked["blob"], connection_id=asked["source"] or None)
-    media_type = found.media_type.partition(";")[0].strip().lower()
-    inline = media_type in SHOWN_INLINE
     headers = {
-        "Content-Type": media_type if inline else "application/octet-stream",
+        "Content-Type": found.harmless_type or "application/octet-stream",
         "Content-Length": str(found.size_bytes),
-        "Content-Disposition": "inline" if inline else "attachment",
+        "Content-Disposition": "inline" if found.harmless_type else "attachment",
     }
     body = () if request.method == "HEAD" else found.chunks(0, found.size_bytes)
     return Response(body, 200, headers)

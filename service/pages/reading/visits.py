@@ -92,8 +92,15 @@ class Visits:
             token = self._checked(form.get("token", "").strip(), surface)
         except EvidenceError as error:
             return self._form(surface, place, error)
-        response = redirect(place, 303)
-        self._keep(response, surface, token)
+        services, response = self.layout.services, redirect(place, 303)
+        response.set_cookie(
+            COOKIES[surface],
+            services.sessions.seal(token, bound=surface),
+            path=PATH,
+            secure=request.is_secure or (services.settings.public_url or "").startswith("https:"),
+            httponly=True,
+            samesite="Lax",
+        )
         return response  # type: ignore[return-value]
 
     def _checked(self, token: str, surface: str) -> str:
@@ -101,21 +108,8 @@ class Visits:
         token, services = bearer(f"Bearer {token}"), self.layout.services
         if len(token) > TOKEN_CHARS:
             raise InvalidRequest("This token is too long for a browser session.")
-        opened = services.open_papers if surface == PAPERS else services.open_session
-        opened(token)
+        (services.open_papers if surface == PAPERS else services.open_session)(token)
         return token
-
-    def _keep(self, response: Any, surface: str, token: str) -> None:
-        services = self.layout.services
-        public = services.settings.public_url or ""
-        response.set_cookie(
-            COOKIES[surface],
-            services.sessions.seal(token, bound=surface),
-            path=PATH,
-            secure=request.is_secure or public.startswith("https:"),
-            httponly=True,
-            samesite="Lax",
-        )
 
     def refused(self, error: EvidenceError) -> Response:
         """The form for a visitor whose token is missing or has ended, else the error as a page."""

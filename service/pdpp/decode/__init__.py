@@ -54,6 +54,10 @@ def numbers(body: Any, *names: str, suffix: str = "") -> dict[str, Any]:
     return {name: number_of(body, name + suffix) for name in names}
 
 
+#: One value for all rows of a source.
+_source = lru_cache(maxsize=1024)(Source)
+
+
 def source_of(body: dict[str, Any]) -> Source:
     """The source of a row."""
     return _source(
@@ -66,13 +70,6 @@ def source_of(body: dict[str, Any]) -> Source:
 def short(text: str | None, most: int) -> str | None:
     """A label, with `…` if it was cut."""
     return text if text is None or len(text) <= most else text[: most - 1] + "…"
-
-
-@lru_cache(maxsize=1024)
-def _source(
-    connection_id: str | None, connector_key: str | None, display_name: str | None
-) -> Source:
-    return Source(connection_id, connector_key, display_name)
 
 
 def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -28,7 +28,11 @@ def read(body: Body) -> Schema:
     return Schema(
         tuple(connectors),
         compact=inner.get("detail") == schema.COMPACT,
-        bearer=_bearer(bearer) if isinstance(bearer, dict) else None,
+        bearer=(
+            schema.Bearer(**texts(bearer, "scope", "token_kind", "grant_id"))
+            if isinstance(bearer, dict)
+            else None
+        ),
         warnings=warnings_of(body),
     )
 
@@ -54,10 +58,6 @@ def _unwrapped(body: Body, name: str) -> Body:
     """The document inside `data`, as some servers wrap it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) and name not in body else body
-
-
-def _bearer(body: Body) -> schema.Bearer:
-    return schema.Bearer(**texts(body, "scope", "token_kind", "grant_id"))
 
 
 def _by_key(found: Iterable[StreamRow]) -> list[Connector]:

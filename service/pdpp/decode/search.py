@@ -9,7 +9,7 @@ from evidence.handles import RecordRef
 from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, SourceReport, Tail
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
-from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
+from service.pdpp import LEFT_OUT, NO_HITS
 from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, short
 from service.pdpp.decode import source_of, text_of, texts, warnings_of
 from evidence.text import balanced, is_marked, split

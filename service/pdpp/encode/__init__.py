@@ -3,25 +3,25 @@
 from collections.abc import Callable
 from typing import Any
 
-from evidence import wire
+from evidence import schema_wire, wire
 from evidence.hits import SearchPage
 from evidence.model import Buckets
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
-from service.pdpp.encode import schema, search
+from service.pdpp.encode import search
 from service.pdpp.encode.records import encode_field, encode_page, encode_record
 from service.ports import Answer
 
 ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     Buckets: wire.aggregation,
-    ConnectorList: schema.connectors,
+    ConnectorList: schema_wire.connectors,
     FieldRead: encode_field,
     Record: encode_record,
     RecordPage: encode_page,
-    Schema: schema.body,
+    Schema: schema_wire.document,
     SearchPage: search.encode,
-    StreamDetails: schema.stream,
-    StreamList: schema.streams,
+    StreamDetails: schema_wire.details,
+    StreamList: schema_wire.streams,
 }
 
 

@@ -8,7 +8,6 @@ groups: those that wait for their turn need only their number.
 
 import base64
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,10 +42,6 @@ class Progress:
     def fresh(self) -> bool:
         """True if none of its hits was shown yet."""
         return not self.state and not self.taken
-
-    def forget(self) -> None:
-        """Drops the source's own cursor."""
-        self.cursor, self.at = None, 0
 
     def packed(self, *, marked: bool) -> Any:
         if self.state:
@@ -111,10 +106,6 @@ def unseal(text: str, sealer: Sealer, bound: Any, size: int) -> State:
     sources = [Progress.unpacked(value) for value in head["s"]]
     assert len(sources) == size, "a cursor is bound to the members of its package"
     state = State(sources, head["n"] and Counts(*head["n"]), head["k"])
-    state.seen.extend(_split(base64.b64decode(head["w"])))
+    raw = base64.b64decode(head["w"])
+    state.seen.extend(raw[at : at + MARK_BYTES] for at in range(0, len(raw), MARK_BYTES))
     return state
-
-
-def _split(raw: bytes) -> Iterator[bytes]:
-    for start in range(0, len(raw), MARK_BYTES):
-        yield raw[start : start + MARK_BYTES]

@@ -106,14 +106,13 @@ class SourceReader:
         """Records an error of the source. Drops the cursor if it may be the cause."""
         self.error, self._final = error, error.kind not in TRANSIENT
         if self.progress.cursor and error.kind in ("invalid", "gone"):
-            self.progress.forget()
+            self.progress.cursor, self.progress.at = None, 0
             self._final = False
 
     def close(self, state: State) -> None:
         """Updates counts and tries; a source that returns nothing too often is set to LOST."""
         progress = self.progress
-        if self._new and not progress.fresh and self._page.found is not None:
-            state.counts = added(state.counts, self.counts)
+        state.counts = self.counted(state.counts, fresh=self._new and not progress.fresh)
         if not self.asked or progress.state:
             return
         if progress.taken > self._began or self.hits:
@@ -123,15 +122,10 @@ class SourceReader:
         if self._final or progress.tries >= BUDGETS.fan_in_tries:
             progress.state = LOST
 
-    @property
-    def uncounted(self) -> bool:
-        """True if it answered and has shown nothing yet; the cursor counts its hits later."""
-        return self.progress.fresh and self._page.found is not None
-
-    @property
-    def counts(self) -> Counts | None:
-        """The number of its matching records, if it counts them."""
-        return None if self._page.found is None else self._page.found.counts
+    def counted(self, counts: Counts | None, *, fresh: bool) -> Counts | None:
+        """The counts with those of its records if it answered, and if it is or was `fresh`."""
+        found = self._page.found
+        return added(counts, found.counts) if fresh and found is not None else counts
 
     def _advance_page(self) -> None:
         """Moves to the page after a used-up one, or sets END. Otherwise stays on this page."""
@@ -179,15 +173,19 @@ class Turns:
 
     The best hit comes first, by `Order`. Of equal ones that of a source without
     shown hits comes first, then that of the source with the fewest hits on the page.
+    With `by_time` the order is that of event times, and waits for sources whose next hit is not
+    known.
     """
 
-    def __init__(self, query: str) -> None:
-        self._judge = Judge(query)
+    def __init__(self, query: str, *, by_time: bool) -> None:
+        self._judge, self._by_time = Judge(query), by_time
 
     def next(self, readers: Sequence[SourceReader]) -> SourceReader | None:
         """The next source; None if no hits are left, or if the order is not known yet."""
+        if self._by_time and any(reader.is_open for reader in readers):
+            return None
         able = [reader for reader in readers if reader.hits]
-        return min(able, key=self._turn, default=None)
+        return min(able, key=self._time if self._by_time else self._turn, default=None)
 
     def head(self, reader: SourceReader) -> Hit:
         """The next hit of a source that has one, with the coverage its windows prove."""
@@ -200,16 +198,6 @@ class Turns:
         if reader.judged is None:
             reader.judged = self._judge.judged(reader.hits[0])
         return reader.judged
-
-
-class NewestFirst(Turns):
-    """The turns in the order of event times. Waits for sources whose next hit is not known."""
-
-    def next(self, readers: Sequence[SourceReader]) -> SourceReader | None:
-        if any(reader.is_open for reader in readers):
-            return None
-        able = [reader for reader in readers if reader.hits]
-        return min(able, key=self._time, default=None)
 
     def _time(self, reader: SourceReader) -> tuple[float, str]:
         hit = self.head(reader)

@@ -22,7 +22,7 @@ from service.ports import Answer, ResourceServer, SearchQuery
 from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package.membership import Child, Membership, Place, children_of
-from service.sources.package.merge import NewestFirst, Page, Seen, SourceReader, Turns, added, fill
+from service.sources.package.merge import Page, Seen, SourceReader, Turns, fill
 
 
 def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
@@ -62,7 +62,7 @@ class Search:
             self._state = State([Progress() for _ in children])
         self._readers = [SourceReader(*pair) for pair in zip(children, self._state.sources)]
         self._by_time = request.sort == "newest"
-        self._turns = NewestFirst(request.query) if self._by_time else Turns(request.query)
+        self._turns = Turns(request.query, by_time=self._by_time)
         self._answers: list[SearchPage] = []
 
     def page(self, each: Each, deadline: Deadline) -> Answer[SearchPage]:
@@ -178,9 +178,8 @@ class Search:
     def _counts(self, *, exact: bool) -> Counts | None:
         """The sum of the counts of all sources that answered."""
         counts = self._state.counts
-        for reader in self._readers:
-            if reader.uncounted:
-                counts = added(counts, reader.counts)
+        for reader in self._readers:  # the cursor counts the hits of fresh ones later
+            counts = reader.counted(counts, fresh=reader.progress.fresh)
         return counts and replace(counts, exact=counts.exact and exact)
 
 

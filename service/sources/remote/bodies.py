@@ -72,12 +72,6 @@ def record(body: Body) -> Body:
     return body
 
 
-def plain_list(body: Body) -> Body:
-    """A list of connectors or streams."""
-    rows(body, ("data",))
-    return body
-
-
 def page(body: Body, query: RecordQuery) -> Body:
     """A list of records; if several connections are listed in turn, a share of each.
 
@@ -293,7 +287,8 @@ def schema(body: Body, query: SchemaQuery) -> Body:
     for stream in described:
         if isinstance(stream, dict):
             _tidy(stream)
-    if query.stream is None or any(_has_capabilities(stream) for stream in described):
+    known = [object_of(one, "field_capabilities") for one in described if isinstance(one, dict)]
+    if query.stream is None or any(_usable(flags) for one in known for flags in one.values()):
         return body
     return warned(
         body,
@@ -334,13 +329,8 @@ def unwrapped(body: Body) -> Body:
     return inner if isinstance(inner, dict) else body
 
 
-def _has_capabilities(stream: Any) -> bool:
-    """True if any field of a stream has a capability that can be used."""
-    fields = object_of(stream, "field_capabilities") if isinstance(stream, dict) else {}
-    return any(map(_usable, fields.values()))
-
-
 def _usable(flags: Any) -> bool:
+    """True if a field has a capability that can be used."""
     if isinstance(flags, str):
         return flags != "declared"
     if not isinstance(flags, dict):

@@ -5,9 +5,9 @@ Failures are `OSError`s with the reason of the system. No check takes longer tha
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -84,23 +84,10 @@ def handshake(url: str, proxy: str | None, trusted: str, deadline: Deadline) -> 
 
     Raises `ssl.SSLCertVerificationError` for a certificate that is not trusted.
     """
-    host, _ = endpoint(url)
-    context = ssl.create_default_context(cafile=trusted)
-    with _opened(url, proxy, deadline) as line:
-        with context.wrap_socket(line, server_hostname=host) as wrapped:
-            certificate: Any = wrapped.getpeercert()
-            version = wrapped.version() or ""
-    named = {name: text for part in certificate["issuer"] for name, text in part}
-    issuer = named.get("organizationName") or named.get("commonName", "nobody")
-    seconds = ssl.cert_time_to_seconds(certificate["notAfter"])
-    return Handshake(version, issuer, datetime.fromtimestamp(seconds, UTC))
-
-
-@contextmanager
-def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.socket]:
-    """A connection to an address, through a proxy if one is used."""
     from service.sources.remote.connections import connected
 
+    host, _ = endpoint(url)
+    context = ssl.create_default_context(cafile=trusted)
     try:
         line = connected(endpoint(url), deadline, through=proxy)
     except HTTPException as error:
@@ -109,5 +96,10 @@ def _opened(url: str, proxy: str | None, deadline: Deadline) -> Iterator[socket.
         if not str(error).startswith(REFUSED):
             raise
         raise ProxyRefused(str(error).removeprefix(REFUSED)) from error
-    with closing(line):
-        yield line.sock
+    with closing(line), context.wrap_socket(line.sock, server_hostname=host) as wrapped:
+        certificate: Any = wrapped.getpeercert()
+        version = wrapped.version() or ""
+    named = {name: text for part in certificate["issuer"] for name, text in part}
+    issuer = named.get("organizationName") or named.get("commonName", "nobody")
+    seconds = ssl.cert_time_to_seconds(certificate["notAfter"])
+    return Handshake(version, issuer, datetime.fromtimestamp(seconds, UTC))

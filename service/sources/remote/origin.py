@@ -128,41 +128,6 @@ class Permit:
 
 #: The places of the declaration: the metadata that PDPP requires, then the discovery index.
 PATHS: Final = ("/.well-known/oauth-protected-resource", "/")
-Read = Callable[[str], dict[str, Any]]
-
-
-@dataclass(slots=True)
-class Declared:
-    """The search extensions of an origin. Shared by threads."""
-
-    _known: tuple[frozenset[str], Deadline] | None = None
-
-    def arguments(self, read: Read) -> frozenset[str]:
-        """The supported `SEARCH_EXTENSIONS`; raises the error of the server.
-
-        `read` returns the JSON object at a path.
-        """
-        known = self._known
-        if known is None or known[1].expired():
-            listed = next((found for path in PATHS if (found := _listed(read, path))), [])
-            names = frozenset(name for name in SEARCH_EXTENSIONS if name in listed)
-            self._known = known = names, Deadline.after(BUDGETS.token_seconds)
-        return known[0]
-
-
-def _listed(read: Read, path: str) -> list[Any]:
-    """The arguments a document names; empty without a document."""
-    try:
-        body = read(path)
-    except (TimedOut, RateLimited):
-        raise
-    except EvidenceError as error:
-        if isinstance(error, Unavailable) and error.code != "upstream_invalid_response":
-            raise
-        return []
-    search = object_of(object_of(body, "capabilities"), "lexical_retrieval")
-    listed = search.get("parameters")
-    return listed if isinstance(listed, list) else []
 
 
 JSON = {"Accept": "application/json"}
@@ -187,7 +152,8 @@ class Origin:
     url: str
     breaker: Breaker = field(default_factory=Breaker)
     pause: Callable[[float], None] = _pause
-    declared: Declared = field(default_factory=Declared)
+    #: The search extensions that it declared, and how long they are kept.
+    declared: list[tuple[frozenset[str], Deadline]] = field(default_factory=list)
 
     @property
     def accepts(self) -> dict[str, str]:
@@ -234,18 +200,45 @@ class Line:
         with self.permit, self.origin.breaker.guard():
             for left in reversed(range(BUDGETS.upstream_retries + 1)):
                 try:
-                    answer = self._ask_once(method, path, params, headers, most_bytes)
+                    answer = outbound.ask(
+                        method,
+                        self.origin.url + path,
+                        deadline=self.deadline,
+                        most_bytes=most_bytes,
+                        params=params,
+                        headers=self._sent(headers),
+                    )
                 except outbound.Cut:
                     if not left or not self._wait(BUDGETS.retry_pause_seconds):
                         raise
                     continue
-                if (
-                    answer.status not in TRANSIENT
-                    or not left
-                    or not self._wait(_retry_delay(answer))
-                ):
+                final = answer.status not in TRANSIENT or not left
+                if final or not self._wait(_retry_delay(answer)):
                     return answer
         raise AssertionError("the last attempt returns or raises")
+
+    def search_extensions(self) -> frozenset[str]:
+        """The supported `SEARCH_EXTENSIONS`; raises the error of the server."""
+        known = self.origin.declared
+        if not known or known[0][1].expired():
+            listed = next((found for path in PATHS if (found := self._listed(path))), [])
+            names = frozenset(name for name in SEARCH_EXTENSIONS if name in listed)
+            known[:] = [(names, Deadline.after(BUDGETS.token_seconds))]
+        return known[0][0]
+
+    def _listed(self, path: str) -> list[Any]:
+        """The arguments a document names; empty without a document."""
+        try:
+            body = self.read(path, [])
+        except (TimedOut, RateLimited):
+            raise
+        except EvidenceError as error:
+            if isinstance(error, Unavailable) and error.code != "upstream_invalid_response":
+                raise
+            return []
+        search = object_of(object_of(body, "capabilities"), "lexical_retrieval")
+        listed = search.get("parameters")
+        return listed if isinstance(listed, list) else []
 
     def refusal(self, answer: Answer) -> EvidenceError:
         """The error of an answer, without the token, which some servers repeat.
@@ -257,23 +250,13 @@ class Line:
             return error
         return Forbidden(error.message, code=error.code, hint=RENEW)
 
-    def _ask_once(
-        self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int
-    ) -> Answer:
-        return outbound.ask(
-            method,
-            self.origin.url + path,
-            deadline=self.deadline,
-            most_bytes=most_bytes,
-            params=params,
-            headers={**headers, "Authorization": f"Bearer {self.token}"},
-        )
+    def _sent(self, headers: dict[str, str]) -> dict[str, str]:
+        return {**headers, "Authorization": f"Bearer {self.token}"}
 
     def _wait(self, seconds: float | None) -> bool:
         """Waits if the delay is short and leaves time for the request; returns True if it did."""
-        if seconds is None or seconds > BUDGETS.retry_wait_seconds:
-            return False
-        if 2 * seconds > self.deadline.left():
+        most = min(BUDGETS.retry_wait_seconds, self.deadline.left() / 2)
+        if seconds is None or seconds > most:
             return False
         self.origin.pause(seconds)
         return True
@@ -281,13 +264,11 @@ class Line:
     @contextmanager
     def opened(self, path: str, params: Pairs, headers: dict[str, str]) -> Iterator[Opened]:
         """An answer whose body is read in pieces; it is not retried."""
-        sent = {**headers, "Authorization": f"Bearer {self.token}"}
-        with self.permit, self.origin.breaker.guard():
-            url = self.origin.url + path
-            with outbound.opened(
-                "GET", url, deadline=self.deadline, params=params, headers=sent
-            ) as answer:
-                yield answer
+        url, sent = self.origin.url + path, self._sent(headers)
+        with self.permit, self.origin.breaker.guard(), outbound.opened(
+            "GET", url, deadline=self.deadline, params=params, headers=sent
+        ) as answer:
+            yield answer
 
 
 def _without(body: bytes, token: str) -> bytes:

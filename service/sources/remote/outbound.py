@@ -19,7 +19,7 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-from evidence import request_log
+from evidence import json_text, request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -44,6 +44,13 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+    def json(self) -> Any:
+        """The value of a JSON body with status 200; None for any other."""
+        try:
+            return json_text.parse(self.body) if self.status == 200 else None
+        except ValueError:
+            return None
 
 
 class Opened:
@@ -184,7 +191,10 @@ def _followed(url: str, deadline: Deadline) -> Iterator["Response"]:
         response = connections.send(deadline, "GET", url, None, auth=auth)
         with response:
             if not response.is_redirect:
-                _check_status(response)
+                if response.status_code in (404, 410):
+                    raise NotFound("The upstream server has no such file. Check the request.")
+                if response.status_code != 200:
+                    raise _unreachable(f"returned status {response.status_code}")
                 yield response
                 return
             target = urljoin(url, response.headers["Location"])
@@ -192,14 +202,6 @@ def _followed(url: str, deadline: Deadline) -> Iterator["Response"]:
             raise _unreachable("redirects to another server")
         url = target
     raise _unreachable("redirects too often")
-
-
-def _check_status(response: "Response") -> None:
-    status = response.status_code
-    if status in (404, 410):
-        raise NotFound("The upstream server has no such file. Check the request.")
-    if status != 200:
-        raise _unreachable(f"returned status {status}")
 
 
 def _check_length(response: "Response", most_bytes: int) -> None:
@@ -222,7 +224,7 @@ def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
     from service.sources.remote import connections
 
     if deadline.expired() or isinstance(error, connections.TOO_LATE):
-        return _timed_out()
+        return Late("An upstream server timed out. Try again later.", code="upstream_timeout")
     if isinstance(error, connections.UNTRUSTED):
         return _unreachable("has a certificate that is not trusted here")
     if isinstance(error, connections.UNDECODABLE):
@@ -250,10 +252,6 @@ def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None =
     error = kind(f"An upstream server {why}. Try again later.", code=code)
     error.why = why
     return error
-
-
-def _timed_out() -> Late:
-    return Late("An upstream server timed out. Try again later.", code="upstream_timeout")
 
 
 def _too_large() -> TooLarge:

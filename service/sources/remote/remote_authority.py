@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote_plus
 
-from evidence import errors, json_text
+from evidence import errors
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
@@ -110,11 +110,10 @@ class RemoteAuthority:
         known = self._known.get(key)
         if known is not None and not known[1].expired():
             return known[0]
-        found = (
-            _kind_by_schema(server)
-            if self.introspection is None
-            else self._introspected(self.introspection, token, deadline, permit)
-        )
+        if self.introspection is None:
+            found = _kind_by_schema(server)
+        else:
+            found = self._introspected(self.introspection, token, deadline, permit)
         self._known.put(key, (found, self.after(found.seconds)))
         return found
 
@@ -135,19 +134,15 @@ class RemoteAuthority:
         claims = _introspection_body(answer)
         if claims.get("active") is not True:
             return _refusal(partial(_dead, claims.get("inactive_reason")))
-        if not self._is_for_us(claims.get("aud")):
-            return _refusal(FOREIGN)
+        audience = claims.get("aud")
+        if self.audience is not None and audience is not None:
+            listed = audience if isinstance(audience, list) else [audience]
+            if self.audience.rstrip("/") not in [str(one).rstrip("/") for one in listed]:
+                return _refusal(FOREIGN)
         refused = _refused_kind(claims, KIND_KEYS[:2])
         if refused is not None:
             return _refusal(refused)
         return Verdict(None, min(BUDGETS.token_seconds, _lasts(claims.get("exp"), answer.headers)))
-
-    def _is_for_us(self, audience: Any) -> bool:
-        """True if the audience is ours, if one is required and reported."""
-        if self.audience is None or audience is None:
-            return True
-        listed = audience if isinstance(audience, list) else [audience]
-        return self.audience.rstrip("/") in [str(one).rstrip("/") for one in listed]
 
 
 def _kind_by_schema(server: HttpResourceServer) -> Verdict:
@@ -163,10 +158,7 @@ def _kind_by_schema(server: HttpResourceServer) -> Verdict:
 
 def _introspection_body(answer: outbound.Answer) -> dict[str, Any]:
     """The body of an introspection; raises `Unavailable` if it is not one."""
-    try:
-        body = json_text.parse(answer.body) if answer.status == 200 else None
-    except ValueError:
-        body = None
+    body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("active"), bool):
         return body
     raise errors.Unavailable(

@@ -294,7 +294,7 @@ def _extra(line: Line, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
     used = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     if not used:
         return [], []
-    declared = line.origin.declared.arguments(lambda path: line.read(path, []))
+    declared = line.search_extensions()
     unknown = [name for name in used if name not in declared]
     for name in unknown:
         if name != "words":

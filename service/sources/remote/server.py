@@ -103,14 +103,12 @@ class HttpResourceServer:
                 query = replace(query, limit=max(1, query.limit // 4))
 
     def _page(self, query: ports.RecordQuery) -> Answer[RecordPage]:
+        sized = {name: getattr(query, name) for name in ("count", "window")}
         params = [
             *_asked(query, "connection_id", "fields", "sort", "order", "limit", "cursor"),
-            *parameters(
-                count=query.count if query.count != "none" else None,
-                window=query.window if query.window != "none" else None,
-                changes_since=query.changes_since if query.cursor is None else None,
-                view=query.view,
-            ),
+            *parameters(**{name: one for name, one in sized.items() if one != "none"}),
+            *(_asked(query, "changes_since") if query.cursor is None else []),
+            *_asked(query, "view"),
             *filter_pairs(query.filter),
             *expand_pairs(query.expand, query.expand_limit),
         ]
@@ -238,7 +236,9 @@ class HttpResourceServer:
                     return
 
     def _list(self, path: str, params: list[Pair]) -> Body:
-        return self._body(path, params, check=bodies.plain_list)
+        body = self._body(path, params)
+        bodies.rows(body, ("data",))
+        return body
 
     def _body(
         self,

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 import requests
 
-from service.access.entries import Entries
+from service.access.sidecar import Entries, Sidecar
 from service.access.owner import Owner
-from service.access.sidecar import Sidecar
 from tests.helpers.passkeys import PRESENT, VERIFIED, Device, asked
 from tests.helpers.server import serving
 from tests.helpers.signin import Browser, hidden, new_code

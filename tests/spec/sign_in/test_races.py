@@ -3,10 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
 
-from service.access.entries import Entries
-from service.access.owner import Owner
-from service.access.passkeys import Passkeys
-from service.access.sidecar import Sidecar
+from service.access.sidecar import Entries, Sidecar
+from service.access.owner import Owner, Passkeys
 from service.access.signins import Signins
 from tests.helpers.passkeys import Device
 from tests.helpers.signin import address

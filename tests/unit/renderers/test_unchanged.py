@@ -10,6 +10,7 @@ from hypothesis import given
 from evidence.errors import EvidenceError
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
+from evidence import wire
 from renderers import failure, search
 from renderers.rendering import Context
 from service.operations import OPERATIONS
@@ -46,8 +47,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     ]
     for operation, step, fn in kept:
         object.__setattr__(operation, step, checked(operation.name, fn))
-    for name in ("render_lines", "structured"):
-        monkeypatch.setattr(failure, name, unchanged_error(getattr(failure, name), rendered))
+    for module, name in ((failure, "render_lines"), (wire, "failure")):
+        monkeypatch.setattr(module, name, unchanged_error(getattr(module, name), rendered))
     yield rendered
     for operation, step, fn in kept:
         object.__setattr__(operation, step, fn)

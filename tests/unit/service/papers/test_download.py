@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
-from service.download import SNAPSHOT as PARCEL, fetch
+from service.fetching import SNAPSHOT as PARCEL, fetch
 from service.papers.snapshot import open_snapshot
 from tests.helpers.asset_server import Mode, asset_server
 from tests.helpers.snapshots import DATA

@@ -13,7 +13,6 @@ from evidence.limits import BUDGETS
 from evidence.papers import Paper
 from service.papers import papers
 from service.papers.names import in_order
-from service.papers.papers import Template
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
 from service.ports import PaperSearch
@@ -181,7 +180,7 @@ def test_a_paper_without_texts_says_so() -> None:
     snapshot = opened("papers")
     row = papers.identify(snapshot, "Unmatched Scan Of A Lost Memo")
     paper = papers.read(snapshot, row, None)
-    assert row.preferred_summary_template == "default" and papers.templates(snapshot, row) == []
+    assert row.preferred_summary_template == "default" and papers.templates(snapshot, row) == {}
     assert not paper.has_source and paper.has_pdf and paper.authors == []
     assert paper.output_language is None
     snapshot.close()
@@ -217,11 +216,11 @@ def test_newer_releases_name_the_files_of_their_summaries(tmp_path: Path) -> Non
 
     snapshot = made(tmp_path, change=newer)
     row = papers.identify(snapshot, ATTENTION)
-    assert papers.templates(snapshot, row) == [
-        Template("deep_read"),
-        Template("eight_questions"),
-        Template("simple", "summary/x.json", "ab"),
-    ]
+    assert papers.templates(snapshot, row) == {
+        "deep_read": (None, None),
+        "eight_questions": (None, None),
+        "simple": ("summary/x.json", "ab"),
+    }
     snapshot.close()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence.hits import Counts, FanIn, SearchPage, SourceReport, structured
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import search as decode
-from service.pdpp.search_warnings import LEFT_OUT, NO_HITS
+from service.pdpp import LEFT_OUT, NO_HITS
 from service.pdpp.encode.search import encode
 from tests.helpers.monsters import Held, held, monstrous, names, pages
 

@@ -1,8 +1,0 @@
-"""Codes of the warnings of a search body that hold what PDPP has no member for, in `detail`."""
-
-from typing import Final
-
-#: `left_out`: the number of matching records that `sort=newest` does not show.
-LEFT_OUT: Final = "newest_page_only"
-#: `retry_arguments`: in place of those given they have hits; null leaves an argument out.
-NO_HITS: Final = "no_hits"
