@@ -12,7 +12,6 @@ from evidence.errors import InvalidRequest, TimedOut, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.pointer import is_nested, top_level
-from evidence.schema import StreamSchema
 from renderers.rendering import warning
 from service.cli.export import reading, whole
 from service.cli.export.reading import Asker, Changed, FieldText, is_cut
@@ -34,10 +33,10 @@ def text(source: FieldText, sink: Sink, meter: Meter) -> None:
 
     def work() -> None:
         meter.to(sink.state.get("chars", 0), sink.state.get("total"))
-        for piece in reading.pieces(source, sink.state):
-            sink.write(piece.window.text.encode())
-            sink.keep(piece.state)
-            meter.to(piece.window.end, piece.window.total)
+        for window, state in reading.pieces(source, sink.state):
+            sink.write(window.text.encode())
+            sink.keep(state)
+            meter.to(window.end, window.total)
 
     reading.steady(lambda: _anew(sink), work)
 
@@ -261,7 +260,13 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
     rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
     streams = [row.stream for row in rows_of if row.stream.name == query.stream]
-    names = [name for stream in streams for name in stream.fields if not _is_inside(name, stream)]
+    # What is inside another field has no column of its own.
+    names = [
+        name
+        for stream in streams
+        for name in stream.fields
+        if not (is_nested(name) and top_level(name) in stream.fields)
+    ]
     if query.view:
         views = [view for stream in streams for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
@@ -274,8 +279,3 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
             param="fields",
         )
     return tuple(dict.fromkeys(names))
-
-
-def _is_inside(name: str, stream: StreamSchema) -> bool:
-    """True if it is the path of something inside another field, which has a column of its own."""
-    return is_nested(name) and top_level(name) in stream.fields

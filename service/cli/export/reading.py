@@ -7,12 +7,13 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, TypeVar
 
 import orjson
 
 from evidence import pointer
-from evidence.errors import EvidenceError, NotText, RateLimited, TimedOut, TooLarge, Unavailable
+from evidence.errors import NotText, RateLimited, TimedOut, TooLarge, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.records import FieldRead
@@ -45,27 +46,19 @@ class Asker:
 
     def ask(self, question: Callable[[ResourceServer], T]) -> T:
         """The answer; raises permanent errors, and transient ones that last too long."""
-        for tried in range(BUDGETS.export_tries):
+        for tried in count(1):
             try:
                 return question(self._open().rs)
             except (RateLimited, Unavailable, TimedOut) as error:
-                seconds = self._wait(error, tried)
-                if seconds is None:
+                lasts = isinstance(error, Unavailable) and error.code not in TRANSIENT
+                growing = BUDGETS.export_pause_seconds * 2 ** (tried - 1)
+                seconds = float(error.details.get("retry_after", growing))
+                if lasts or tried == BUDGETS.export_tries or seconds > BUDGETS.export_wait_seconds:
                     raise
                 if seconds >= 1:
                     say(f"{error.message} Retrying in {seconds:g} seconds.")
                 self._pause(seconds)
         raise AssertionError("the last attempt returns or raises")
-
-    def _wait(self, error: EvidenceError, tried: int) -> float | None:
-        """Seconds to wait before a retry; None if a retry is not worthwhile."""
-        if tried == BUDGETS.export_tries - 1:
-            return None
-        if isinstance(error, Unavailable) and error.code not in TRANSIENT:
-            return None
-        wait = error.details.get("retry_after")
-        seconds = float(wait) if wait is not None else BUDGETS.export_pause_seconds * 2**tried
-        return seconds if seconds <= BUDGETS.export_wait_seconds else None
 
 
 TRIES = 3
@@ -75,16 +68,8 @@ class Changed(Exception):
     """The source has changed since an earlier read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A window, and the state for resuming after it."""
-
-    window: FieldRead
-    state: State
-
-
-def pieces(text: "FieldText", state: State) -> Iterator[Piece]:
-    """The windows of a text after `state`, the state of an earlier piece, or empty.
+def pieces(text: "FieldText", state: State) -> Iterator[tuple[FieldRead, State]]:
+    """The windows of a text after `state`, each with the state for resuming after it.
 
     Raises `Changed` as soon as it detects that the text changed.
     """
@@ -103,35 +88,29 @@ def pieces(text: "FieldText", state: State) -> Iterator[Piece]:
                 code="upstream_invalid_response",
             )
         done, total = window.end, window.total
-        yield Piece(window, _state(window, version))
+        yield window, {
+            "chars": window.end,
+            "total": window.total,
+            "version": version,
+            "last_start": window.start,
+            "last_sha256": _hashed(window.text),
+        }
     if text.version() != version:
         raise Changed
 
 
 def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
     """Runs `work`, and restarts it if the source changes meanwhile."""
-    for _ in range(TRIES - 1):
+    for left in reversed(range(TRIES)):
         try:
             return work()
         except Changed:
-            begin()
-    try:
-        return work()
-    except Changed:
-        raise Unavailable(
-            "The field changed while it was read. Try again when no import is running.",
-            code="changing",
-        ) from None
-
-
-def _state(window: FieldRead, version: str) -> State:
-    return {
-        "chars": window.end,
-        "total": window.total,
-        "version": version,
-        "last_start": window.start,
-        "last_sha256": _hashed(window.text),
-    }
+            if left:
+                begin()
+    raise Unavailable(
+        "The field changed while it was read. Try again when no import is running.",
+        code="changing",
+    )
 
 
 def _check_last(text: "FieldText", state: State, version: str) -> None:

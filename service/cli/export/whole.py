@@ -89,8 +89,8 @@ def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
     if isinstance(value, bytes):
         yield value, {}
     elif isinstance(segment, Large) and segment.is_text and is_cut(value):
-        for piece in reading.pieces(segment.text, state):
-            yield _json(piece.window), piece.state
+        for window, after in reading.pieces(segment.text, state):
+            yield _json(window), after
     else:
         yield orjson.dumps(value), {}
 
@@ -105,9 +105,8 @@ def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
         value = large.value()
     if large is not None and large.is_text and is_cut(value):
         yield b'"'
-        for piece in reading.pieces(large.text, {}):
-            text = piece.window.text
-            text = text if raw else safe(text, begins=piece.window.start == 0)
+        for window, _ in reading.pieces(large.text, {}):
+            text = window.text if raw else safe(window.text, begins=window.start == 0)
             yield text.replace('"', '""').encode()
         yield b'"'
     else:

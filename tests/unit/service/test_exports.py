@@ -43,11 +43,11 @@ class Shelf:
 
 
 def read(shelf: Shelf, state: dict[str, object] | None = None) -> str:
-    return "".join(piece.window.text for piece in reading.pieces(shelf, state or {}))
+    return "".join(window.text for window, _ in reading.pieces(shelf, state or {}))
 
 
 def state_at(shelf: Shelf, chars: int) -> dict[str, object]:
-    found = (piece.state for piece in reading.pieces(shelf, {}))
+    found = (state for _, state in reading.pieces(shelf, {}))
     return next(state for state in found if state["chars"] == chars)
 
 
