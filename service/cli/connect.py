@@ -18,15 +18,7 @@ from service.cli.rewrite import Target, rewrite, split
 from service.cli.opening import given_token, refuse_owners
 from service.cli.source import PATH, typed_names
 from service.cli.store import teaching
-from service.clients.client import (
-    PLACEHOLDER,
-    TOKEN_VARIABLE,
-    Client,
-    Config,
-    Credential,
-    Entry,
-    Launcher,
-)
+from service.clients.client import PLACEHOLDER, TOKEN_VARIABLE, Client, Credential, Entry
 from service.clients.servers import Taken, add, remove, server
 from service.clients.table import CLIENTS, RECOMMENDED, in_file, named
 from service.clients.writing import Held
@@ -110,7 +102,14 @@ def connect(
             shown = secret if asked.inline_token else PLACEHOLDER
             _tell(client, address, shown if secret or needed else "")
             return
-        target = _target(client, client.config, asked)
+        place = client.config.place
+        try:
+            file = asked.file or place.path(sys.platform, Path.home(), settings.environment())
+        except RuntimeError:
+            raise InvalidRequest(
+                "The home directory is unknown. Set HOME, or name the file with --config."
+            ) from None
+        target = Target(client, client.config, file, asked.name)
         if asked.removing:
             _take_out(target, dry_run=asked.dry_run)
             return
@@ -163,17 +162,6 @@ def _tell(client: Client, address: str, token: str) -> None:
         click.echo(f"  {each.name:<{width}}  {each.title}: {does}")
 
 
-def _target(client: Client, config: Config, asked: Asked) -> Target:
-    """Which file is meant."""
-    try:
-        found = asked.file or config.place.path(sys.platform, Path.home(), settings.environment())
-    except RuntimeError:
-        raise InvalidRequest(
-            "The home directory is unknown. Set HOME, or name the file with --config."
-        ) from None
-    return Target(client, config, found, asked.name)
-
-
 def _source(asked: Asked, store_typed: bool) -> list[str]:
     """What `rung stdio` is to serve, with whole paths: clients start it in a folder of their own.
 
@@ -197,22 +185,17 @@ def _local(
         arguments += ["--token-file", str(asked.token_file.absolute())]
     elif asked.provider_url is not None and not secret:
         arguments += ["--cache-root", str(tokens.root().absolute())]
-        _tell_of_sign_in(credentials.provider_url(asked.provider_url))
+        provider = credentials.provider_url(asked.provider_url)
+        path = credentials.cache_file(tokens.root(), provider)
+        known = f"`rung stdio` uses and refreshes the token in {path}."
+        login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
+        say(known if path.exists() else login)
     elif asked.papers is None:
         needed = asked.provider_url is None
         bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
     command = Path(sys.executable).with_name("rung")
-    if not command.exists():
-        command, arguments = Path(sys.executable), ["-m", "service", *arguments]
-    return target.config.stdio(Launcher(str(command), tuple(arguments)), bearer), bearer
-
-
-def _tell_of_sign_in(provider: str) -> None:
-    """Says which token `rung stdio` will read: that of a sign-in, now or later."""
-    path = credentials.cache_file(tokens.root(), provider)
-    known = f"`rung stdio` uses and refreshes the token in {path}."
-    login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
-    say(known if path.exists() else login)
+    words = [str(command)] if command.exists() else [sys.executable, "-m", "service"]
+    return target.config.stdio([*words, *arguments], bearer), bearer
 
 
 def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> Credential:

@@ -40,39 +40,29 @@ def rewrite(
     """
     with alone():
         for _ in range(TRIES):
+            held = Held.of(target.path)
+            text, mark = split(held.content or b"", target.path)
+            try:
+                new = change(text, held)
+            except Unreadable as error:
+                raise click.ClickException(f"{target.path}: {error.message}") from error
+            if new == text:
+                click.echo(f"{target.path} is up to date; nothing changed.")
+                return False
+            if shown is not None:
+                click.echo(f"Nothing was written. In {target.path}:\n{shown}")
+                return False
+            content = None if new is None else (mark + new).encode()
             with suppress(Changed):
-                return _rewritten(target, change, private=private, shown=shown)
+                backup = held.replace(content, datetime.now(UTC), private=private)
+                done = "was written" if content is not None else "was removed"
+                click.echo(f"{target.path} {done}.")
+                if backup:
+                    click.echo(f"The previous version is in {backup}.")
+                return True
     raise click.ClickException(
         f"{target.path} keeps changing. Close {target.client.title} and try again."
     )
-
-
-def _rewritten(
-    target: Target,
-    change: Callable[[str, Held], str | None],
-    *,
-    private: bool,
-    shown: str | None,
-) -> bool:
-    """The same once; raises `Changed`."""
-    held = Held.of(target.path)
-    text, mark = split(held.content or b"", target.path)
-    try:
-        new = change(text, held)
-    except Unreadable as error:
-        raise click.ClickException(f"{target.path}: {error.message}") from error
-    if new == text:
-        click.echo(f"{target.path} is up to date; nothing changed.")
-        return False
-    if shown is not None:
-        click.echo(f"Nothing was written. In {target.path}:\n{shown}")
-        return False
-    content = None if new is None else (mark + new).encode()
-    backup = held.replace(content, datetime.now(UTC), private=private)
-    click.echo(f"{target.path} {'was written' if content is not None else 'was removed'}.")
-    if backup:
-        click.echo(f"The previous version is in {backup}.")
-    return True
 
 
 def split(content: bytes, path: Path) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Types that describe a client: its snippets, its configuration file and where that file is."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,14 +60,6 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class Launcher:
-    """The command with which a client starts a local server."""
-
-    command: str
-    arguments: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Credential:
     """The bearer of an entry as written to the file: the token if `inline`, else a reference.
 
@@ -84,7 +76,8 @@ class Config:
 
     `table` is the key that its servers are under. `reference` refers to a token outside the file,
     with `{name}` for the name of the server; it is "" if the client does not support references.
-    `http` and `stdio` return the entry of one server. With `prompts`, the reference is to an input
+    `http` and `stdio` return the entry of one server, from its URL or from the words of its
+    command. With `prompts`, the reference is to an input
     that the client asks for, and the file declares that input too.
     """
 
@@ -92,7 +85,7 @@ class Config:
     table: str
     place: Place
     http: Callable[[str, Credential], Entry]
-    stdio: Callable[[Launcher, Credential], Entry]
+    stdio: Callable[[Sequence[str], Credential], Entry]
     reference: str = ""
     prompts: bool = False
 

@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,6 @@ from service.clients.client import (
     Config,
     Credential,
     Entry,
-    Launcher,
     Place,
     Snippet,
     pretty,
@@ -62,11 +61,11 @@ def _codex_address(url: str, credential: Credential) -> Entry:
 def _bridge(url: str, credential: Credential) -> Entry:
     """The bridge as a local command: the bearer in a variable, as spaces in arguments get lost."""
     arguments = ["-y", "mcp-remote", url, "--transport", "http-only", *_plain(url)]
-    entry: Entry = {"command": "npx", "args": arguments}
-    if credential.text:
-        entry["args"] += ["--header", f"Authorization:${{{BRIDGE_VARIABLE}}}"]
-        entry["env"] = {BRIDGE_VARIABLE: bearer(credential.text)}
-    return entry
+    if not credential.text:
+        return {"command": "npx", "args": arguments}
+    arguments += ["--header", f"Authorization:${{{BRIDGE_VARIABLE}}}"]
+    variable = {BRIDGE_VARIABLE: bearer(credential.text)}
+    return {"command": "npx", "args": arguments, "env": variable}
 
 
 def _plain(url: str) -> list[str]:
@@ -74,20 +73,21 @@ def _plain(url: str) -> list[str]:
     return ["--allow-http"] if url.startswith("http:") and not is_loopback(url) else []
 
 
-def _command(launcher: Launcher, credential: Credential) -> Entry:
-    entry: Entry = {"command": launcher.command, "args": list(launcher.arguments)}
-    return {**entry, "env": {TOKEN_VARIABLE: credential.text}} if credential.text else entry
+def _command(words: Sequence[str], credential: Credential) -> Entry:
+    variable = {"env": {TOKEN_VARIABLE: credential.text}} if credential.text else {}
+    return {"command": words[0], "args": list(words[1:]), **variable}
 
 
-def _typed_command(launcher: Launcher, credential: Credential) -> Entry:
-    return {"type": "stdio", **_command(launcher, credential)}
+def _typed_command(words: Sequence[str], credential: Credential) -> Entry:
+    return {"type": "stdio", **_command(words, credential)}
 
 
-def _codex_command(launcher: Launcher, credential: Credential) -> Entry:
-    entry: Entry = {"command": launcher.command, "args": list(launcher.arguments)}
+def _codex_command(words: Sequence[str], credential: Credential) -> Entry:
+    entry = _command(words, credential)
     if credential.text and not credential.inline:
-        return {**entry, "env_vars": [credential.text]}
-    return {**entry, "env": {TOKEN_VARIABLE: credential.text}} if credential.text else entry
+        del entry["env"]
+        entry["env_vars"] = [credential.text]
+    return entry
 
 
 #: The entry of a server: over HTTP, and as a local command.

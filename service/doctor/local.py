@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,14 +94,12 @@ def store(place: Host) -> Finding:
 
 
 def _database(place: Database) -> Finding:
-    engine = open_reader(place)
-    try:
-        with engine.snapshot(BUDGETS.doctor_seconds):
-            return ok(f"{place} answers and has a store")
-    except EvidenceError as error:
-        return problem("database-unreadable", place=place, error=error)
-    finally:
-        engine.close()
+    with closing(open_reader(place)) as engine:
+        try:
+            with engine.snapshot(BUDGETS.doctor_seconds):
+                return ok(f"{place} answers and has a store")
+        except EvidenceError as error:
+            return problem("database-unreadable", place=place, error=error)
 
 
 def permissions(place: Host) -> Finding:
