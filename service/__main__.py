@@ -35,7 +35,7 @@ TABLE = """
     login      login          login      Sign in to a running Rung.
     logout     login          logout     Sign out of a running Rung and delete the tokens.
     owner      store           owner      Sign in to the pages of the owner.
-    package    packages        package    Create, list and revoke tokens for several grants.
+    package    grants          package    Create, list and revoke tokens for several grants.
     stats      store           stats      Count the connections, streams and records of the store.
     log        store           log        Show which grants read which streams, by day.
     papers     papers          papers     Search and read the papers of a snapshot.

@@ -23,7 +23,7 @@ from service.place import Place
 from service.cli import tokens
 from service.cli.output import say
 from service.cli.source import NoToken, Source, typed_names
-from service.clients.client import TOKEN_VARIABLE
+from service.credentials import TOKEN_VARIABLE
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin

@@ -5,22 +5,26 @@ tools, with next calls as commands; the text of `fetch` and `read` goes to stdou
 stderr. A terminal gets the layout of `screen`. `--json` prints the REST body.
 """
 
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
+import orjson
 
 from evidence import handles, pointer
-from evidence.model import Continuation
 from evidence.errors import InvalidRequest
 from evidence.hits import SearchPage
+from evidence.model import Continuation
 from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context, Spell
-from service.cli import last, output, rows
-from service.cli.commands import FORMS, Entry, Spelling, Words, form_options, report_errors
-from service.cli.source import Source, source_options
 from service import settings
+from service.cli import config, output, rows
+from service.cli.commands import Entry, FORMS, Spelling, Words, form_options, report_errors
+from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
 from service.ports import RecordRead
@@ -54,7 +58,7 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         with report_errors(spelling, entry.operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             if "id" in given:
-                given["id"] = last.id_of(given["id"])
+                given["id"] = id_of(given["id"])
             session = open_session(source)
             if entry.name == "read":
                 given |= _primary_text(session, given)
@@ -125,7 +129,7 @@ def _text(
     else:
         output.text(text)
     if output.on_terminal() and isinstance(reading, SearchPage):
-        last.keep(reading)
+        keep_ids(reading)
 
 
 def _whole(text: str, about: list[str], *, newline: bool) -> None:
@@ -185,9 +189,45 @@ def open_(source: Source, id: str) -> None:
     with report_errors(spelling, asked=source.server):
         if source.provider_url is not None:
             raise InvalidRequest("Only a Rung has pages. Name one with --url.")
-        ref = handles.parse(last.id_of(id))
+        ref = handles.parse(id_of(id))
         base = source.server or settings.load().base
     address = f"{base}/read/{quote(str(ref), safe='/:')}"
     click.echo(address)
     if output.on_terminal():
         click.launch(address)
+
+
+def keep_ids(page: SearchPage) -> None:
+    """Stores the ids of a page by their numbers; a further page adds its own."""
+    ids = _kept_ids() if page.args.get("cursor") else {}
+    ids |= {str(number): hit.id for number, hit in page.numbered()}
+    path = _ids_path()
+    with suppress(OSError):  # a home that cannot be written
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(orjson.dumps(ids))
+
+
+def id_of(text: str) -> str:
+    """The id that an argument stands for; raises `InvalidRequest` for an unknown number."""
+    if not (text.isascii() and text.isdigit()):
+        return text
+    found = _kept_ids().get(str(int(text)))
+    if found is None:
+        raise InvalidRequest(
+            f"The last search on a terminal has no hit {text}.",
+            hint="Search again, or give the id of a record.",
+        )
+    return found
+
+
+def _kept_ids() -> dict[str, str]:
+    with suppress(OSError, ValueError):
+        found = orjson.loads(_ids_path().read_bytes())
+        return {name: one for name, one in found.items() if isinstance(one, str)}
+    return {}
+
+
+def _ids_path() -> Path:
+    return config.path_of(settings.environment()).with_name("last-search.json")

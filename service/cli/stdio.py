@@ -28,7 +28,7 @@ from service.cli.opening import (
     refuse_owners,
     services,
 )
-from service.clients.client import TOKEN_VARIABLE
+from service.credentials import TOKEN_VARIABLE
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
 from service.mcp.stdio import serve, take_stdout

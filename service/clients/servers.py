@@ -5,8 +5,7 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.clients import editing, toml
-from service.clients.client import Config, Entry
-from service.clients.table import prompt
+from service.clients.table import Config, Entry, prompt
 
 _INPUTS = "inputs"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
 
-from service.importing.components import components
+from service.importing.texts import components
 from service.importing.rows import Attached, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source
 from service.records.intake import Row

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.components import components
+from service.importing.texts import components
 from service.importing.rows import CONTACTS, Attached, manifest, record_id, row
 from service.importing.source import Format, Item, Source
 from service.records.intake import Row

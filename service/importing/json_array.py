@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, cast
 
 from evidence.errors import InvalidRequest
 from service.importing.encodings import as_text
-from service.importing.json_rows import parsed
+from service.importing.exact_json import parsed
 from service.importing.json_stream import JsonReader
 from service.importing.source import Format, Item, Source
 from service.importing.text_repair import Repair

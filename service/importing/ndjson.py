@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from evidence.limits import BUDGETS
 from service.importing.encodings import as_text
-from service.importing.json_rows import parsed
+from service.importing.exact_json import parsed
 from service.importing.source import Format, Item, Source
 from service.importing.text_repair import Undecodable
 

@@ -52,7 +52,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.signin": ("blueprint",),
     "service.demo": ("fill", "papers", "year"),
     "service.doctor": ("findings", "local", "remote"),
-    "service.clients": ("client", "servers", "table", "writing"),
+    "service.clients": ("servers", "table", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),
     "service.settings": ("", "explanation", "parsing"),
 }

@@ -13,7 +13,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.pointer import is_nested, top_level
 from renderers.rendering import warning
-from service.cli.export import reading, whole
+from service.cli.export import reading
 from service.cli.export.reading import Asker, Changed, FieldText, is_cut
 from service.cli.export.sinks import Sink
 from service.cli.output import say
@@ -47,14 +47,14 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     def work() -> None:
         answer = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True)))
         body = body_of(answer)
-        segments = whole.segments(asker, body, ref)
+        segments = reading.segments(asker, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
         if sink.state and sink.state["record"] != is_of:
             raise Changed
         begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
         total = sum(len(one) if isinstance(one, bytes) else one.size for one in segments)
         for number, segment in enumerate(segments[begin:], begin):
-            for data, state in whole.as_json(segment, within):
+            for data, state in reading.as_json(segment, within):
                 sink.write(data)
                 sink.keep({"record": is_of, "segment": number, "within": state})
                 meter.to(sink.size, max(total, sink.size))
@@ -125,9 +125,9 @@ Line = Callable[[Asker, Body, RecordRef], Iterator[bytes]]
 
 
 def line(asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
-    """A REST record as a line of JSON, with large values whole."""
-    for segment in whole.segments(asker, row, ref):
-        for data, _ in whole.as_json(segment, {}):
+    """A REST record as a line of JSON, with large values reading."""
+    for segment in reading.segments(asker, row, ref):
+        for data, _ in reading.as_json(segment, {}):
             yield data
 
 
@@ -149,12 +149,12 @@ class Table:
         for name in self.fields:
             yield b","
             value: Any = data.get(name)
-            value = whole.Large(asker, ref, name, value) if is_cut(value) else value
-            yield from whole.as_cell(value, raw=self.raw)
+            value = reading.Large(asker, ref, name, value) if is_cut(value) else value
+            yield from reading.as_cell(value, raw=self.raw)
         yield b"\r\n"
 
     def _line(self, cells: Iterable[Any]) -> bytes:
-        return b",".join(b"".join(whole.as_cell(one, raw=self.raw)) for one in cells)
+        return b",".join(b"".join(reading.as_cell(one, raw=self.raw)) for one in cells)
 
 
 @dataclass(slots=True)

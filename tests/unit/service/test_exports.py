@@ -10,7 +10,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.model import Source
 from evidence.records import FieldRead
-from service.cli.export import reading, whole
+from service.cli.export import reading
 from service.cli.export.reading import Asker, Changed
 from service.cli.progress import Meter
 from service.operations.base import Session
@@ -155,7 +155,7 @@ def test_what_does_not_pass_is_raised_at_once_or_in_the_end() -> None:
     ],
 )
 def test_cells_of_csv(value: object, cell: bytes) -> None:
-    assert b"".join(whole.as_cell(value, raw=False)) == cell
+    assert b"".join(reading.as_cell(value, raw=False)) == cell
 
 
 def test_a_meter_says_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

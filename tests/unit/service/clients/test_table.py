@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import orjson
 import pytest
 
-from service.clients.client import PLACEHOLDER, Place
-from service.clients.table import CLIENTS, RECOMMENDED, install_link, named
+from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Place, install_link, named
 
 URL = "https://rung.example.com/mcp"
 TOKEN = "rung_token"
