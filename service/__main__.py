@@ -40,7 +40,7 @@ TABLE = """
     log        store           log        Show which grants read which streams, by day.
     papers     papers          papers     Search and read the papers of a snapshot.
     serve      serve           serve      Serve records and papers over HTTP.
-    config     settings        config     Show the effective settings and their origin.
+    config     config          config     Show the effective settings and their origin.
     doctor     doctor          doctor     Check the setup and report the first failure.
     connect    connect         connect    Set up an MCP client.
     stdio      stdio           stdio      Serve MCP on standard input and output.

@@ -23,8 +23,17 @@ from service.cli.source import PATH, typed_names
 from service.cli.store import teaching
 from service.credentials import TOKEN_VARIABLE
 from service.clients.servers import Taken, Unreadable, add, remove, server
-from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, in_file, named
-from service.clients.table import Client, Config, Credential, Entry
+from service.clients.table import (
+    CLIENTS,
+    PLACEHOLDER,
+    RECOMMENDED,
+    Client,
+    Config,
+    Credential,
+    Entry,
+    in_file,
+    named,
+)
 from service.clients.writing import Changed, Held, alone
 from service.sources.remote.reachability import trouble
 

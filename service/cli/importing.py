@@ -22,8 +22,7 @@ from service.cli.store import teaching
 from service.importing import files
 from service.importing.formats import FORMATS, UNUSABLE
 from service.importing.importer import Import, Undone
-from service.importing.source import Reading, Source
-from service.importing.text_repair import Repair
+from service.importing.source import Reading, Repair, Source
 from service.records.ingest import Counts
 from service.records.manifest import parse
 from service.records.opening import open_writer
@@ -152,21 +151,16 @@ def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside:
         if undone := dry or strict and bool(task.counts.refused):
             raise Undone
     if not undone:
-        _finish(task)
+        try:  # every row is in the store already
+            with explain_failures():
+                task.writer.finish()
+        except Unavailable as error:
+            say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
+            say(f"{error.hint} The next import merges them.")
     import_report.report(task)
     if undone:
         raise Undone
     import_report.report_coverage(task.writer, task.connection_id)
-
-
-def _finish(task: Import) -> None:
-    """Merges the indexes, which may wait: every row is in the store already."""
-    try:
-        with explain_failures():
-            task.writer.finish()
-    except Unavailable as error:
-        say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
-        say(f"{error.hint} The next import merges them.")
 
 
 def _leave(task: Import, strict: bool, dry_run: bool) -> None:

@@ -28,7 +28,16 @@ class Meter:
 
     def __enter__(self) -> "Meter":
         if sys.stderr.isatty():
-            self._bar = _bar()
+            from rich.console import Console  # imported only on a terminal
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[count]}", markup=False),
+                TimeRemainingColumn(),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True))
             self._bar.start()
         return self
 
@@ -75,17 +84,3 @@ class FileRows:
         if self._file is None or self._file.closed or not self._size:
             return 0
         return min(self._file.tell(), self._size)
-
-
-def _bar() -> "Bar":
-    """A progress bar of rich, which is imported only on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[count]}", markup=False),
-        TimeRemainingColumn(),
-    )
-    return Bar(*columns, console=Console(stderr=True))

@@ -20,7 +20,7 @@ from evidence.hits import SearchPage
 from evidence.model import Continuation
 from evidence.records import Document, FieldRead
 from renderers import document, field
-from renderers.rendering import Context, Spell
+from renderers.rendering import Context
 from service import settings
 from service.cli import config, output, rows
 from service.cli.commands import Entry, FORMS, Spelling, Words, form_options, report_errors
@@ -67,7 +67,8 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
             else:
                 _body(entry, session, given, spelling, form, raw)
 
-    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or _listed(entry)}
+    listed = entry.operation.name in rows.READERS
+    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or listed}
     forms = form_options(about)
     if "csv" in about:
         forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
@@ -84,11 +85,6 @@ def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
     ref = handles.parse(given["id"], connection_id=given.get("connection_id"))
     name = session.rs.record(RecordRead(ref)).value.text_field
     return {"field_path": pointer.path_of(name)} if name else {}
-
-
-def _listed(entry: Entry[RecordOperation]) -> bool:
-    """True if the answer has rows."""
-    return entry.operation.name in rows.READERS
 
 
 def _help(entry: Entry[RecordOperation], form: str) -> str:
@@ -115,11 +111,14 @@ def _text(
         blob=spelling.blob,
     )
     person = output.on_terminal() and not plain
-    if isinstance(reading, Document):
-        _whole(reading.text, document.about(reading, context), newline=person)
-        return
-    if isinstance(reading, FieldRead):
-        _whole(reading.text, field.about(reading, context), newline=person)
+    if isinstance(reading, (Document, FieldRead)):  # the exact text, with notes beside it
+        output.text(reading.text, newline=person and bool(reading.text))
+        if isinstance(reading, Document):
+            notes = document.about(reading, context)
+        else:
+            notes = field.about(reading, context)
+        for line in notes:
+            output.say(line)
         return
     (text,) = operation.render(reading, context).blocks
     if person:
@@ -130,13 +129,6 @@ def _text(
         output.text(text)
     if output.on_terminal() and isinstance(reading, SearchPage):
         keep_ids(reading)
-
-
-def _whole(text: str, about: list[str], *, newline: bool) -> None:
-    """Writes the exact text of a record to stdout, and notes to stderr."""
-    output.text(text, newline=newline and bool(text))
-    for line in about:
-        output.say(line)
 
 
 def _body(
@@ -159,18 +151,14 @@ def _body(
         output.json_lines(table.objects)
     else:
         output.table(table.columns, table.cells, raw=raw)
-    for line in table.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
-        output.say(line)
-
-
-def _same_form(spelling: Spelling, operation: RecordOperation, form: str, *more: str) -> Spell:
-    """Next calls of the same operation print the same form."""
+    same_form = [f"--{form}", *(["--raw"] if raw else [])]
 
     def spell(continuation: Continuation) -> str:
         same = continuation.operation == operation.name
-        return spelling(continuation, *([f"--{form}", *more] if same else []))
+        return spelling(continuation, *(same_form if same else []))
 
-    return spell
+    for line in table.beside(spell):
+        output.say(line)
 
 
 schema, query, aggregate, search, fetch, read = map(command, ENTRIES)

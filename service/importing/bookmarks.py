@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 from service.importing.chat import time_of
-from service.importing.encodings import as_text
+from service.importing.source import Format, Item, Source, as_text
 from service.importing.rows import row, stream
-from service.importing.source import Format, Item, Source
 
 BOOKMARKS = "bookmarks"
 MANIFEST = {

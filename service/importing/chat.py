@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import orjson
 
-from service.importing.encodings import as_text
+from service.importing.source import Source, as_text
 from service.importing.json_stream import JsonReader
 from service.importing.rows import CONTACTS, Attached, manifest, row, stream
-from service.importing.source import Source
 from service.records.intake import Row
 from service.records.forms import FORMS
 from service.records.values import moment

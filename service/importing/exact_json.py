@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from service.importing.text_repair import Repair
+from service.importing.source import Repair
 from service.records.decimals import exact
 from service.records.forms import FORMS
 from service.records.intake import Row

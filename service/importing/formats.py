@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Final
 
 from evidence.errors import InvalidRequest
-from service.importing import bookmarks, calendar, chatgpt, claude, contacts, csv_table
-from service.importing import json_array, mbox, ndjson, notes, slack, sqlite_tables, whatsapp
-from service.importing import workbook
+from service.importing import assistants, bookmarks, calendars_and_cards, json_files, mbox, notes
+from service.importing import slack, sqlite_tables, tables, whatsapp
 from service.importing.source import Format
 
 #: A file has the first format that matches it.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
-        *(whatsapp.FORMAT, chatgpt.FORMAT, claude.FORMAT, slack.FORMAT, bookmarks.FORMAT),
-        *(workbook.FORMAT, ndjson.FORMAT, json_array.FORMAT, mbox.MBOX, mbox.EML),
-        *(calendar.FORMAT, contacts.FORMAT, sqlite_tables.FORMAT, notes.FORMAT),
-        *(csv_table.TSV, csv_table.CSV),
+        *(whatsapp.FORMAT, assistants.CHATGPT, assistants.CLAUDE, slack.FORMAT, bookmarks.FORMAT),
+        *(tables.XLSX, json_files.NDJSON, json_files.JSON, mbox.MBOX, mbox.EML),
+        *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
+        *(tables.TSV, tables.CSV),
     )
 }
 #: The entry points by which other packages add formats, and why some cannot be used.

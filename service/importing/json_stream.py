@@ -7,8 +7,7 @@ from typing import Final, NoReturn, TextIO
 
 from evidence.errors import InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
-from service.importing.source import Source
-from service.importing.text_repair import Undecodable
+from service.importing.source import Source, Undecodable
 
 PIECE_CHARS: Final = 1 << 20
 #: An error so near to the end of a piece may be that of a word or an escape that goes on.

@@ -9,9 +9,8 @@ from typing import Any, Final
 import yaml
 
 from evidence.limits import BUDGETS
-from service.importing.encodings import as_text
+from service.importing.source import Format, Item, Source, as_text, titled
 from service.importing.rows import Attached, manifest, row, stream
-from service.importing.source import Format, Item, Source, titled
 from service.records.intake import content_key
 from service.records.values import microseconds
 

@@ -15,8 +15,7 @@ from urllib.parse import quote
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.inference import infer
-from service.importing.source import Format, Item, Source
-from service.importing.text_repair import Undecodable
+from service.importing.source import Format, Item, Source, Undecodable
 from service.records.intake import Row
 
 #: Columns that name the row of another table for a reader.

@@ -1,11 +1,10 @@
-"""The readable texts of attached files, and the components of calendars and address books."""
+"""The readable texts of attached files: plain text, HTML, calendar entries, PDF."""
 
 import io
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import Final
 
 from service.importing.html_text import text_of
 
@@ -80,22 +79,3 @@ def _calendar(text: str) -> str:
             who = f"{name[1]} <{value}>" if name else value
             lines.append(f"{entry[1].capitalize()}: {who}")
     return "\n".join(lines)
-
-
-def components(file: BinaryIO, outer: str = "") -> Iterator[tuple[int, str, str]]:
-    """(line, name, text) of each component inside `outer`; lines outside one are named ""."""
-    lines: list[bytes] = []
-    name, start = "", 0
-    for number, line in enumerate(file, start=1):
-        word = line.strip().removeprefix(b"\xef\xbb\xbf").decode("latin-1").upper()
-        if not name and word.startswith("BEGIN:") and word != f"BEGIN:{outer}":
-            name, start = word.removeprefix("BEGIN:"), number
-        if name:
-            lines.append(line)
-        elif word and word != f"BEGIN:{outer}" and word != f"END:{outer}":
-            yield number, "", decode(line.strip())[0]
-        if name and word == f"END:{name}":
-            yield start, name, decode(b"".join(lines))[0]
-            lines, name = [], ""
-    if name:
-        yield start, "cut", f"This {name} has no end: the file is cut off."
