@@ -126,7 +126,13 @@ def apply(context: click.Context) -> None:
 def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, Any]:
     """`written` as the `default_map` of a command and those below it."""
     command = loaded(command)
-    values: dict[str, Any] = {**_own(command, written)}
+    variables = {param.name: param.envvar for param in command.params}
+    reads = SOURCES <= set(map(str, variables.values()))
+    values: dict[str, Any] = {}
+    for key in KEYS:
+        for name, variable in variables.items() if key.name in written else ():
+            if (reads and name == key.name) if key.name in TOKENS else variable == key.variable:
+                values[str(name)] = written[key.name]
     if isinstance(command, click.Group):
         for name, one in command.commands.items():
             if nested := defaults(one, written):
@@ -137,21 +143,6 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
 def is_of(context: click.Context, name: str, value: object) -> bool:
     """True if the file names this source. Its token is sent to no other."""
     return str((context.default_map or {}).get(name)) == str(value)
-
-
-def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
-    variables = {param.name: param.envvar for param in command.params}
-    reads = SOURCES <= set(map(str, variables.values()))
-    values: dict[str, str] = {}
-    for key in KEYS:
-        if key.name not in written:
-            continue
-        if key.name in TOKENS:
-            named = [key.name] if reads and key.name in variables else []
-        else:
-            named = [str(name) for name, variable in variables.items() if variable == key.variable]
-        values |= {name: written[key.name] for name in named}
-    return values
 
 
 def _read(path: Path, *, required: bool) -> dict[str, str]:

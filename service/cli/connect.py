@@ -23,17 +23,8 @@ from service.cli.source import PATH, typed_names
 from service.cli.store import teaching
 from service.credentials import TOKEN_VARIABLE
 from service.clients.servers import Taken, Unreadable, add, remove, server
-from service.clients.table import (
-    CLIENTS,
-    PLACEHOLDER,
-    RECOMMENDED,
-    Client,
-    Config,
-    Credential,
-    Entry,
-    in_file,
-    named,
-)
+from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Client, Config, Credential
+from service.clients.table import Entry, in_file, named
 from service.clients.writing import Changed, Held, alone
 from service.sources.remote.reachability import trouble
 
@@ -205,9 +196,9 @@ def connect(
 
 def _signs_in(client: Client, address: str, asked: Asked) -> bool:
     """Whether the client gets its token from the server by itself."""
-    if address.endswith(PAPERS) or asked.removing or asked.local or asked.inline_token:
-        return False
-    return asked.check and client.signs_in and tokens.has_sign_in(address.removesuffix(MCP))
+    own = address.endswith(PAPERS) or asked.removing or asked.local or asked.inline_token
+    able = asked.check and client.signs_in and not own
+    return able and tokens.has_sign_in(address.removesuffix(MCP))
 
 
 def _refuse_misfits(asked: Asked, typed: set[str]) -> None:

@@ -1,7 +1,6 @@
 """`rung grant` and `rung package`: creates, lists and revokes grants, and packages of them."""
 
 import re
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -120,7 +119,10 @@ def revoke_(name: str, store: Place) -> None:
     with teaching(), existing(store) as writer:
         same = [one for one in active_grants(writer, store) if one.label == name]
         if len(same) > 1:
-            name = _which(name, same)
+            say(f"{len(same)} grants have the label {name!r}:")
+            for entry in same:
+                say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
+            raise click.ClickException("Nothing was revoked. Give the id of one.")
         for grant_id in grants.revoke(Registry(writer), name):
             click.echo(f"{grant_id} revoked")
 
@@ -145,18 +147,6 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
             )
         Signins(Entries(Sidecar(store))).map(issuer, subject, ids[0] if name else None)
     say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
-
-
-def _which(label: str, entries: list[Grant]) -> str:
-    """Asks for the id of one of several grants with the same label."""
-    say(f"{len(entries)} grants have the label {label!r}:")
-    for entry in entries:
-        say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
-    if not sys.stdin.isatty():
-        raise click.ClickException("Nothing was revoked. Give the id of one.")
-    ids = [entry.grant_id for entry in entries]
-    chosen: str = click.prompt("Which one", type=click.Choice(ids), err=True)
-    return chosen
 
 
 def _document(

@@ -16,10 +16,9 @@ from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
 from service.cli import import_report
 from service.cli.source import FILE, NEW_FILE, read_json, store_option
-from service.cli.output import say
-from service.cli.progress import FileRows, Meter
+from service.cli.output import FileRows, Meter, say
 from service.cli.store import teaching
-from service.importing import files
+from service.importing import formats
 from service.importing.formats import FORMATS, UNUSABLE
 from service.importing.importer import Import, Undone
 from service.importing.source import Reading, Repair, Source
@@ -101,10 +100,10 @@ def import_(
     else its content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
     """
     with teaching():
-        found = files.find(paths, form)
+        found = formats.find(paths, form)
         reading = _reading(options, roles=not no_roles)
         if connection is None:
-            connection = files.connection_name(paths)
+            connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
             raise click.ClickException(f"{written} already exists. Name a new file.")
@@ -255,7 +254,7 @@ def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
     return Reading(encoding, delimiter, options["header"], roles)
 
 
-def _import_files(task: Import, found: files.Found, reading: Reading, replace: bool) -> None:
+def _import_files(task: Import, found: formats.Found, reading: Reading, replace: bool) -> None:
     """Imports the files. If there are several, one that cannot be read is a refused row."""
     with Meter(task.connection_id, "rows") as meter:
         progress = FileRows(meter, found.size)

@@ -52,7 +52,7 @@ def opener(source: Source) -> Callable[[float], Session]:
         return _running(rung_url(source.url), token)
     if source.provider_url is not None:
         return provider_opener(credentials.provider_url(source.provider_url), token, tokens.root())
-    return store_opener(source.store, token)
+    return _store(source.store, token)
 
 
 def _running(base: str, token: str | None) -> Callable[[float], Session]:
@@ -106,10 +106,16 @@ def store_opener(store: Place, token: str | None) -> Callable[[float], Session]:
             error.options = ("--token-file", str(demo))
         raise error
     found = services(store=store)
+    return lambda seconds: found.open_session(token)
+
+
+def _store(store: Place, token: str | None) -> Callable[[float], Session]:
+    """The same for a command, which says where a token comes from."""
+    opened = store_opener(store, token)
 
     def open(seconds: float) -> Session:
         try:
-            return found.open_session(token)
+            return opened(seconds)
         except Unauthenticated as error:
             if error.code == UNKNOWN_TOKEN:
                 error.message = f"{store} does not accept this token."

@@ -18,14 +18,8 @@ from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
 from service.cli.source import PATH, store_option, typed_names
-from service.cli.opening import (
-    given_token,
-    note,
-    provider_opener,
-    refuse_owners,
-    services,
-    store_opener,
-)
+from service.cli.opening import given_token, note, provider_opener, refuse_owners, services
+from service.cli.opening import store_opener
 from service.credentials import TOKEN_VARIABLE
 from service.mcp.papers import PapersSurface
 from service.mcp.records import RecordsSurface
@@ -152,8 +146,7 @@ def _exits() -> Iterator[None]:
     except OSError as error:
         _leave(f"{error.filename or 'Standard input or output'}: {error.strerror}.", 1)
     except EvidenceError as error:
-        said = f"{error.message} {error.hint}" if error.hint else error.message
-        _leave(said, _code(error))
+        _leave(f"{error.message} {error.hint or ''}".rstrip(), _code(error))
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -22,12 +22,10 @@ def read_chatgpt(source: Source) -> Iterator[Item]:
         if not isinstance(found, dict) or not isinstance(found.get("mapping"), dict):
             yield number, "This is not a conversation: it has no mapping of messages."
             continue
-        key = str(
-            found.get("conversation_id") or found.get("id") or next(iter(found["mapping"]), 0)
-        )
+        known = found.get("conversation_id") or found.get("id")
+        key = str(known or next(iter(found["mapping"]), 0))
         title = found.get("title") or "Untitled"
-        started = time_of(found.get("create_time"))
-        updated = time_of(found.get("update_time"))
+        started, updated = (time_of(found.get(f"{name}_time")) for name in ("create", "update"))
         yield number, chats.conversation(key, title, started_at=started, updated_at=updated)
         for position, (parent, message) in enumerate(_ordered(found["mapping"])):
             text, files = _content(message.get("content") or {})
@@ -41,11 +39,12 @@ def read_chatgpt(source: Source) -> Iterator[Item]:
                 hidden += 1
                 continue
             at = time_of(message.get("create_time")) or started
+            author = message.get("author") or {}
             yield number, chats.message(
                 key,
                 title,
                 id=message["id"],
-                author=_author(message),
+                author=str(author.get("name") or author.get("role") or ""),
                 text=text,
                 sent_at=at,
                 position=position,
@@ -76,11 +75,6 @@ def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, An
             yield parent, message
             parent = message["id"]
         waiting += [(child, parent) for child in reversed(node.get("children") or [])]
-
-
-def _author(message: dict[str, Any]) -> str:
-    author = message.get("author") or {}
-    return str(author.get("name") or author.get("role") or "")
 
 
 def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
@@ -128,19 +122,17 @@ def read_claude(source: Source) -> Iterator[Item]:
                 position=position,
                 reply_to=message.get("parent_message_uuid"),
             )
-            texts = [one for one in message.get("attachments") or [] if _extracted(one)]
+            texts = [
+                one for one in message.get("attachments") or [] if one.get("extracted_content")
+            ]
             for place, one in enumerate(texts, start=1):
-                name, content = one.get("file_name") or f"text-{place}.txt", _extracted(one)
+                name, text = one.get("file_name") or f"text-{place}.txt", one["extracted_content"]
                 yield number, chats.attached.row(
-                    owner, 1_000 + place, name, content.encode(), at=at, text=content
+                    owner, 1_000 + place, name, str(text).encode(), at=at, text=str(text)
                 )
             files = [one["file_name"] for one in message.get("files") or [] if one.get("file_name")]
             yield from ((number, file) for file in chats.attached.files(owner, files, at=at))
     chats.attached.report()
-
-
-def _extracted(attachment: dict[str, Any]) -> str:
-    return str(attachment.get("extracted_content") or "")
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any, BinaryIO
 
-from service.importing.rows import Attached, CONTACTS, manifest, record_id, row, stream
+from service.importing.rows import CONTACTS, Attached, decode, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source
-from service.importing.texts import decode
 from service.records.intake import Row
 
 EVENTS = "events"

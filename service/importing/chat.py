@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 
 from service.importing.source import Source, as_text
-from service.importing.json_stream import JsonReader
+from service.importing.json_values import JsonReader
 from service.importing.rows import CONTACTS, Attached, manifest, row, stream
 from service.records.intake import Row
 from service.records.forms import FORMS

@@ -16,7 +16,7 @@ from evidence.errors import InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from evidence.pointer import find
 from service.importing.column_types import as_stored
-from service.importing.exact_json import Numeral
+from service.importing.json_values import Numeral
 from service.importing.formats import FORMATS
 from service.importing.inference import Inferred, infer
 from service.importing.source import Source
@@ -167,9 +167,11 @@ class Import:
     def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
         """Takes in every row of a source; `on_row` is called after each."""
         format = FORMATS[source.format]
-        if format.manifest is not None:
-            known = format.manifest
-            self._declare_missing(known(source) if callable(known) else known)
+        if (known := format.manifest) is not None:
+            streams = (known(source) if callable(known) else known)["streams"]
+            if missing := [item for item in streams if self._open(item["name"]) is None]:
+                self.declare({"streams": missing})
+                self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
         default = self.stream or (source.stream if source.name != "-" else None)
         self._untyped = format.untyped
         self._seen.clear()
@@ -185,12 +187,6 @@ class Import:
             self._settle(name)
         self.batch.flush()
         self._seen.clear()
-
-    def _declare_missing(self, document: dict[str, Any]) -> None:
-        missing = [item for item in document["streams"] if self._open(item["name"]) is None]
-        if missing:
-            self.declare({"streams": missing})
-            self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
 
     def _take(self, line: int, row: Row, name: str | None) -> None:
         if name is None:
@@ -209,10 +205,8 @@ class Import:
                 return
         self._waiting.setdefault(name, []).append((line, row))
         waiting = sum(map(len, self._waiting.values()))
-        if (
-            len(self._waiting[name]) >= BUDGETS.import_sample_rows
-            or waiting >= BUDGETS.import_waiting_rows
-        ):
+        full = len(self._waiting[name]) >= BUDGETS.import_sample_rows
+        if full or waiting >= BUDGETS.import_waiting_rows:
             self._settle(name)
 
     def _settle(self, name: str) -> None:
@@ -220,19 +214,13 @@ class Import:
         rows = self._waiting.pop(name)
         sample = [row.data for _, row in rows if not row.deleted]
         inferred = infer(
-            name,
-            sample,
-            key=self.key,
-            roles=self.roles,
-            untyped=self._untyped,
-            comma=self._comma,
+            name, sample, key=self.key, roles=self.roles, untyped=self._untyped, comma=self._comma
         )
         document = inferred.document
         if not document["schema"]["properties"]:
+            refusal = f"{name!r} is a new stream, and no row has a usable field."
             for line, _ in rows:
-                self.counts.refuse(
-                    line, f"{name!r} is a new stream, and no row has a usable field."
-                )
+                self.counts.refuse(line, refusal)
             return
         self._check_key(name, document["schema"]["properties"])
         self.on_stream(inferred, sample[:SAMPLES])
@@ -284,11 +272,8 @@ class Import:
         row = row._replace(data=fitter.fit(row.data, line, self._untyped))
         if row.key is None and not handle.manifest.primary_key and not row.deleted:
             self.keyless.add(name)
-            row = row._replace(key=self._content_key(name, row.data))
+            # Its id is its content, and its number if the file repeats it.
+            key = content_key(row.data)
+            number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
+            row = row._replace(key=key if number == 1 else f"{key}-{number}")
         self.batch.add(handle, row, line=line)
-
-    def _content_key(self, name: str, data: dict[str, Any]) -> str:
-        """The id of a row without a key: its content, and its number if the file repeats it."""
-        key = content_key(data)
-        number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
-        return key if number == 1 else f"{key}-{number}"

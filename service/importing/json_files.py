@@ -14,8 +14,7 @@ from typing import Any, BinaryIO, Final, cast
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.importing.source import Format, Item, Repair, Source, Undecodable, as_text
-from service.importing.exact_json import parsed
-from service.importing.json_stream import JsonReader
+from service.importing.json_values import JsonReader, parsed
 from service.records.intake import Row
 
 #: What an array has: objects only, nothing, or other values.
@@ -126,9 +125,8 @@ def read_lines(source: Source) -> Iterator[Item]:
                 yield number, f"The line is over {most} bytes; split the record."
             elif not line.isspace():
                 try:
-                    yield number, parsed(
-                        source.repair.decoded(line).encode(), source.repair, "line"
-                    )
+                    content = source.repair.decoded(line).encode()
+                    yield number, parsed(content, source.repair, "line")
                 except Undecodable as error:
                     yield number, f"{error}."
 

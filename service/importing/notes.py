@@ -74,10 +74,8 @@ def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
     try:
         front = yaml.safe_load(found[1].replace("\t", "  "))
     except (yaml.YAMLError, ValueError) as error:
-        problem = " ".join(str(error).split())[:120]
-        source.notes.append(
-            f"The front matter is kept as text, because it is not valid YAML: {problem}"
-        )
+        problem = f"it is not valid YAML: {' '.join(str(error).split())[:120]}"
+        source.notes.append(f"The front matter is kept as text, because {problem}")
         return {}, text
     if not isinstance(front, dict):
         return {}, text

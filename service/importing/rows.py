@@ -1,17 +1,139 @@
-"""Streams of known formats, declared field by field, and the attachments of their records."""
+"""Streams of known formats, field by field, and the attachments of records with their texts."""
 
 import hashlib
+import io
+import logging
 import mimetypes
+import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from html import unescape
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from service.importing.source import Source
-from service.importing.texts import Texts
-from service.importing.tree import File
 from service.ports import OPERATORS
 from service.records.intake import Row
+
+PDF_PAGES: Final = 500
+_CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
+_FOLD = re.compile(r"\r?\n[ \t]")
+_ENTRY = re.compile(r"([\w-]+)((?:;[^:]*)?):(.*)")
+_ESCAPED = re.compile(r"\\([nN,;\\])")
+
+
+def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
+    """(text, True if it is in the charset it names); no byte is lost."""
+    for number, name in enumerate((charset, "utf-8", "cp1252")):
+        try:
+            return content.decode(name), number == 0
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return content.decode("latin-1"), False
+
+
+class Texts:
+    """Reads the texts of files and counts the problems to report."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def notes(self) -> list[str]:
+        return [note.format(count) for note, count in self._counts.items()]
+
+    def of_bytes(self, content: bytes, kind: str, charset: str = "utf-8") -> str:
+        """The text of a file of a media type; empty if it has no readable text."""
+        if kind == "application/pdf":
+            return self._pdf(content)
+        if not kind.startswith("text/"):
+            return ""
+        text, named = decode(content, charset)
+        if not named:
+            self._counts[
+                "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
+            ] += 1
+        text = text.replace("\r\n", "\n")
+        if kind == "text/calendar":
+            return _calendar(text)
+        return text_of(text) if kind == "text/html" else text
+
+    def _pdf(self, content: bytes) -> str:
+        try:
+            from pypdf import PdfReader
+            from pypdf.errors import PyPdfError
+        except ImportError:
+            self._counts[
+                "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
+            ] += 1
+            return ""
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
+        try:
+            pages = PdfReader(io.BytesIO(content)).pages
+            return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
+        except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self._counts["PDF attachments whose text cannot be read: {}."] += 1
+            return ""
+
+
+def _calendar(text: str) -> str:
+    """The entries of an iCalendar file that people read, a line each."""
+    lines = []
+    for line in _FOLD.sub("", text).splitlines():
+        entry = _ENTRY.fullmatch(line)
+        if entry and entry[1].lower() in _CALENDAR:
+            value = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
+            name = re.search(r';CN="?([^;":]+)', entry[2])
+            who = f"{name[1]} <{value}>" if name else value
+            lines.append(f"{entry[1].capitalize()}: {who}")
+    return "\n".join(lines)
+
+
+_SPACES = re.compile(r"[ \u00a0]*\t[ \u00a0]*|[ \u00a0]+(?=\n|$)")
+_TAG = re.compile(r"<(script|style).*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+
+
+def text_of(page: str) -> str:
+    """The text of an HTML page, with the targets of its links and the names of its pictures."""
+    from inscriptis import Inscriptis  # imported for HTML mail only
+    from lxml.etree import ParserError
+    from lxml.html import HTMLParser, fromstring
+
+    page = _DECLARATION.sub("", page.replace("\0", "\ufffd"))
+    if not page.strip():
+        return ""
+    parser = HTMLParser(huge_tree=True)
+    try:
+        tree = fromstring(page, parser=parser)
+        text = Inscriptis(tree, _config()).get_text()
+    except ParserError:
+        return ""  # nothing but comments
+    except RecursionError:
+        text = None
+    if text is None or any("depth" in error.message for error in parser.error_log):
+        text = unescape(_TAG.sub(" ", page))  # nested more deeply than the parsers go
+    return _BLANK_LINES.sub("\n\n", _SPACES.sub(_space, text)).strip()
+
+
+def _space(found: re.Match[str]) -> str:
+    return "\t" if "\t" in found[0] else ""
+
+
+@cache
+def _config() -> Any:
+    from inscriptis.css_profiles import CSS_PROFILES
+    from inscriptis.model.config import ParserConfig
+
+    return ParserConfig(
+        css=CSS_PROFILES["strict"],
+        display_links=True,
+        display_images=True,
+        table_cell_separator="\t",
+    )
+
 
 _STRING: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}
@@ -142,7 +264,7 @@ class Attached:
             except InvalidRequest as error:
                 self._source.notes.append(f"Left out: {error.message}")
                 continue
-            yield self.row(owner, number, _last(file), content, at=at)
+            yield self.row(owner, number, file.name.rpartition("/")[2], content, at=at)
 
     def report(self) -> None:
         """Adds reports for the owner to the notes of the source."""
@@ -153,10 +275,6 @@ class Attached:
                 f"{len(self._missing)} files that records refer to are missing, such as {first}. "
                 "Import the whole folder or archive to attach them."
             )
-
-
-def _last(file: File) -> str:
-    return file.name.rpartition("/")[2]
 
 
 def row(source: Source, stream: str, data: dict[str, Any]) -> Row:

@@ -8,7 +8,7 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.importing.chat import MANIFEST, Chats, time_of
-from service.importing.exact_json import loads
+from service.importing.json_values import loads
 from service.importing.rows import CONTACTS, row
 from service.importing.source import Format, Item, Source
 from service.records.forms import FORMS
@@ -54,12 +54,11 @@ def _load(source: Source, name: str) -> list[Any]:
 def _person(person: dict[str, Any]) -> dict[str, Any]:
     profile = person.get("profile") or {}
     names = (profile.get("real_name"), person.get("real_name"), profile.get("display_name"))
+    nicknames = (profile.get("display_name"), person.get("name"))
     return {
         "id": str(person.get("id")),
         "name": next(filter(None, names), None) or person.get("name") or person.get("id"),
-        "nicknames": list(
-            dict.fromkeys(filter(None, (profile.get("display_name"), person.get("name"))))
-        ),
+        "nicknames": list(dict.fromkeys(filter(None, nicknames))),
         "role": profile.get("title"),
         "note": profile.get("status_text"),
         "emails": list(filter(None, [profile.get("email")])),
@@ -165,10 +164,8 @@ class _Workspace:
 
     def _token(self, found: re.Match[str]) -> str:
         mark, target, label = found.groups()
-        if mark == "@":
-            return f"@{label or self._name(target)}"
-        if mark == "#":
-            return f"#{label or target}"
+        if mark in ("@", "#"):
+            return f"{mark}{label or self._people.get(target, target)}"
         if mark == "!":
             return f"@{label or target}".replace("@@", "@")
         return f"{label} <{target}>" if label and label != target else target

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from charset_normalizer import from_bytes
+from charset_normalizer.utils import identify_sig_or_bom
 
 from service.importing.tree import Tree
 from service.records.intake import Row
@@ -142,13 +143,6 @@ class Format:
     folder: tuple[str, ...] = ()
 
 
-MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")
 #: Encodings to detect: those in common use.
 LIKELY: Final = (
@@ -174,20 +168,18 @@ def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(UNDECODABLE, _keep_bytes)
 
 
-def encoding_of(source: Source) -> str:
-    """The encoding of a file, and a note if it is not UTF-8."""
-    encoding = source.reading.encoding or _detect(source.file)
-    if encoding not in UTF_8:
-        how = "as --encoding says" if source.reading.encoding else "detected"
-        source.notes.append(f"The text is read as {encoding} ({how}); --encoding NAME changes it.")
-    return encoding
-
-
 @contextmanager
 def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
-    """The text of a file, without its mark; undecodable bytes are lone surrogates."""
-    encoding = encoding_of(source)
-    encoding = "utf-8-sig" if encoding in UTF_8 else encoding
+    """The text of a file, without its mark; undecodable bytes are lone surrogates.
+
+    If it is not UTF-8, a note says so.
+    """
+    encoding = source.reading.encoding or _detect(source.file)
+    if encoding in UTF_8:
+        encoding = "utf-8-sig"
+    else:
+        how = "as --encoding says" if source.reading.encoding else "detected"
+        source.notes.append(f"The text is read as {encoding} ({how}); --encoding NAME changes it.")
     text = io.TextIOWrapper(source.file, encoding, errors=UNDECODABLE, newline=newline)
     try:
         yield text
@@ -201,9 +193,9 @@ def _detect(file: BinaryIO) -> str:
     head = getattr(file, "peek", file.read)(HEAD_BYTES)  # a pipe has peek
     if seekable:
         file.seek(start)
-    for mark, encoding in MARKS:
-        if head.startswith(mark):
-            return encoding
+    marked, _ = identify_sig_or_bom(head)
+    if marked is not None:
+        return marked.replace("_", "-")
     if wide := _wide(head[:SAMPLE_BYTES]):
         return wide
     if seekable:

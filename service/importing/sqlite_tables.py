@@ -45,8 +45,8 @@ def _relate(parent: dict[str, Any], child: str, column: str) -> None:
     relations = parent.setdefault("relationships", [])
     taken = {one["name"] for one in relations}
     name = (f"{child}_{column}" if child in taken else child)[: CONTRACT.name_bytes]
-    one = {"name": name, "stream": child, "foreign_key": column, "cardinality": "has_many"}
-    relations.append(one)
+    relation = {"name": name, "stream": child, "foreign_key": column}
+    relations.append(relation | {"cardinality": "has_many"})
     parent["query"].setdefault("expand", []).append({"name": name})
 
 
@@ -73,11 +73,10 @@ class _Table:
         self.name: str = found.name
         columns = [column.name for column in found.columns]
         self.keys = [name for name in found.pks if name in columns]
-        single = [key for key in found.foreign_keys if not key.is_compound]
         self.parents = {
             key.column: key.other_table
-            for key in single
-            if found.db[key.other_table].pks == [key.other_column]
+            for key in found.foreign_keys
+            if not key.is_compound and found.db[key.other_table].pks == [key.other_column]
         }
         self._names = {
             f"{column}_name": (column, names)

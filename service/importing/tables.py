@@ -35,9 +35,8 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
         source.notes.append(f"{first} lines before the table are left out.")
     width = len(head[first][1])
     sample = [cells for _, cells in head[first:] if len(cells) == width]
-    has_header = source.reading.header
-    if has_header is None:
-        has_header = _is_header(sample)
+    given = source.reading.header
+    has_header = _is_header(sample) if given is None else given
     names, unnamed = _names(source, sample[0] if has_header else [""] * width)
     if not has_header:
         source.notes.append("The table has no header: its columns are column_1 and so on.")
@@ -90,9 +89,8 @@ def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
         try:
             cell = source.repair.text(cell).strip()
         except Undecodable as error:
-            raise InvalidRequest(
-                f"{source.name}, column {number} of the header: {error}."
-            ) from error
+            where = f"{source.name}, column {number} of the header"
+            raise InvalidRequest(f"{where}: {error}.") from error
         name = cell.encode()[: CONTRACT.name_bytes].decode(errors="ignore") or f"column_{number}"
         while name in names:
             stem = name.encode()[: CONTRACT.name_bytes - 4].decode(errors="ignore")
@@ -179,12 +177,10 @@ def read_workbook(source: Source) -> Iterator[Item]:
                 name = f"{name} {number}" if _UNNAMED.fullmatch(sheet.title) else sheet.title
                 name = name.encode()[: CONTRACT.name_bytes].decode(errors="ignore")
             reported = len(source.notes)
-            for line, item in rows_of(
-                source, _cells(workbook_parts.rows(sheet, source.name), source.notes)
-            ):
-                yield line, (
-                    item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
-                )
+            cells = _cells(workbook_parts.rows(sheet, source.name), source.notes)
+            for line, item in rows_of(source, cells):
+                told = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
+                yield line, told
             source.notes[reported:] = [f"{sheet.title}: {note}" for note in source.notes[reported:]]
         book.close()
 

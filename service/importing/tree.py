@@ -170,7 +170,8 @@ def trees(path: str) -> Iterator[Tree]:
     for file in [path] if not Path(path).is_dir() else _walk(tree):
         with open(file, "rb") as opened:
             begins = opened.read(len(ZIP))
-        if begins == ZIP and zipfile.is_zipfile(file) and not _is_document(file):
+        is_zip = begins == ZIP and zipfile.is_zipfile(file)
+        if is_zip and _OFFICE.isdisjoint(_archive(file).namelist()):
             yield _members(file)
         else:
             name, packed = file.removesuffix(".gz"), begins.startswith(GZIP)
@@ -190,10 +191,6 @@ def _walk(tree: Tree) -> Iterator[str]:
             elif name in names and not name.startswith(".") and os.path.isfile(path):
                 yield path
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
-
-
-def _is_document(path: str) -> bool:
-    return not _OFFICE.isdisjoint(_archive(path).namelist())
 
 
 def check(archive: zipfile.ZipFile, name: str, size: int) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from service.importing.chat import MANIFEST, Chats
 from service.importing.source import Format, Item, Source
-from service.importing.texts import decode
+from service.importing.rows import decode
 from service.records.forms import FORMS
 from service.records.values import moment
 
@@ -80,7 +80,8 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
                 yield start, open_
             day, clock, author, text = found.groups()
             clock = re.sub(r"\.(?=\d)", ":", re.sub(r"(?<=[AaPp])\. ?", "", clock)).rstrip(".")
-            open_, start = (_day(day), clock, (author or "").strip(_SIGNS + "~ "), text), number
+            day, author = day.replace(" ", "").rstrip(",."), (author or "").strip(_SIGNS + "~ ")
+            open_, start = (day, clock, author, text), number
         elif open_:
             open_ = (*open_[:3], open_[3] + line)
         elif line.strip():
@@ -107,10 +108,6 @@ def _order(source: Source) -> str:
         if wrong < least:
             best, least = order, wrong
     return best
-
-
-def _day(text: str) -> str:
-    return text.replace(" ", "").rstrip(",").rstrip(".")
 
 
 def _chat(source: Source) -> str:

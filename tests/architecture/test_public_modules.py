@@ -30,7 +30,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("activity", "entries", "grants", "guard", "owner", "packages", "rates", "registry"),
         *("passkeys", "sidecar", "signins", "tokens"),
     ),
-    "service.importing": (*("files", "formats", "importer", "inference", "source"),),
+    "service.importing": (*("formats", "importer", "inference", "source"),),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "reachability"),

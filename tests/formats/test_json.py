@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.importing.source import Repair, Source, as_text
-from service.importing.json_stream import JsonReader
+from service.importing.json_values import JsonReader
 from tests.formats.owner import Owner, counts, write
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))

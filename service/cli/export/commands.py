@@ -20,7 +20,7 @@ from service.cli.commands import Entry, Spelling, report_errors
 from service.cli.export import copying
 from service.cli.export.reading import Asker, FieldText, blob_of
 from service.cli.export.sinks import STDOUT, Sink, State, destination
-from service.cli.progress import Meter
+from service.cli.output import Meter
 from service.cli.reading import ENTRIES, RAW
 from service.cli.source import Source, source_options
 from service.operations.read_record_field import resolve

@@ -16,8 +16,7 @@ from renderers.rendering import warning
 from service.cli.export import reading
 from service.cli.export.reading import Asker, Changed, FieldText, is_cut
 from service.cli.export.sinks import Sink
-from service.cli.output import say
-from service.cli.progress import Meter
+from service.cli.output import Meter, say
 from service.cli.rows import RECORD_COLUMNS, column
 from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from service.pdpp.encode import body_of

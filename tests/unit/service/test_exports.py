@@ -12,7 +12,7 @@ from evidence.model import Source
 from evidence.records import FieldRead
 from service.cli.export import reading
 from service.cli.export.reading import Asker, Changed
-from service.cli.progress import Meter
+from service.cli.output import Meter
 from service.operations.base import Session
 from service.ports import ResourceServer
 from tests.helpers.sources import ListServer, Plan

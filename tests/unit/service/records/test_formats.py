@@ -14,7 +14,7 @@ from service.importing.formats import FORMATS, detect
 from service.importing.source import Reading, Repair, Source
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.importing.html_text import text_of
+from service.importing.rows import text_of
 from service.importing.mbox import MANIFEST
 
 
