@@ -77,7 +77,7 @@ class Entry(Generic[Op]):
             name, help = words.option_name(key), reword(self.described(key))
             params.append(click.Option([name], help=help, **words.typed(fields[key])))
         if self.last is not None:
-            params.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
+            params.append(click.Argument([f"{self.last}_word"], required=False, metavar="[FIELD]"))
         return params
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Entry(Generic[Op]):
         arguments = {}
         for key, field in self.operation.arguments.fields.items():
             given = options.get(key)
-            if key == self.last and (word := options.get(_word(key))) is not None:
+            if key == self.last and (word := options.get(f"{key}_word")) is not None:
                 if given not in (None, word):
                     raise InvalidRequest(f"Give {word!r} or {words.option_name(key)}, not both.")
                 given = word
@@ -124,11 +124,6 @@ class Entry(Generic[Op]):
         """The help text of the command and of its positional arguments."""
         arguments = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
         return "\n\n".join([self.operation.description, *arguments])
-
-
-def _word(name: str) -> str:
-    """The parameter name of the last word that replaces an option."""
-    return f"{name}_word"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`rung grant` and `rung package`: creates, lists and revokes grants, and packages of them."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -78,7 +78,7 @@ def create_(
     if path and any(narrowing.values()):
         raise click.UsageError("--file is the whole grant; leave the narrowing options out.")
     with teaching(), existing(store) as writer:
-        document = read_json(path) if path else _document(writer, **narrowing)
+        document = read_json(path) if path else _document(writer, narrowing)
         registry, now = Registry(writer), clock(store)
         same = [one for one in active_grants(writer, store) if label and one.label == label]
         if same:
@@ -149,57 +149,41 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
     say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
 
 
-def _document(
-    writer: Writing,
-    connections: tuple[str, ...],
-    streams: tuple[str, ...],
-    fields: str | None,
-    since: str | None,
-    until: str | None,
-    records: tuple[str, ...],
-) -> dict[str, Any]:
-    """The grant document that the options describe."""
-    times = {word: text for word, text in (("since", since), ("until", until)) if text}
-    limits = {"time_constraint": times, "resources": list(records)}
+def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
+    """The grant document that the options describe; refuses names that the store does not have."""
+    connections, streams = narrowing["connections"], narrowing["streams"]
+    fields = (
+        [name.strip() for name in narrowing["fields"].split(",")] if narrowing["fields"] else []
+    )
+    times = {word: narrowing[word] for word in ("since", "until") if narrowing[word]}
+    limits = {"time_constraint": times, "resources": list(narrowing["records"])}
     limits = {word: limit for word, limit in limits.items() if limit}
-    wanted = [name.strip() for name in fields.split(",")] if fields else None
     entries: list[dict[str, Any]] = []
-    known: dict[str, set[str]] = {}
+    known: set[str] = set()
     for connection_id in connections or writer.connection_ids():
         declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
         if not declared:
             entries.append({"connection_id": connection_id})
-        for name in (streams if connections else [s for s in streams if s in declared]) or declared:
-            if streams and name not in streams:
-                continue
+        here = streams if connections else [name for name in streams if name in declared]
+        for name in here if streams else declared:
             entry = {"connection_id": connection_id, "stream": name} | limits
-            known.setdefault(name, set()).update(declared[name].fields if name in declared else ())
-            if wanted is not None and name in declared:
-                entry["fields"] = [field for field in wanted if field in declared[name].fields]
+            if name in declared:
+                known |= declared[name].fields.keys()
+                if fields:
+                    entry["fields"] = [one for one in fields if one in declared[name].fields]
             if entry.get("fields") != []:
                 entries.append(entry)
-    _check_found(entries, known, streams, wanted or [])
-    return {"streams": entries}
-
-
-def _check_found(
-    entries: list[dict[str, Any]],
-    known: dict[str, set[str]],
-    streams: tuple[str, ...],
-    fields: list[str],
-) -> None:
-    """Refuses names that the store does not have; `known` has the fields of streams."""
-    declared = set().union(*known.values())
     for field in fields:
-        if declared and field not in declared:
+        if known and field not in known:
             raise click.ClickException(
-                f"No stream of this grant declares the field {field!r}. {_near(field, declared)}"
+                f"No stream of this grant declares the field {field!r}. {_near(field, known)}"
             )
     for name in streams:
         if not any(entry.get("stream") == name for entry in entries):
             raise click.ClickException(f"No connection has a stream {name!r} with these fields.")
     if not entries:
         raise click.ClickException("The store is empty; import something first: rung import.")
+    return {"streams": entries}
 
 
 def _near(name: str, known: Collection[str]) -> str:

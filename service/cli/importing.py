@@ -245,9 +245,8 @@ def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
         try:
             "".encode(encoding)
         except LookupError:
-            raise InvalidRequest(
-                f"--encoding {encoding!r} is not known. Use utf-8, utf-16, cp1252, latin-1, …"
-            ) from None
+            advice = "Use utf-8, utf-16, cp1252, latin-1, …"
+            raise InvalidRequest(f"--encoding {encoding!r} is not known. {advice}") from None
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidRequest("--delimiter is one character, or the word tab.")

@@ -52,10 +52,10 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
     def run(*, source: Source, form: str | None, raw: bool = False, **options: Any) -> None:
         from service.cli.opening import open_session
 
-        spelling = Spelling(("rung",), ENTRIES, source.words)
+        spelling, operation = Spelling(("rung",), ENTRIES, source.words), entry.operation
         given: dict[str, Any] = {}
         as_json, asked = form == "json", source.server
-        with report_errors(spelling, entry.operation, given, as_json=as_json, asked=asked):
+        with report_errors(spelling, operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             if "id" in given:
                 given["id"] = id_of(given["id"])
@@ -63,9 +63,16 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
             if entry.name == "read":
                 given |= _primary_text(session, given)
             if form in (None, "plain"):
-                _text(entry, session, given, spelling, plain=form == "plain")
+                reading = run_bounded(operation, session, entry.load(given))
+                _text(reading, operation, session, spelling, plain=form == "plain")
+                return
+            here = bodies.address(operation, given)
+            body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
+            if form == "json":
+                output.json(body)
             else:
-                _body(entry, session, given, spelling, form, raw)
+                table = rows.READERS[operation.name](body, given)
+                _table(table, operation.name, spelling, form, raw)
 
     listed = entry.operation.name in rows.READERS
     about = {name: _help(entry, name) for name in FORMS if name not in LISTS or listed}
@@ -94,22 +101,11 @@ def _help(entry: Entry[RecordOperation], form: str) -> str:
 
 
 def _text(
-    entry: Entry[RecordOperation],
-    session: Session,
-    given: dict[str, Any],
-    spelling: Spelling,
-    *,
-    plain: bool,
+    reading: Any, operation: RecordOperation, session: Session, spelling: Spelling, *, plain: bool
 ) -> None:
     """The answer for a reader. `plain` is the form of a pipe."""
-    operation = entry.operation
-    reading = run_bounded(operation, session, entry.load(given))
-    context = Context(
-        fence_key=session.fence_key,
-        base_url=session.base_url,
-        spell=spelling,
-        blob=spelling.blob,
-    )
+    served: dict[str, Any] = {"fence_key": session.fence_key, "base_url": session.base_url}
+    context = Context(**served, spell=spelling, blob=spelling.blob)
     person = output.on_terminal() and not plain
     if isinstance(reading, (Document, FieldRead)):  # the exact text, with notes beside it
         output.text(reading.text, newline=person and bool(reading.text))
@@ -131,22 +127,8 @@ def _text(
         keep_ids(reading)
 
 
-def _body(
-    entry: Entry[RecordOperation],
-    session: Session,
-    given: dict[str, Any],
-    spelling: Spelling,
-    form: str,
-    raw: bool,
-) -> None:
-    """Writes the REST body, or rows with the next command on stderr."""
-    operation = entry.operation
-    here = bodies.address(operation, given)
-    body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
-    if form == "json":
-        output.json(body)
-        return
-    table = rows.READERS[operation.name](body, given)
+def _table(table: rows.Rows, operation: str, spelling: Spelling, form: str, raw: bool) -> None:
+    """Writes rows, with the next command, which prints the same form, on stderr."""
     if form == "jsonl":
         output.json_lines(table.objects)
     else:
@@ -154,8 +136,7 @@ def _body(
     same_form = [f"--{form}", *(["--raw"] if raw else [])]
 
     def spell(continuation: Continuation) -> str:
-        same = continuation.operation == operation.name
-        return spelling(continuation, *(same_form if same else []))
+        return spelling(continuation, *(same_form if continuation.operation == operation else []))
 
     for line in table.beside(spell):
         output.say(line)

@@ -1,10 +1,10 @@
 """The owner's upkeep of a store: remove, replace, back up, restore, check and copy."""
 
 import sys
-from collections import Counter
 from contextlib import closing
 from datetime import datetime
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -254,17 +254,16 @@ def copy(source: Place, target: Place) -> None:
         with new_store(target) as writer:
             unit = "rows copied, indexed or verified"
             with Meter(str(target), unit) as meter, writer.transaction():
-                done = Counter[str]()
+                counted = count(1)
 
                 def on_row(what: str) -> None:
-                    done[what] += 1
-                    if done[what] % ROWS_BETWEEN_LOOKS == 0:
-                        meter.to(done.total(), None)
+                    if (done := next(counted)) % ROWS_BETWEEN_LOOKS == 0:
+                        meter.to(done, None)
 
                 with reader.snapshot(READ_SECONDS) as snapshot:
                     given = copying.fill(snapshot, writer, on_row)
                 copying.complete(writer, given, on_row)
             writer.finish()
-    counts = ", ".join(f"{count} {part}" for part, count in given.counts.items())
+    counts = ", ".join(f"{number} {part}" for part, number in given.counts.items())
     say(f"Rows copied and verified: {counts}. SHA-256 {given.hash.hexdigest()}.")
     say(f"Serve it with: RUNG_STORE={target}")

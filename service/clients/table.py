@@ -256,9 +256,8 @@ def _written(config: Config) -> Callable[[str, str], tuple[Snippet, ...]]:
         entry = config.http(url, credential)
         text = in_file(config, NAME, entry, asks=bool(token))
         file = Snippet("Configuration", config.language, text, config.place.shown)
-        if credential.inline or not token or config.prompts:
-            return (file,)
-        return (_exported(token), file)
+        exported = token and not credential.inline and not config.prompts
+        return (_exported(token), file) if exported else (file,)
 
     return snippets
 
@@ -294,9 +293,5 @@ def _client(
     return Client(snippets=snippets, config=config, **properties)
 
 
-RECOMMENDED, *CLIENTS = (
-    _client(**row)
-    for row in tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))[
-        "clients"
-    ]
-)
+_TABLE = Path(__file__).with_name("clients.toml").read_text(encoding="utf-8")
+RECOMMENDED, *CLIENTS = (_client(**row) for row in tomllib.loads(_TABLE)["clients"])

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-PROBLEMS: Final[dict[str, dict[str, str]]] = tomllib.loads(
-    Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
-)
+_FILE: Final = Path(__file__).with_name("findings.toml")
+PROBLEMS: Final[dict[str, dict[str, str]]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 INDENT: Final = " " * 16
 SAID_CHARS: Final = 2_000  # of a line; servers write some of it, and could fill a screen
 S = TypeVar("S")

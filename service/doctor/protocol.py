@@ -22,11 +22,10 @@ SEARCHES: Final = ("search", "search_papers")
 QUERY: Final = "the"
 NOTHING: Final = "no reason given"
 UNKNOWN_REVISION: Final = "1999-01-01"
-CLIENT: Final = {"name": "rung-doctor", "version": "1"}
 INITIALIZE: Final[dict[str, Any]] = {
     "protocolVersion": LEGACY[0],
     "capabilities": {},
-    "clientInfo": CLIENT,
+    "clientInfo": {"name": "rung-doctor", "version": "1"},
 }
 
 

@@ -66,15 +66,11 @@ def _unwrapped(value: Any) -> Any:
             return inner
         if name in _NUMBERS and isinstance(inner, str) and _NUMERAL.fullmatch(inner):
             return _number(inner)
-        if name == "$date":
-            return _date(_unwrapped(inner))
+        if name == "$date":  # text as it is, or milliseconds since 1970
+            date = _unwrapped(inner)
+            at = FORMS["unix-milliseconds"](date) if isinstance(date, int) else None
+            return date if at is None else moment(at)
     return {name: _unwrapped(item) for name, item in value.items()}
-
-
-def _date(value: Any) -> Any:
-    """A date of Extended JSON: text as it is, milliseconds since 1970 as a date-time."""
-    at = FORMS["unix-milliseconds"](value) if isinstance(value, int) else None
-    return value if at is None else moment(at)
 
 
 _INGEST_WORDS = frozenset({"key", "data", "emitted_at", "stream", "op"})
@@ -182,11 +178,9 @@ class JsonReader:
                     self._fail(what, problem.pos)
                 break
             size *= 2
-            if len(self._text) > BUDGETS.import_row_bytes:
-                raise TooLarge(
-                    f"{self._name} has a value over {BUDGETS.import_row_bytes} bytes. "
-                    "Split it into several records."
-                )
+            if len(self._text) > (limit := BUDGETS.import_row_bytes):
+                large = f"{self._name} has a value over {limit} bytes."
+                raise TooLarge(f"{large} Split it into several records.")
         value = self._text[self._place : end]
         self._place = end
         return value

@@ -106,9 +106,8 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
     message = _parsed(unquoted)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))
-    references = _MESSAGE_ID.findall(
-        header(message, "references") or header(message, "in-reply-to")
-    )
+    named = header(message, "references") or header(message, "in-reply-to")
+    references = _MESSAGE_ID.findall(named)
     sent_at = _sent_at(message, at)
     body = message.get_body(("plain", "html"))
     text = text_of_part(body, texts) if body is not None else ""
@@ -158,11 +157,10 @@ def _addresses(message: EmailMessage, name: str) -> list[str]:
 
 def _sent_at(message: EmailMessage, at: str) -> str | None:
     """When a message was sent, by its header, else by its `From ` line."""
-    read = FORMS["rfc-2822"]
     try:
         found: int | None = since_epoch(parsedate_to_datetime(header(message, "date")))
     except (ValueError, TypeError, IndexError, OverflowError):
-        found = read(at)
+        found = FORMS["rfc-2822"](at)
     return None if found is None else moment(found)
 
 

@@ -270,11 +270,10 @@ class Attached:
         """Adds reports for the owner to the notes of the source."""
         self._source.notes += self.texts.notes()
         if self._missing:
-            first = ", ".join(self._missing[:3])
-            self._source.notes.append(
-                f"{len(self._missing)} files that records refer to are missing, such as {first}. "
-                "Import the whole folder or archive to attach them."
-            )
+            missing = f"{len(self._missing)} files that records refer to are missing"
+            first = f"such as {', '.join(self._missing[:3])}"
+            advice = "Import the whole folder or archive to attach them."
+            self._source.notes.append(f"{missing}, {first}. {advice}")
 
 
 def row(source: Source, stream: str, data: dict[str, Any]) -> Row:

@@ -97,10 +97,9 @@ class _Workspace:
         key = f"{channel}-{ts}"
         texts = [self._text(message.get("text") or "") or self._block(message.get("blocks"))]
         for one in message.get("attachments") or []:
+            pairs = [(each.get("title"), each.get("value")) for each in one.get("fields") or []]
             parts = [one.get("pretext"), one.get("title"), one.get("text") or one.get("fallback")]
-            for found in one.get("fields") or []:
-                parts.append(": ".join(filter(None, (found.get("title"), found.get("value")))))
-            parts.append(one.get("title_link"))
+            parts += [*(": ".join(filter(None, pair)) for pair in pairs), one.get("title_link")]
             texts.append("\n".join(self._text(part) for part in parts if part))
         files = [one for one in message.get("files") or [] if one.get("name")]
         for one in files:

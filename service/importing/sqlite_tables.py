@@ -124,9 +124,8 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
         source.file.seek(0)
         content = source.file.read(BUDGETS.import_attachment_bytes + 1)
         if len(content) > BUDGETS.import_attachment_bytes:
-            raise InvalidRequest(
-                f"{source.name} is too large to read inside an archive. Unpack it to import it."
-            )
+            large = f"{source.name} is too large to read inside an archive."
+            raise InvalidRequest(f"{large} Unpack it to import it.")
         connection = sqlite3.connect(":memory:")
         # A database in memory has no write-ahead log: its header must not ask for one.
         connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
@@ -137,9 +136,8 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
             tables = [one for one in database.tables if not one.name.startswith("sqlite_")]
             indexes = [one.name for one in tables if one.virtual_table_using]
             hidden = tuple(f"{name}_" for name in indexes)
-            shown = [
-                one for one in tables if one.name not in indexes and not one.name.startswith(hidden)
-            ]
+            named = [one for one in tables if one.name not in indexes]
+            shown = [one for one in named if not one.name.startswith(hidden)]
             empty = [one.name for one in shown if not list(one.rows_where(limit=1))]
             if left := [*database.view_names(), *indexes, *empty]:
                 note = f"Left out: views, indexes and empty tables: {', '.join(left)}."

@@ -49,11 +49,8 @@ class Tree:
 
     def inside(self, name: str) -> str:
         """The path of a file in the tree, from its name."""
-        return PurePosixPath(name).name if name == self.path else name.removeprefix(self._folder)
-
-    @property
-    def _folder(self) -> str:
-        return join(self.path, "")
+        inner = name.removeprefix(join(self.path, ""))
+        return PurePosixPath(name).name if name == self.path else inner
 
     def find(self, reference: str, beside: str) -> "File | None":
         """The file that a file beside it refers to: by its path, else by its last name."""
@@ -61,7 +58,7 @@ class Tree:
             self._by_last = {PurePosixPath(name).name.lower(): name for name in self.files}
         for text in (reference, unquote(reference)):
             near = join(dirname(beside), text)
-            for name in (text, normpath(near), normpath(self._folder + text)):
+            for name in (text, normpath(near), normpath(join(self.path, text))):
                 if name in self.files:
                     return self.files[name]
             last = self._by_last.get(PurePosixPath(text).name.lower())
@@ -120,11 +117,8 @@ class File:
         self.tree.used.add(self.name)
         with self.open() as file:
             content = file.read(BUDGETS.import_attachment_bytes + 1)
-        if len(content) > BUDGETS.import_attachment_bytes:
-            raise InvalidRequest(
-                f"{self.name} has over {BUDGETS.import_attachment_bytes} bytes, too many for an "
-                "attachment."
-            )
+        if len(content) > (limit := BUDGETS.import_attachment_bytes):
+            raise InvalidRequest(f"{self.name} has over {limit} bytes, too many for an attachment.")
         return content
 
 

@@ -100,14 +100,12 @@ def _order(source: Source) -> str:
             days.append(day)
     source.file.seek(0)
     source.notes.clear()
-    best, least = _ORDERS[0], len(days) * 2 + 1
-    for order in ("month-first", "day-first", "year-first") if half else _ORDERS:
-        times = [FORMS[order](day) for day in days]
-        known = [time for time in times if time is not None]
-        wrong = 2 * (len(times) - len(known)) + sum(a > b for a, b in pairwise(known))
-        if wrong < least:
-            best, least = order, wrong
-    return best
+
+    def wrong(order: str) -> int:
+        known = [time for day in days if (time := FORMS[order](day)) is not None]
+        return 2 * (len(days) - len(known)) + sum(a > b for a, b in pairwise(known))
+
+    return min(("month-first", "day-first", "year-first") if half else _ORDERS, key=wrong)
 
 
 def _chat(source: Source) -> str:

@@ -43,8 +43,11 @@ def document(mounted: Mounted) -> dict[str, Any]:
         found["paths"] |= paths.of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
-    messages = paths.of_messages(routes["mcp"], mounted.records, mounted.papers, mounted.closed)
-    found["paths"] |= messages
+    secured = mounted.records or mounted.closed
+    found["paths"]["/mcp"] = paths.of_messages(routes["mcp"], "mcp", secured)
+    if mounted.papers:
+        papers = paths.of_messages(routes["mcp"], "mcp_papers", mounted.closed)
+        found["paths"]["/mcp/papers"] = papers
     return found
 
 

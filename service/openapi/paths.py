@@ -69,11 +69,6 @@ def shared_parameters() -> dict[str, Shape]:
     return shapes
 
 
-def shared() -> list[Shape]:
-    """References to the shared parameters."""
-    return [_component(name) for name in SHARED]
-
-
 def _component(name: str) -> Shape:
     return {"$ref": f"#/components/parameters/{name}"}
 
@@ -182,12 +177,10 @@ def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
 
 RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS
 #: The errors of reading a snapshot of papers.
+_OF_RECORDS = (errors.Unauthenticated, errors.TooLarge, errors.NotText)
 PAPERS: tuple[type[EvidenceError], ...] = tuple(
-    kind
-    for kind in errors.KINDS
-    if kind not in (errors.Unauthenticated, errors.TooLarge, errors.NotText)
+    kind for kind in errors.KINDS if kind not in _OF_RECORDS
 )
-CLOSED_PAPERS = (*PAPERS, errors.Unauthenticated)
 
 _MEANT = re.compile(r"─ (\w+) +(.+?) +\d{3}$", re.MULTILINE)
 
@@ -216,11 +209,8 @@ def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) 
     status = STATUS[kind.kind]
     own = dict(headers)
     if status == 401:
-        own["WWW-Authenticate"] = {
-            "description": "The required authentication.",
-            "schema": TEXT,
-            "required": True,
-        }
+        required = {"description": "The required authentication.", "schema": TEXT, "required": True}
+        own["WWW-Authenticate"] = required
     if status in (429, 503):
         own["Retry-After"] = {"description": "Seconds to wait before a retry.", "schema": TEXT}
     example = {
@@ -229,12 +219,11 @@ def _response(kind: type[EvidenceError], meant: str, headers: dict[str, Shape]) 
         "message": f"{meant[0].upper()}{meant[1:].replace('`', '')}.",
         "request_id": "req_0123456789abcdef",
     }
+    content = {"schema": ref("Error"), "example": {"error": example}}
     return {
         "description": f"{meant[0].upper()}{meant[1:]}. Usual code: `{kind.default_code}`.",
         "headers": own,
-        "content": {
-            "application/json": {"schema": ref("Error"), "example": {"error": example}},
-        },
+        "content": {"application/json": content},
     }
 
 
@@ -257,7 +246,7 @@ def of_records(blob: Shape) -> Paths:
     paths: Paths = {}
     for operation in OPERATIONS:
         path = operation.route.path
-        asked = [*of_operation(operation, path, {}), *shared()]
+        asked = [*of_operation(operation, path, {}), *map(_component, SHARED)]
         item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
         if operation.route.posted:
             item["post"] = _posted(operation)
@@ -265,7 +254,7 @@ def of_records(blob: Shape) -> Paths:
     for listing in listings.LISTINGS:
         asked = in_path(listing.path, {}, listing.example)
         info = operation_info(listing.name, listing.title, listing.description, "records")
-        asked += [connection(listing.example), *shared()]
+        asked += [connection(listing.example), *map(_component, SHARED)]
         answers = _record_answers(listing.name)
         paths[template(listing.path)] = {"get": {**info, "parameters": asked, **answers}}
     blob["get"]["responses"] |= failures(RECORDS)
@@ -275,7 +264,7 @@ def of_records(blob: Shape) -> Paths:
 def of_papers(closed: bool) -> Paths:
     """The routes below /papers/v1."""
     paths: Paths = {}
-    kinds = CLOSED_PAPERS if closed else PAPERS
+    kinds = (*PAPERS, errors.Unauthenticated) if closed else PAPERS
     kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
     for operation in PAPER_OPERATIONS:
         variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
@@ -300,9 +289,8 @@ def operation_info(name: str, title: str, description: str, tag: str) -> Shape:
 
 def _posted(operation: RecordOperation) -> Shape:
     content = {"application/json": {"schema": posted(operation)}}
-    info = operation_info(
-        f"{operation.name}_posted", operation.title, operation.description, "records"
-    )
+    name = f"{operation.name}_posted"
+    info = operation_info(name, operation.title, operation.description, "records")
     item = {**info, "requestBody": {"required": True, "content": content}}
     item |= _record_answers(operation.name)
     item["responses"]["415"] = {**unsupported(), "headers": headers("Request-Id")}
@@ -328,14 +316,8 @@ def _answers(
     return {"security": SECURED if secured else [], "responses": responses}
 
 
-def of_messages(route: Shape, of_records: bool, of_papers: bool, closed: bool) -> Paths:
-    """The paths `/mcp` and `/mcp/papers`, as they are mounted; `route` is the first."""
-    paths = {"/mcp": _mcp(route, "mcp", of_records or closed)}
-    return paths | ({"/mcp/papers": _mcp(route, "mcp_papers", closed)} if of_papers else {})
-
-
-def _mcp(route: Shape, name: str, secured: bool) -> Shape:
-    """The path item of an endpoint; `name` is its operation id."""
+def of_messages(route: Shape, name: str, secured: bool) -> Shape:
+    """The path item of an MCP endpoint like `route`; `name` is its operation id."""
     item = {**route["post"], "operationId": name}
     if not secured:
         item["security"] = []

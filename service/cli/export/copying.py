@@ -70,9 +70,8 @@ def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
         before = -1
         while not sink.state.get("whole"):
             if sink.size == before:
-                raise Unavailable(
-                    f"The source returned no bytes after byte {before}. Try again later."
-                )
+                none = f"The source returned no bytes after byte {before}."
+                raise Unavailable(f"{none} Try again later.")
             before = sink.size
             asker.ask(lambda rs: _some(find(rs), sink, meter))
 

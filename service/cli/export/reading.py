@@ -141,11 +141,9 @@ class FieldText:
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
         window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
         if window.binary is not None:
-            raise NotText(
-                f"{self.path} is a binary field, not text.",
-                hint="Export its bytes: "
-                + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
-            )
+            command = shlex.join(["rung", "export", "blob", str(self.ref), self.path])
+            hint = f"Export its bytes: {command}"
+            raise NotText(f"{self.path} is a binary field, not text.", hint=hint)
         return window
 
     def version(self) -> str:
@@ -179,11 +177,8 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
         return rs.blob(value["blob_id"], connection_id=connection)
     if isinstance(value, str) and looks_binary(value):
         return _decoded(value)
-    raise NotText(
-        f"{path} is not a binary field.",
-        code="field_not_binary",
-        hint=f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}",
-    )
+    hint = f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}"
+    raise NotText(f"{path} is not a binary field.", code="field_not_binary", hint=hint)
 
 
 def is_cut(value: Any) -> bool:
@@ -244,10 +239,8 @@ class Large:
             return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
         except TooLarge:
             if not self.is_text:
-                say(
-                    f"{self.name} of {self.ref} is a binary field over 32 MB; only its "
-                    "metadata is exported."
-                )
+                what = f"{self.name} of {self.ref} is a binary field over 32 MB"
+                say(f"{what}; only its metadata is exported.")
             return self.preview
 
 

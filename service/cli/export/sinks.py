@@ -187,9 +187,8 @@ def _check(path: Path, force: bool) -> None:
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory. Name a file with -o.")
     if path.exists() and not force:
-        raise click.ClickException(
-            f"{path} already exists. Choose another file with -o, or replace it with --force."
-        )
+        advice = "Choose another file with -o, or replace it with --force."
+        raise click.ClickException(f"{path} already exists. {advice}")
 
 
 def _locked(path: Path) -> BinaryIO:
@@ -199,10 +198,8 @@ def _locked(path: Path) -> BinaryIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise click.ClickException(
-            f"Another process is writing {path}. Wait until it has finished, or choose another "
-            "file."
-        ) from None
+        advice = "Wait until it has finished, or choose another file."
+        raise click.ClickException(f"Another process is writing {path}. {advice}") from None
     return file
 
 
@@ -217,6 +214,5 @@ def _notes(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, orjson.JSONDecodeError):
         return None
     known: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
-    if isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known):
-        return notes
-    return None
+    fit = isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known)
+    return notes if fit else None
