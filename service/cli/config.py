@@ -77,16 +77,11 @@ SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 
 def path_of(environ: Mapping[str, str]) -> Path:
     """The path of the file."""
-    if named := environ.get(VARIABLE):
-        return _at_home(Path(named))
-    return _at_home(Path(environ.get("XDG_CONFIG_HOME") or "~/.config")) / "rung" / "config.toml"
-
-
-def _at_home(path: Path) -> Path:
-    """The path with ~ expanded, or unchanged if there is no home folder."""
+    folder = Path(environ.get("XDG_CONFIG_HOME") or "~/.config")
+    path = Path(environ.get(VARIABLE) or folder / "rung" / "config.toml")
     try:
         return path.expanduser()
-    except RuntimeError:
+    except RuntimeError:  # there is no home folder
         return path
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import Chats, MANIFEST, conversations, time_of
+from service.importing.rows import Chats, CHAT_MANIFEST, conversations, time_of
 from service.importing.source import Format, Item, Source
 
 _CHATGPT = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
@@ -94,7 +94,7 @@ def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
     return "\n\n".join(filter(None, texts)), files
 
 
-CHATGPT = Format("chatgpt", (), _CHATGPT, read_chatgpt, MANIFEST, any_extension=True)
+CHATGPT = Format("chatgpt", (), _CHATGPT, read_chatgpt, CHAT_MANIFEST, any_extension=True)
 
 
 _CLAUDE = re.compile(rb'\s*\[\s*\{[^\x00]*?"chat_messages"\s*:\s*\[')
@@ -148,4 +148,4 @@ def _text(message: dict[str, Any]) -> str:
     return "\n\n".join(texts) or str(message.get("text") or "")
 
 
-CLAUDE = Format("claude", (), _CLAUDE, read_claude, MANIFEST, any_extension=True)
+CLAUDE = Format("claude", (), _CLAUDE, read_claude, CHAT_MANIFEST, any_extension=True)

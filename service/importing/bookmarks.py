@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from service.importing.chat import time_of
+from service.importing.rows import row, stream, time_of
 from service.importing.source import Format, Item, Source, as_text
-from service.importing.rows import row, stream
 
 BOOKMARKS = "bookmarks"
 MANIFEST = {

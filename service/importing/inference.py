@@ -133,7 +133,9 @@ def infer(
     columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), untyped, comma)
     top = {column.name: column for column in columns if len(column.tokens) == 1}
     key_fields = list(key) or _key(top)
-    cursor = _cursor(top)
+    times = [name for name, column in top.items() if column.kind.is_time]
+    common = [name for name in times if len(top[name].values) * 2 > top[name].rows]
+    cursor = _named(times, TIME_NAMES) or next(iter(common or times), None)
     properties = _properties(columns)
     if roles:
         for field, role in _roles(top, cursor).items():
@@ -173,7 +175,9 @@ def _columns(rows: list[dict[str, Any]], untyped: bool, comma: bool | None) -> l
 
 def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]) -> None:
     for name, value in row.items():
-        if not _is_name(name):
+        try:
+            check_name(name, what="field")
+        except Refused:
             continue
         gathered = values.setdefault((*tokens, name), [])
         if value is None:
@@ -194,13 +198,6 @@ def _properties(columns: list[_Column]) -> dict[str, Any]:
     return properties
 
 
-def _is_name(name: str) -> bool:
-    try:
-        return bool(check_name(name, what="field"))
-    except Refused:
-        return False
-
-
 def _key(columns: dict[str, _Column]) -> list[str]:
     """The field that has the name and the values of an id, if there is one."""
     by_name = {name.lower(): name for name in reversed(columns)}
@@ -209,12 +206,6 @@ def _key(columns: dict[str, _Column]) -> list[str]:
         if len(values) == column.rows == len({*values}):
             return [column.name]
     return []
-
-
-def _cursor(columns: dict[str, _Column]) -> str | None:
-    times = [column.name for column in columns.values() if column.kind.is_time]
-    common = [name for name in times if len(columns[name].values) * 2 > columns[name].rows]
-    return _named(times, TIME_NAMES) or next(iter(common or times), None)
 
 
 def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:

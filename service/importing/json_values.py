@@ -92,9 +92,10 @@ def row_of(value: Any) -> Row | str:
         return "A record must be a JSON object."
     if value.get("object") == "record" and _EXPORTED <= value.keys():
         return _exported(value)
-    if not _is_ingest_form(value):
-        return Row(data=value)
     data, op = value.get("data"), value.get("op")
+    ingest = value.keys() <= _INGEST_WORDS and not value.keys() <= {"data"}
+    if not ingest or not (isinstance(data, dict) or op == "delete"):
+        return Row(data=value)
     if op not in (None, "upsert", "put", "delete"):
         return f'"op" is {op!r}; it may be "delete", or be left out.'
     if data is None and op == "delete":
@@ -122,12 +123,6 @@ def _stored(value: Any) -> Any:
     if isinstance(value, dict) and "blob_id" in value:
         return {name: item for name, item in value.items() if name not in _ADDED}
     return value
-
-
-def _is_ingest_form(value: dict[str, Any]) -> bool:
-    if not value.keys() <= _INGEST_WORDS or value.keys() <= {"data"}:
-        return False
-    return isinstance(value.get("data"), dict) or value.get("op") == "delete"
 
 
 PIECE_CHARS: Final = 1 << 20

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from evidence.limits import BUDGETS
-from service.importing.rows import Attached, Texts, decode, manifest, record_id, stream
+from service.importing.rows import Attached, decode, manifest, record_id, stream
 from service.importing.source import Format, Item, Source
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
@@ -101,7 +101,7 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
 
 
 def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) -> Iterator[Row]:
-    repair, texts = source.repair, attached.texts
+    repair = source.repair
     unquoted = _QUOTED_FROM.sub(rb"\1", raw) if at else raw
     message = _parsed(unquoted)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
@@ -110,9 +110,9 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
     references = _MESSAGE_ID.findall(named)
     sent_at = _sent_at(message, at)
     body = message.get_body(("plain", "html"))
-    text = text_of_part(body, texts) if body is not None else ""
+    text = text_of_part(body, attached) if body is not None else ""
     if not text.strip() and (page := message.get_body(("html",))) is not None:
-        body, text = page, text_of_part(page, texts)
+        body, text = page, text_of_part(page, attached)
     labels = ",".join(header(message, name) for name in _LABELS).split(",")
     data = {
         "id": message_id,
@@ -131,7 +131,11 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
         inner = forwarded(part)
         title = header(inner, "subject") if inner is not None else ""
         name = part.get_filename() or title or f"attachment-{number}"
-        kind, text, content = part.get_content_type(), text_of_part(part, texts), content_of(part)
+        kind, text, content = (
+            part.get_content_type(),
+            text_of_part(part, attached),
+            content_of(part),
+        )
         yield attached.row(message_id, number, name, content, at=sent_at, kind=kind, text=text)
 
 
@@ -206,16 +210,16 @@ def forwarded(part: EmailMessage) -> EmailMessage | None:
     return cast(EmailMessage, part.get_payload(0))
 
 
-def text_of_part(part: object, texts: Texts) -> str:
+def text_of_part(part: object, attached: Attached) -> str:
     """The text of a part; empty if it has no readable text."""
     assert isinstance(part, EmailMessage)
     if (message := forwarded(part)) is None:
         charset = part.get_content_charset("utf-8")
-        return texts.of_bytes(content_of(part), part.get_content_type(), charset)
+        return attached.text(content_of(part), part.get_content_type(), charset)
     names = ("From", "To", "Date", "Subject")
     lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]
     body = message.get_body(("plain", "html"))
-    return "\n".join([*lines, "", text_of_part(body, texts) if body is not None else ""])
+    return "\n".join([*lines, "", text_of_part(body, attached) if body is not None else ""])
 
 
 MBOX = Format("mbox", (".mbox", ".mbx"), re.compile(rb"From \S+ .*\d\d:\d\d"), read, MANIFEST)

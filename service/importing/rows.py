@@ -11,13 +11,22 @@ from functools import cache
 from html import unescape
 from typing import Any, Final
 
+import orjson
+
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
-from service.importing.source import Source
+from service.importing.json_values import JsonReader
+from service.importing.source import Source, as_text
 from service.ports import OPERATORS
+from service.records.forms import FORMS
 from service.records.intake import Row
+from service.records.values import moment
 
 PDF_PAGES: Final = 500
+_MISNAMED: Final = "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
+_NO_PDF: Final = (
+    "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
+)
 _CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]+)((?:;[^:]*)?):(.*)")
@@ -32,49 +41,6 @@ def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
         except (LookupError, UnicodeDecodeError):
             continue
     return content.decode("latin-1"), False
-
-
-class Texts:
-    """Reads the texts of files and counts the problems to report."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def notes(self) -> list[str]:
-        return [note.format(count) for note, count in self._counts.items()]
-
-    def of_bytes(self, content: bytes, kind: str, charset: str = "utf-8") -> str:
-        """The text of a file of a media type; empty if it has no readable text."""
-        if kind == "application/pdf":
-            return self._pdf(content)
-        if not kind.startswith("text/"):
-            return ""
-        text, named = decode(content, charset)
-        if not named:
-            self._counts[
-                "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
-            ] += 1
-        text = text.replace("\r\n", "\n")
-        if kind == "text/calendar":
-            return _calendar(text)
-        return text_of(text) if kind == "text/html" else text
-
-    def _pdf(self, content: bytes) -> str:
-        try:
-            from pypdf import PdfReader
-            from pypdf.errors import PyPdfError
-        except ImportError:
-            self._counts[
-                "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
-            ] += 1
-            return ""
-        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
-        try:
-            pages = PdfReader(io.BytesIO(content)).pages
-            return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
-        except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self._counts["PDF attachments whose text cannot be read: {}."] += 1
-            return ""
 
 
 def _calendar(text: str) -> str:
@@ -115,11 +81,8 @@ def text_of(page: str) -> str:
         text = None
     if text is None or any("depth" in error.message for error in parser.error_log):
         text = unescape(_TAG.sub(" ", page))  # nested more deeply than the parsers go
-    return _BLANK_LINES.sub("\n\n", _SPACES.sub(_space, text)).strip()
-
-
-def _space(found: re.Match[str]) -> str:
-    return "\t" if "\t" in found[0] else ""
+    tidy = _SPACES.sub(lambda found: "\t" if "\t" in found[0] else "", text)
+    return _BLANK_LINES.sub("\n\n", tidy).strip()
 
 
 @cache
@@ -127,12 +90,8 @@ def _config() -> Any:
     from inscriptis.css_profiles import CSS_PROFILES
     from inscriptis.model.config import ParserConfig
 
-    return ParserConfig(
-        css=CSS_PROFILES["strict"],
-        display_links=True,
-        display_images=True,
-        table_cell_separator="\t",
-    )
+    shown = {"display_links": True, "display_images": True, "table_cell_separator": "\t"}
+    return ParserConfig(css=CSS_PROFILES["strict"], **shown)
 
 
 _STRING: Final = {"type": "string"}
@@ -223,9 +182,9 @@ class Attached:
     """The attachments of the records of a source, and the reports on them."""
 
     def __init__(self, source: Source) -> None:
-        self.texts = Texts()
         self._source = source
         self._missing: list[str] = []
+        self._problems = Counter[str]()
 
     def row(
         self,
@@ -240,7 +199,7 @@ class Attached:
     ) -> Row:
         """The attachment of a record; `owner` is its id, `at` its time, `kind` the media type."""
         kind = kind or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        text = self.texts.of_bytes(content, kind) if text is None else text
+        text = self.text(content, kind) if text is None else text
         data = {
             "id": f"{owner}#{number}",
             "message_id": owner,
@@ -252,6 +211,35 @@ class Attached:
         }
         return Row(self._source.repair.value(data), stream=ATTACHMENTS)
 
+    def text(self, content: bytes, kind: str, charset: str = "utf-8") -> str:
+        """The text of a file of a media type; empty if it has no readable text."""
+        if kind == "application/pdf":
+            return self._pdf(content)
+        if not kind.startswith("text/"):
+            return ""
+        text, named = decode(content, charset)
+        if not named:
+            self._problems[_MISNAMED] += 1
+        text = text.replace("\r\n", "\n")
+        if kind == "text/calendar":
+            return _calendar(text)
+        return text_of(text) if kind == "text/html" else text
+
+    def _pdf(self, content: bytes) -> str:
+        try:
+            from pypdf import PdfReader
+            from pypdf.errors import PyPdfError
+        except ImportError:
+            self._problems[_NO_PDF] += 1
+            return ""
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
+        try:
+            pages = PdfReader(io.BytesIO(content)).pages
+            return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
+        except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self._problems["PDF attachments whose text cannot be read: {}."] += 1
+            return ""
+
     def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
         """The attachments that are files beside the source; those that are missing are counted."""
         for number, reference in enumerate(references, start=1):
@@ -259,16 +247,15 @@ class Attached:
             if file is None:
                 self._missing.append(reference)
                 continue
+            name = file.name.rpartition("/")[2]
             try:
-                content = file.read()
+                yield self.row(owner, number, name, file.read(), at=at)
             except InvalidRequest as error:
                 self._source.notes.append(f"Left out: {error.message}")
-                continue
-            yield self.row(owner, number, file.name.rpartition("/")[2], content, at=at)
 
     def report(self) -> None:
         """Adds reports for the owner to the notes of the source."""
-        self._source.notes += self.texts.notes()
+        self._source.notes += [note.format(count) for note, count in self._problems.items()]
         if self._missing:
             missing = f"{len(self._missing)} files that records refer to are missing"
             first = f"such as {', '.join(self._missing[:3])}"
@@ -290,3 +277,54 @@ def record_id(known: str, otherwise: bytes = b"") -> str:
     if known and len(known.encode()) <= CONTRACT.record_id_bytes - len("#000"):
         return known
     return hashlib.sha256(otherwise or known.encode()).hexdigest()
+
+
+CHAT_MESSAGES: Final = "chat_messages"
+CONVERSATIONS: Final = "conversations"
+CHAT_MANIFEST: Final = manifest(
+    stream(
+        CHAT_MESSAGES,
+        "id:id thread_id:thread conversation:title author:actor text:text sent_at:time"
+        " position:position app:group conversation_id:id reply_to:id kind:group model:group"
+        " reactions:list links:list edited_at:when",
+        attached=True,
+    ),
+    stream(
+        CONVERSATIONS,
+        "id:id title:title app:group description:text members:list started_at:time"
+        " updated_at:when",
+    ),
+    CONTACTS,
+)
+
+
+class Chats:
+    """The conversations and messages of an app, and the files of these."""
+
+    def __init__(self, source: Source, app: str) -> None:
+        self.attached = Attached(source)
+        self._source, self._app = source, app
+
+    def conversation(self, key: str, title: str, **about: Any) -> Row:
+        """A conversation, by its id."""
+        data = {"id": key, "title": title, "app": self._app, **about}
+        return row(self._source, CONVERSATIONS, data)
+
+    def message(self, conversation: str, title: str, **data: Any) -> Row:
+        """A message of a conversation, which is its thread unless `thread_id` names another."""
+        known = {"thread_id": conversation, "conversation_id": conversation}
+        known |= {"conversation": title, "app": self._app}
+        return row(self._source, CHAT_MESSAGES, known | data)
+
+
+def time_of(seconds: Any) -> str | None:
+    """The time of seconds since 1970."""
+    found = FORMS["unix-seconds"](seconds)
+    return None if found is None else moment(found)
+
+
+def conversations(source: Source) -> Iterator[Any]:
+    """The conversations of a file that is one JSON array of them."""
+    with as_text(source) as text:
+        for content in JsonReader(source, text).elements():
+            yield orjson.loads(content)

@@ -7,9 +7,8 @@ from posixpath import dirname, join
 from typing import Any
 
 from evidence.errors import InvalidRequest
-from service.importing.chat import MANIFEST, Chats, time_of
+from service.importing.rows import CHAT_MANIFEST, CONTACTS, Chats, row, time_of
 from service.importing.json_values import loads
-from service.importing.rows import CONTACTS, row
 from service.importing.source import Format, Item, Source
 from service.records.forms import FORMS
 
@@ -171,4 +170,4 @@ class _Workspace:
 
 
 #: A folder is known by its files.
-FORMAT = Format("slack", (), re.compile(rb"(?!)"), read, MANIFEST, folder=FOLDER)
+FORMAT = Format("slack", (), re.compile(rb"(?!)"), read, CHAT_MANIFEST, folder=FOLDER)

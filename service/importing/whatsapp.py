@@ -8,9 +8,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
-from service.importing.chat import MANIFEST, Chats
+from service.importing.rows import CHAT_MANIFEST, Chats, decode
 from service.importing.source import Format, Item, Source
-from service.importing.rows import decode
 from service.records.forms import FORMS
 from service.records.values import moment
 
@@ -117,4 +116,4 @@ def _chat(source: Source) -> str:
     return found[1].strip() if found else stem
 
 
-FORMAT = Format("whatsapp", (), BEGINS, read, MANIFEST, any_extension=True)
+FORMAT = Format("whatsapp", (), BEGINS, read, CHAT_MANIFEST, any_extension=True)

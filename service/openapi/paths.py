@@ -97,7 +97,8 @@ def in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> li
 
 def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
-    example, fields = spelled_example(operation, path), operation.arguments.fields
+    route, fields = operation.route, operation.arguments.fields
+    example = spelled_example(operation, path)
     schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
     if "<record_id>" in path:
         schemas["record_id"] = property_of("id", fields["id"])
@@ -105,9 +106,15 @@ def of_operation(operation: Operation, path: str, fixed: dict[str, Any]) -> list
     for name in operation.queried(path, fixed).values():
         if name == CONNECTION:
             listed.append(connection(example))
-        else:
-            listed.append(_in_query(operation.route, name, fields[name], example))
-    for name, field in operation.route.extra.items():
+            continue
+        schema, spelled = _typed(route, name, fields[name]), route.spelled(name)
+        parameter = _named(spelled, fields[name], schema.pop("description"), schema)
+        if fields[name].required or name in route.needs:
+            parameter["required"] = True
+        if spelled in example:
+            parameter["example"] = example[spelled]
+        listed.append(parameter)
+    for name, field in route.extra.items():
         listed.append(_named(name, field, field.metadata["description"], {}))
     return listed
 
@@ -149,18 +156,6 @@ def _typed(route: Route, name: str, field: Any) -> Shape:
         meant = route.synonyms[name].items()
         description += "".join(f" {word} works as {other}." for word, other in meant)
     return {**schema, "description": description}
-
-
-def _in_query(route: Route, name: str, field: Any, example: dict[str, Any]) -> Shape:
-    schema = _typed(route, name, field)
-    description = schema.pop("description")
-    spelled = route.spelled(name)
-    parameter = _named(spelled, field, description, schema)
-    if field.required or name in route.needs:
-        parameter["required"] = True
-    if spelled in example:
-        parameter["example"] = example[spelled]
-    return parameter
 
 
 def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:

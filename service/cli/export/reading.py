@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from secrets import token_hex
 from typing import Any, TypeVar
 
 import orjson
@@ -249,23 +250,13 @@ Segment = bytes | Large
 
 def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
     """A record as a line of JSON in pieces, with the values that are read separately."""
-    pieces: list[Segment] = []
-    text = bytearray()
-    for number, (name, value) in enumerate(record.items()):
-        text += (b"," if number else b"{") + orjson.dumps(name) + b":"
-        if name != "data" or not isinstance(value, dict):
-            text += orjson.dumps(value)
-            continue
-        text += b"{"
-        for place, (field, inner) in enumerate(value.items()):
-            text += (b"," if place else b"") + orjson.dumps(field) + b":"
-            if is_cut(inner):
-                pieces += [bytes(text), Large(asker, ref, field, inner)]
-                text = bytearray()
-            else:
-                text += orjson.dumps(inner)
-        text += b"}"
-    return [*pieces, bytes(text) + b"}\n"]
+    data, mark = record.get("data"), token_hex()
+    if not isinstance(data, dict):
+        return [orjson.dumps(record) + b"\n"]
+    large = [Large(asker, ref, name, value) for name, value in data.items() if is_cut(value)]
+    marked = {name: mark if is_cut(value) else value for name, value in data.items()}
+    first, *rest = (orjson.dumps({**record, "data": marked}) + b"\n").split(orjson.dumps(mark))
+    return [first, *(piece for pair in zip(large, rest) for piece in pair)]
 
 
 def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
