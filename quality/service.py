@@ -20,10 +20,9 @@ from service.operations.records import SEARCH
 from service.access import grants
 from service.access.registry import Registry
 from service.records.store import Store
-from service.importing.source import Source
+from service.importing.source import Repair, Source
 from service.importing.importer import Import
 from service.records.streams import connect
-from service.importing.text_repair import Repair
 from service.records.opening import open_writer
 from service.records.writing import Writing
 from tests.helpers.places import new_place

@@ -35,12 +35,12 @@ TABLE = """
     login      login          login      Sign in to a running Rung.
     logout     login          logout     Sign out of a running Rung and delete the tokens.
     owner      store           owner      Sign in to the pages of the owner.
-    package    packages        package    Create, list and revoke tokens for several grants.
+    package    grants          package    Create, list and revoke tokens for several grants.
     stats      store           stats      Count the connections, streams and records of the store.
     log        store           log        Show which grants read which streams, by day.
     papers     papers          papers     Search and read the papers of a snapshot.
     serve      serve           serve      Serve records and papers over HTTP.
-    config     settings        config     Show the effective settings and their origin.
+    config     config          config     Show the effective settings and their origin.
     doctor     doctor          doctor     Check the setup and report the first failure.
     connect    connect         connect    Set up an MCP client.
     stdio      stdio           stdio      Serve MCP on standard input and output.

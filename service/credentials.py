@@ -19,6 +19,8 @@ import orjson
 
 from evidence.errors import Forbidden, InvalidRequest, Unauthenticated
 
+#: The environment variable that commands, and clients that can, read the token from.
+TOKEN_VARIABLE: Final = "RUNG_TOKEN"
 OWNER: Final = "owner"
 KIND_MEMBERS: Final = ("pdpp_token_kind", "token_kind", "kind", "role")
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}

@@ -51,12 +51,6 @@ def exit_code(error: EvidenceError) -> int:
     return CODES.get(STATUS[error.kind], FAILURE)
 
 
-def error_body(error: EvidenceError) -> dict[str, Any]:
-    """The REST error body, without a request id because there was no HTTP request."""
-    kind = TYPES.get(STATUS[error.kind], "api_error")
-    return {"error": {"type": kind, **wire.failure(error)["error"]}}
-
-
 Op = TypeVar("Op", bound=Operation)
 
 
@@ -74,18 +68,16 @@ class Entry(Generic[Op]):
         """The operation's arguments as click parameters; `reword` changes their help."""
         params: list[click.Parameter] = []
         fields = self.operation.arguments.fields
-        for key in (*self.positional, *(name for name in fields if name not in self.positional)):
-            if key not in self.positional:
-                typed = words.typed(fields[key])
-                name = words.option_name(key)
-                params.append(click.Option([name], **typed, help=reword(self.described(key))))
-            elif key == self.joined:
-                params.append(click.Argument([key], nargs=-1, required=True, metavar="WORDS..."))
-            else:
-                required = fields[key].required
-                params.append(click.Argument([key], required=required))
+        for key in self.positional:
+            many: dict[str, Any] = {"nargs": -1, "metavar": "WORDS..."}
+            joined = many if key == self.joined else {}
+            required = fields[key].required or key == self.joined
+            params.append(click.Argument([key], required=required, **joined))
+        for key in [name for name in fields if name not in self.positional]:
+            name, help = words.option_name(key), reword(self.described(key))
+            params.append(click.Option([name], help=help, **words.typed(fields[key])))
         if self.last is not None:
-            params.append(click.Argument([_word(self.last)], required=False, metavar="[FIELD]"))
+            params.append(click.Argument([f"{self.last}_word"], required=False, metavar="[FIELD]"))
         return params
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +85,7 @@ class Entry(Generic[Op]):
         arguments = {}
         for key, field in self.operation.arguments.fields.items():
             given = options.get(key)
-            if key == self.last and (word := options.get(_word(key))) is not None:
+            if key == self.last and (word := options.get(f"{key}_word")) is not None:
                 if given not in (None, word):
                     raise InvalidRequest(f"Give {word!r} or {words.option_name(key)}, not both.")
                 given = word
@@ -132,11 +124,6 @@ class Entry(Generic[Op]):
         """The help text of the command and of its positional arguments."""
         arguments = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
         return "\n\n".join([self.operation.description, *arguments])
-
-
-def _word(name: str) -> str:
-    """The parameter name of the last word that replaces an option."""
-    return f"{name}_word"
 
 
 @dataclass(frozen=True)
@@ -219,9 +206,12 @@ def report_errors(
     except EvidenceError as error:
         answered = isinstance(error, (Unavailable, TimedOut))
         if asked and isinstance(error, (Unreached, Late)):
-            error.message, answered = _silence(asked, error.why), False
+            running = " Is it running?" if error.why.startswith("does not answer") else ""
+            error.message = f"{asked} {error.why}.{running} Run `rung doctor {asked}` for details."
+            answered = False
         if as_json:
-            output.json(error_body(error), err=True)
+            kind = TYPES.get(STATUS[error.kind], "api_error")
+            output.json({"error": {"type": kind, **wire.failure(error)["error"]}}, err=True)
             sys.exit(exit_code(error))
         if operation is not None:
             error.calls += retries(error, operation, dict(given or {}))
@@ -237,9 +227,3 @@ def report_errors(
             again = Continuation(operation.name, dict(given or {}), "retry")
             output.say(f"retry: {spelling(again, *error.options)}")
         sys.exit(exit_code(error))
-
-
-def _silence(asked: str, why: str) -> str:
-    """The error text for a server that does not answer."""
-    running = " Is it running?" if why.startswith("does not answer") else ""
-    return f"{asked} {why}.{running} Run `rung doctor {asked}` for details."

@@ -1,7 +1,8 @@
-"""Defaults of commands from a file: `~/.config/rung/config.toml`, or the one RUNG_CONFIG names.
+"""Defaults of commands from a file, and `rung config`, which shows them and all settings.
 
-A variable of the environment overrides its key in the file; the command line overrides
-both. The token of the file goes to the source the file names, and to no other.
+The file is `~/.config/rung/config.toml`, or the one RUNG_CONFIG names. A variable of the
+environment overrides its key in the file; the command line overrides both. The token of the file
+goes to the source the file names, and to no other.
 
     url = "https://rung.example.com"
     token_file = "token"             # paths are relative to the folder of the file
@@ -9,6 +10,7 @@ both. The token of the file goes to the source the file names, and to no other.
 
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,11 +22,11 @@ import click
 
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
-from service import credentials, place, settings
+from service import credentials, place as places, settings
 from service.cli.deferred import loaded
 from service.cli.output import say
 from service.clients.writing import content_of
-from service.settings import InForce, Setting, parsing
+from service.settings import InForce, Setting, explanation, parsing
 
 VARIABLE = "RUNG_CONFIG"
 
@@ -37,12 +39,12 @@ class ConfigError(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The effective keys. `written` has the file's values, `warnings` the warnings about it."""
+    """The effective keys. `written` has the file's values, `warning` the warning about it."""
 
     path: Path
     found: tuple[InForce, ...]
     written: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
+    warning: str = ""
 
 
 def _token(text: str) -> object:
@@ -61,10 +63,10 @@ def _key(name: str, read: Callable[[str], object], *, secret: bool = False) -> S
 KEYS = (
     _key("url", parsing.address),
     _key("provider_url", parsing.address),
-    _key("store", place.path),
-    _key("papers_db", place.path),
+    _key("store", places.path),
+    _key("papers_db", places.path),
     _key("token", _token, secret=True),
-    _key("token_file", place.path),
+    _key("token_file", places.path),
 )
 #: Only one of each pair can hold.
 EXCLUSIVE = (("url", "provider_url"), ("token", "token_file"))
@@ -75,16 +77,11 @@ SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 
 def path_of(environ: Mapping[str, str]) -> Path:
     """The path of the file."""
-    if named := environ.get(VARIABLE):
-        return _at_home(Path(named))
-    return _at_home(Path(environ.get("XDG_CONFIG_HOME") or "~/.config")) / "rung" / "config.toml"
-
-
-def _at_home(path: Path) -> Path:
-    """The path with ~ expanded, or unchanged if there is no home folder."""
+    folder = Path(environ.get("XDG_CONFIG_HOME") or "~/.config")
+    path = Path(environ.get(VARIABLE) or folder / "rung" / "config.toml")
     try:
         return path.expanduser()
-    except RuntimeError:
+    except RuntimeError:  # there is no home folder
         return path
 
 
@@ -103,8 +100,8 @@ def load(environ: Mapping[str, str] | None = None) -> Values:
             value, origin = written.get(key.name), str(path) if key.name in written else "default"
         effective.append(InForce(key, value, origin))
     exposed = credentials.exposure(path) if "token" in written else None
-    warnings = (f"{exposed} The file contains a token.",) if exposed else ()
-    return Values(path, tuple(effective), written, warnings)
+    warning = f"{exposed} The file contains a token." if exposed else ""
+    return Values(path, tuple(effective), written, warning)
 
 
 def apply(context: click.Context) -> None:
@@ -113,8 +110,8 @@ def apply(context: click.Context) -> None:
     A file that cannot be used ends the command with exit code 2.
     """
     values = load()
-    for warning in values.warnings:
-        say(f"Warning: {warning}")
+    if values.warning:
+        say(f"Warning: {values.warning}")
     if values.written:
         called, group = str(context.invoked_subcommand), context.command
         assert isinstance(group, click.Group)
@@ -124,7 +121,13 @@ def apply(context: click.Context) -> None:
 def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, Any]:
     """`written` as the `default_map` of a command and those below it."""
     command = loaded(command)
-    values: dict[str, Any] = {**_own(command, written)}
+    variables = {param.name: param.envvar for param in command.params}
+    reads = SOURCES <= set(map(str, variables.values()))
+    values: dict[str, Any] = {}
+    for key in KEYS:
+        for name, variable in variables.items() if key.name in written else ():
+            if (reads and name == key.name) if key.name in TOKENS else variable == key.variable:
+                values[str(name)] = written[key.name]
     if isinstance(command, click.Group):
         for name, one in command.commands.items():
             if nested := defaults(one, written):
@@ -137,21 +140,6 @@ def is_of(context: click.Context, name: str, value: object) -> bool:
     return str((context.default_map or {}).get(name)) == str(value)
 
 
-def _own(command: click.Command, written: Mapping[str, str]) -> dict[str, str]:
-    variables = {param.name: param.envvar for param in command.params}
-    reads = SOURCES <= set(map(str, variables.values()))
-    values: dict[str, str] = {}
-    for key in KEYS:
-        if key.name not in written:
-            continue
-        if key.name in TOKENS:
-            named = [key.name] if reads and key.name in variables else []
-        else:
-            named = [str(name) for name, variable in variables.items() if variable == key.variable]
-        values |= {name: written[key.name] for name in named}
-    return values
-
-
 def _read(path: Path, *, required: bool) -> dict[str, str]:
     """The values of the file."""
     text = _text(path)
@@ -162,7 +150,10 @@ def _read(path: Path, *, required: bool) -> dict[str, str]:
     try:
         table = tomllib.loads(text)
     except ValueError as error:
-        raise ConfigError(_syntax_error(path, text, str(error))) from None
+        problem, _, where = str(error).partition(" (at ")
+        place = re.match(r"line (\d+)", where)
+        line = int(place[1]) if place else max(1, len(text.splitlines()))
+        raise ConfigError(f"{path}, line {line}: {problem}. {_LINE}") from None
     except RecursionError:
         raise ConfigError(f"{path}: a value is nested too deeply. {_LINE}") from None
     known = {key.name: key for key in KEYS}
@@ -212,12 +203,54 @@ def _value(known: Mapping[str, Setting], name: str, value: Any, path: Path) -> s
         raise ValueError(f"{name} {error}, {such}.") from None
 
 
-def _syntax_error(path: Path, text: str, error: str) -> str:
-    problem, _, where = error.partition(" (at ")
-    place = re.match(r"line (\d+)", where)
-    line = int(place[1]) if place else max(1, len(text.splitlines()))
-    return f"{path}, line {line}: {problem}. {_LINE}"
-
-
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
 _LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
+
+
+@click.command("config")
+@click.option("--explain", is_flag=True, help="Show the origin and meaning of each value.")
+@click.option(
+    "--example", is_flag=True, help="Print an example file with all settings and their defaults."
+)
+@click.option("--check", is_flag=True, help="Print only errors.")
+def config(explain: bool, example: bool, check: bool) -> None:
+    """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
+
+    --explain adds the environment variables and the configuration file that reading commands
+    use. Exits with 2 after listing all errors if a setting or the file is invalid. `rung doctor`
+    checks the store.
+    """
+    if explain + example + check > 1:
+        raise click.UsageError("Use only one of --explain, --example and --check.")
+    if example:
+        click.echo(explanation.example_file(), nl=False)
+        return
+    effective, faults = settings.examine()
+    of_commands, more = _of_commands()
+    faults += more
+    if explain:
+        click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
+    elif not check:
+        for each in effective:
+            click.echo(explanation.line(each))
+    for line in explanation.strangers(settings.environment()):
+        say(f"Warning: {line}")
+    for line in faults:
+        say(f"Error: {line}")
+    sys.exit(ConfigError.exit_code if faults else 0)
+
+
+def _of_commands() -> tuple[list[str], list[str]]:
+    """The effective values of reading commands, and the errors of their configuration file."""
+    try:
+        values = load()
+    except ConfigError as error:
+        return [], str(error).splitlines()
+    lines = [f"For commands that read, from {values.path} unless set in the environment:"]
+    for each in values.found:
+        key, shown = each.setting, explanation.shown(each)
+        lines.append(
+            f"{key.name} ({key.variable or 'no variable'}) = {shown}   ({each.origin})\n"
+            f"  {key.help}\n  for example {key.example}"
+        )
+    return lines, []

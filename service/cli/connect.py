@@ -3,6 +3,10 @@
 import re
 import shlex
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,26 +15,80 @@ import click
 
 from evidence.errors import InvalidRequest
 from service import credentials, settings
-from service.cli import tokens
 from service.addresses import MCP, endpoint, is_loopback
-from service.cli.output import say
-from service.cli.rewrite import Target, rewrite, split
+from service.cli import tokens
 from service.cli.opening import given_token, refuse_owners
+from service.cli.output import say
 from service.cli.source import PATH, typed_names
 from service.cli.store import teaching
-from service.clients.client import (
-    PLACEHOLDER,
-    TOKEN_VARIABLE,
-    Client,
-    Config,
-    Credential,
-    Entry,
-    Launcher,
-)
-from service.clients.servers import Taken, add, remove, server
-from service.clients.table import CLIENTS, RECOMMENDED, in_file, named
-from service.clients.writing import Held
+from service.credentials import TOKEN_VARIABLE
+from service.clients.servers import Taken, Unreadable, add, remove, server
+from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Client, Config, Credential
+from service.clients.table import Entry, in_file, named
+from service.clients.writing import Changed, Held, alone
 from service.sources.remote.reachability import trouble
+
+TRIES = 3
+BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The file to edit, its client, and the name of the server in it."""
+
+    client: Client
+    config: Config
+    path: Path
+    name: str
+
+
+def rewrite(
+    target: Target,
+    change: Callable[[str, Held], str | None],
+    *,
+    private: bool = False,
+    shown: str | None = None,
+) -> bool:
+    """True if the file was written; with `shown`, a dry run, that is printed instead.
+
+    `change` gives the new text, or None for no file. It is called again if another process writes
+    the file meanwhile. A `private` file is readable by its owner only.
+    """
+    with alone():
+        for _ in range(TRIES):
+            held = Held.of(target.path)
+            text, mark = split(held.content or b"", target.path)
+            try:
+                new = change(text, held)
+            except Unreadable as error:
+                raise click.ClickException(f"{target.path}: {error.message}") from error
+            if new == text:
+                click.echo(f"{target.path} is up to date; nothing changed.")
+                return False
+            if shown is not None:
+                click.echo(f"Nothing was written. In {target.path}:\n{shown}")
+                return False
+            content = None if new is None else (mark + new).encode()
+            with suppress(Changed):
+                backup = held.replace(content, datetime.now(UTC), private=private)
+                done = "was written" if content is not None else "was removed"
+                click.echo(f"{target.path} {done}.")
+                if backup:
+                    click.echo(f"The previous version is in {backup}.")
+                return True
+    raise click.ClickException(
+        f"{target.path} keeps changing. Close {target.client.title} and try again."
+    )
+
+
+def split(content: bytes, path: Path) -> tuple[str, str]:
+    """The text of a file, and the mark before it, which most files do not have."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} is not UTF-8 text. Nothing was written.") from None
+    return (text[1:], BOM) if text.startswith(BOM) else (text, "")
+
 
 PAPERS = "/mcp/papers"
 HERE = "http://127.0.0.1:8000"
@@ -110,7 +168,14 @@ def connect(
             shown = secret if asked.inline_token else PLACEHOLDER
             _tell(client, address, shown if secret or needed else "")
             return
-        target = _target(client, client.config, asked)
+        place = client.config.place
+        try:
+            file = asked.file or place.path(sys.platform, Path.home(), settings.environment())
+        except RuntimeError:
+            raise InvalidRequest(
+                "The home directory is unknown. Set HOME, or name the file with --config."
+            ) from None
+        target = Target(client, client.config, file, asked.name)
         if asked.removing:
             _take_out(target, dry_run=asked.dry_run)
             return
@@ -131,9 +196,9 @@ def connect(
 
 def _signs_in(client: Client, address: str, asked: Asked) -> bool:
     """Whether the client gets its token from the server by itself."""
-    if address.endswith(PAPERS) or asked.removing or asked.local or asked.inline_token:
-        return False
-    return asked.check and client.signs_in and tokens.has_sign_in(address.removesuffix(MCP))
+    own = address.endswith(PAPERS) or asked.removing or asked.local or asked.inline_token
+    able = asked.check and client.signs_in and not own
+    return able and tokens.has_sign_in(address.removesuffix(MCP))
 
 
 def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
@@ -163,17 +228,6 @@ def _tell(client: Client, address: str, token: str) -> None:
         click.echo(f"  {each.name:<{width}}  {each.title}: {does}")
 
 
-def _target(client: Client, config: Config, asked: Asked) -> Target:
-    """Which file is meant."""
-    try:
-        found = asked.file or config.place.path(sys.platform, Path.home(), settings.environment())
-    except RuntimeError:
-        raise InvalidRequest(
-            "The home directory is unknown. Set HOME, or name the file with --config."
-        ) from None
-    return Target(client, config, found, asked.name)
-
-
 def _source(asked: Asked, store_typed: bool) -> list[str]:
     """What `rung stdio` is to serve, with whole paths: clients start it in a folder of their own.
 
@@ -197,22 +251,17 @@ def _local(
         arguments += ["--token-file", str(asked.token_file.absolute())]
     elif asked.provider_url is not None and not secret:
         arguments += ["--cache-root", str(tokens.root().absolute())]
-        _tell_of_sign_in(credentials.provider_url(asked.provider_url))
+        provider = credentials.provider_url(asked.provider_url)
+        path = credentials.cache_file(tokens.root(), provider)
+        known = f"`rung stdio` uses and refreshes the token in {path}."
+        login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
+        say(known if path.exists() else login)
     elif asked.papers is None:
         needed = asked.provider_url is None
         bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
     command = Path(sys.executable).with_name("rung")
-    if not command.exists():
-        command, arguments = Path(sys.executable), ["-m", "service", *arguments]
-    return target.config.stdio(Launcher(str(command), tuple(arguments)), bearer), bearer
-
-
-def _tell_of_sign_in(provider: str) -> None:
-    """Says which token `rung stdio` will read: that of a sign-in, now or later."""
-    path = credentials.cache_file(tokens.root(), provider)
-    known = f"`rung stdio` uses and refreshes the token in {path}."
-    login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
-    say(known if path.exists() else login)
+    words = [str(command)] if command.exists() else [sys.executable, "-m", "service"]
+    return target.config.stdio([*words, *arguments], bearer), bearer
 
 
 def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> Credential:

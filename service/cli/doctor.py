@@ -52,12 +52,11 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
 
 def _here() -> Iterator[Finding]:
     """Findings for this machine, and for the server that commands read from."""
-    fault, url, token, file = "", None, None, None
+    environ, fault, file = settings.environment(), "", None
     try:
         values = config.load()
     except config.ConfigError as error:
-        fault, url = str(error), settings.environment().get("RUNG_URL")
-        token = settings.environment().get("RUNG_TOKEN")
+        fault, url, token = str(error), environ.get("RUNG_URL"), environ.get("RUNG_TOKEN")
     else:
         options = {each.setting.name: each.value for each in values.found}
         url, token = options["url"], options["token"]
@@ -65,7 +64,7 @@ def _here() -> Iterator[Finding]:
             token = None  # the token of the file is for the server of the file
         elif token is None and options["token_file"]:
             file = Path(options["token_file"])
-    yield from local.look(settings.environment(), fault, reads=bool(url))
+    yield from local.look(environ, fault, reads=bool(url))
     if url:
         yield from remote.look(url, _token(token, file), datetime.now(UTC))
 

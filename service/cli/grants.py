@@ -1,8 +1,8 @@
-"""`rung grant`: creates, lists and revokes grants."""
+"""`rung grant` and `rung package`: creates, lists and revokes grants, and packages of them."""
 
 import re
-import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,21 +12,32 @@ import click
 import orjson
 
 from evidence.limits import BUDGETS
-from service.place import Place
-from service.cli.source import FILE, read_json, store_option
-from service.cli.output import counted, say
-from service.cli.store import active_grants, clock, existing, teaching
+from evidence.work import Deadline
+from service import credentials, keys, settings
+from service.access import grants, packages
+from service.access.registry import Grant, Member, Package, Registry
 from service.access.sidecar import Entries, Sidecar
-from service.access.grants import create, revoke
-from service.access.registry import Grant, Registry
 from service.access.signins import Signins
 from service.access.tokens import Now
+from service.cli.output import counted, say
+from service.cli.source import FILE, PATH, read_json, store_option
+from service.cli.store import active_grants, clock, existing, teaching
+from service.place import Place
+from service.records.opening import open_reader
 from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
 from service.records.writing import Writing
+from service.sources.remote.remote_authority import remote_member
 
 _SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+expires_option = click.option(
+    "--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time."
+)
+label_option = click.option("--label", help="A name for listing and revoking it.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -41,15 +52,15 @@ def grant() -> None:
 @click.option("--since", help="Only records from this time on (ISO 8601).")
 @click.option("--until", help="Only records before this time (ISO 8601).")
 @click.option("--record", "records", multiple=True, help="Only this record id. Repeatable.")
-@click.option("--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time.")
-@click.option("--label", help="A name for listing and revoking it.")
+@expires_option
+@label_option
 @click.option(
     "--file",
     "path",
     type=FILE,
     help="The whole grant as JSON. Replaces the options above except --expires and --label.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @store_option
 def create_(
     expires: str | None,
@@ -66,8 +77,7 @@ def create_(
     if path and any(narrowing.values()):
         raise click.UsageError("--file is the whole grant; leave the narrowing options out.")
     with teaching(), existing(store) as writer:
-        document = read_json(path) if path else _document(writer, **narrowing)
-        ends = expiry(expires, datetime.now(UTC)) if expires else None
+        document = read_json(path) if path else _document(writer, narrowing)
         registry, now = Registry(writer), clock(store)
         same = [one for one in active_grants(writer, store) if label and one.label == label]
         if same:
@@ -75,7 +85,8 @@ def create_(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or "
                 f"revoke that grant first: rung grant revoke {same[0].grant_id}"
             )
-        grant_id, token = create(registry, document, label=label, expires_at=ends)
+        ends = expiry(expires)
+        grant_id, token = grants.create(registry, document, label=label, expires_at=ends)
         (entry,) = [item for item in registry.grants() if item.grant_id == grant_id]
     if as_json:
         click.echo(orjson.dumps(_to_json(entry, now) | {"token": token}).decode())
@@ -85,7 +96,7 @@ def create_(
 
 
 @grant.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @store_option
 def list_(as_json: bool, store: Place) -> None:
     """List the grants. Tokens are not shown."""
@@ -107,8 +118,11 @@ def revoke_(name: str, store: Place) -> None:
     with teaching(), existing(store) as writer:
         same = [one for one in active_grants(writer, store) if one.label == name]
         if len(same) > 1:
-            name = _which(name, same)
-        for grant_id in revoke(Registry(writer), name):
+            say(f"{len(same)} grants have the label {name!r}:")
+            for entry in same:
+                say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
+            raise click.ClickException("Nothing was revoked. Give the id of one.")
+        for grant_id in grants.revoke(Registry(writer), name):
             click.echo(f"{grant_id} revoked")
 
 
@@ -134,69 +148,41 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
     say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
 
 
-def _which(label: str, entries: list[Grant]) -> str:
-    """Asks for the id of one of several grants with the same label."""
-    say(f"{len(entries)} grants have the label {label!r}:")
-    for entry in entries:
-        say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
-    if not sys.stdin.isatty():
-        raise click.ClickException("Nothing was revoked. Give the id of one.")
-    ids = [entry.grant_id for entry in entries]
-    chosen: str = click.prompt("Which one", type=click.Choice(ids), err=True)
-    return chosen
-
-
-def _document(
-    writer: Writing,
-    connections: tuple[str, ...],
-    streams: tuple[str, ...],
-    fields: str | None,
-    since: str | None,
-    until: str | None,
-    records: tuple[str, ...],
-) -> dict[str, Any]:
-    """The grant document that the options describe."""
-    times = {word: text for word, text in (("since", since), ("until", until)) if text}
-    limits = {"time_constraint": times, "resources": list(records)}
+def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
+    """The grant document that the options describe; refuses names that the store does not have."""
+    connections, streams = narrowing["connections"], narrowing["streams"]
+    fields = (
+        [name.strip() for name in narrowing["fields"].split(",")] if narrowing["fields"] else []
+    )
+    times = {word: narrowing[word] for word in ("since", "until") if narrowing[word]}
+    limits = {"time_constraint": times, "resources": list(narrowing["records"])}
     limits = {word: limit for word, limit in limits.items() if limit}
-    wanted = [name.strip() for name in fields.split(",")] if fields else None
     entries: list[dict[str, Any]] = []
-    known: dict[str, set[str]] = {}
+    known: set[str] = set()
     for connection_id in connections or writer.connection_ids():
         declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
         if not declared:
             entries.append({"connection_id": connection_id})
-        for name in (streams if connections else [s for s in streams if s in declared]) or declared:
-            if streams and name not in streams:
-                continue
+        here = streams if connections else [name for name in streams if name in declared]
+        for name in here if streams else declared:
             entry = {"connection_id": connection_id, "stream": name} | limits
-            known.setdefault(name, set()).update(declared[name].fields if name in declared else ())
-            if wanted is not None and name in declared:
-                entry["fields"] = [field for field in wanted if field in declared[name].fields]
+            if name in declared:
+                known |= declared[name].fields.keys()
+                if fields:
+                    entry["fields"] = [one for one in fields if one in declared[name].fields]
             if entry.get("fields") != []:
                 entries.append(entry)
-    _check_found(entries, known, streams, wanted or [])
-    return {"streams": entries}
-
-
-def _check_found(
-    entries: list[dict[str, Any]],
-    known: dict[str, set[str]],
-    streams: tuple[str, ...],
-    fields: list[str],
-) -> None:
-    """Refuses names that the store does not have; `known` has the fields of streams."""
-    declared = set().union(*known.values())
     for field in fields:
-        if declared and field not in declared:
+        if known and field not in known:
             raise click.ClickException(
-                f"No stream of this grant declares the field {field!r}. {_near(field, declared)}"
+                f"No stream of this grant declares the field {field!r}. {_near(field, known)}"
             )
     for name in streams:
         if not any(entry.get("stream") == name for entry in entries):
             raise click.ClickException(f"No connection has a stream {name!r} with these fields.")
     if not entries:
         raise click.ClickException("The store is empty; import something first: rung import.")
+    return {"streams": entries}
 
 
 def _near(name: str, known: Collection[str]) -> str:
@@ -208,11 +194,12 @@ def _near(name: str, known: Collection[str]) -> str:
     return f"There are {', '.join(sorted(known)[:BUDGETS.names_shown])}{more}."
 
 
-def expiry(text: str, now: datetime) -> str:
-    """The time of `12h`, `30d`, `8w` or an ISO 8601 time, as ISO 8601."""
-    found = _SPAN.fullmatch(text)
-    if found:
-        end = now + timedelta(**{_UNITS[found[2]]: int(found[1])})
+def expiry(text: str | None) -> str | None:
+    """The time of `12h`, `30d`, `8w` or an ISO 8601 time, as ISO 8601; None of None."""
+    if not text:
+        return None
+    if found := _SPAN.fullmatch(text):
+        end = datetime.now(UTC) + timedelta(**{_UNITS[found[2]]: int(found[1])})
         return end.isoformat(timespec="seconds").replace("+00:00", "Z")
     stored = microseconds(text)
     if stored is None:
@@ -235,11 +222,107 @@ def _to_json(entry: Grant, now: Now) -> dict[str, Any]:
         "expires_at": entry.expires_at,
         "revoked_at": entry.revoked_at,
         "streams": [
-            {
-                "connection_id": stream.connection_id,
-                "stream": stream.stream,
-                "fields": list(stream.fields),
-            }
-            for stream in entry.streams
+            {"connection_id": one.connection_id, "stream": one.stream, "fields": one.fields}
+            for one in entry.streams
         ],
     }
+
+
+@click.group()
+def package() -> None:
+    """Create, list and revoke tokens for several grants."""
+
+
+@package.command("create")
+@click.option("--grant", "names", multiple=True, help="A grant in this store, by id or label.")
+@click.option("--remote", "urls", multiple=True, help="A PDPP resource server that issued a grant.")
+@click.option(
+    "--token-file",
+    "files",
+    multiple=True,
+    type=PATH,
+    help="A file that contains the token of that grant. Repeat it for each --remote, in the "
+    "same order.",
+)
+@expires_option
+@label_option
+@store_option
+def create_package(
+    names: tuple[str, ...],
+    urls: tuple[str, ...],
+    files: tuple[Path, ...],
+    expires: str | None,
+    label: str | None,
+    store: Place,
+) -> None:
+    """Create a package of grants and print its token. The token is shown only once.
+
+    Requests each server's grant once. Tokens of other servers are encrypted with
+    RUNG_SECRET_KEY.
+    """
+    if len(urls) != len(files):
+        raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
+    with teaching(), existing(store) as writer:
+        registry = Registry(writer)
+        with closing(open_reader(store)) as reader, reader.snapshot() as snapshot:
+            members = [packages.local_member(registry, snapshot, name) for name in names]
+        members += _remote_members(urls, files)
+        sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
+        ends = expiry(expires)
+        package_id, token = packages.create(registry, members, sealer, label=label, expires_at=ends)
+        (entry,) = [found for found in registry.packages() if found.package_id == package_id]
+    say(f"{package_id}: {_describe_package(entry)}. Keep the token; it is not shown again.")
+    click.echo(token)
+
+
+@package.command("list")
+@store_option
+def list_packages(store: Place) -> None:
+    """List the packages. Tokens are not shown."""
+    with teaching(), existing(store) as writer:
+        entries, now = Registry(writer).packages(), clock(store)
+    for entry in entries:
+        label = f" {entry.label!r}" if entry.label else ""
+        click.echo(f"{entry.package_id} {entry.state(now)}{label}: {_describe_package(entry)}")
+
+
+@package.command("revoke")
+@click.argument("name")
+@store_option
+def revoke_package(name: str, store: Place) -> None:
+    """Revoke the package with this id, or all packages with this label. The grants stay valid."""
+    with teaching(), existing(store) as writer:
+        for package_id in packages.revoke(Registry(writer), name):
+            click.echo(f"{package_id} revoked")
+
+
+def _remote_members(urls: Sequence[str], files: Sequence[Path]) -> Iterator[Member]:
+    for url, file in zip(urls, files):
+        token = credentials.from_file(file)
+        if warning := credentials.exposure(file):
+            say(f"Warning: {warning}")
+        deadline = Deadline.after(BUDGETS.upstream_seconds)
+        yield remote_member(credentials.provider_url(url), token, deadline)
+
+
+def _secret(writer: Writing, *, kept: bool) -> bytes:
+    """The secret of the deployment: that of the environment, or the one kept in the store."""
+    try:
+        found = settings.load().secret_key
+    except settings.SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    if found is None and kept:
+        say(
+            "Warning: RUNG_SECRET_KEY is not set, so the key that encrypts these tokens is in "
+            "the same store. Set it here and where the store is served."
+        )
+    return (found or str(writer.meta("secret"))).encode()
+
+
+def _describe_package(entry: Package) -> str:
+    names = ", ".join(
+        f"{member.name} ({member.grant_id}{f' at {member.origin}' if member.origin else ''})"
+        for member in entry.members
+    )
+    until = f", until {entry.expires_at}" if entry.expires_at else ""
+    return f"{len(entry.members)} grants: {names}{until}"

@@ -28,13 +28,11 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
     """Shows a proposed stream: each field with its type, role and a value, or a summary."""
     document = inferred.document
     fields = document["schema"]["properties"]
-    roles = {one["x_pdpp_role"]: name for name, one in fields.items() if "x_pdpp_role" in one}
-    assigned = [f"{role} {name}" for role, name in roles.items()]
+    roles = [(one.get("x_pdpp_role"), name) for name, one in fields.items()]
+    assigned = [f"{role} {name}" for role, name in roles if role]
     key = ", ".join(document["primary_key"]) or "the content of a row"
-    say(
-        f"New stream {document['name']!r}: {len(fields)} fields, id: {key}"
-        f"{'; ' if assigned else ''}{', '.join(assigned)}."
-    )
+    summary = "; ".join(filter(None, [f"{len(fields)} fields, id: {key}", ", ".join(assigned)]))
+    say(f"New stream {document['name']!r}: {summary}.")
     if full:
         _table(_paths(fields), set(document["query"]["search"]["lexical_fields"]), rows)
     else:
@@ -73,11 +71,10 @@ def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
     """Reports how a file was read, which text was replaced, and which rows were refused."""
     for note in source.notes:
         say(f"{source.name}: {note}")
-    if source.repair.nuls:
-        say(f"{source.name}: {source.repair.nuls} NUL characters are replaced by U+FFFD.")
-    if source.repair.undecodable:
-        count = source.repair.undecodable
-        say(f"{source.name}: {count} undecodable bytes are replaced by U+FFFD.")
+    repair = source.repair
+    for count, what in ((repair.nuls, "NUL characters"), (repair.undecodable, "undecodable bytes")):
+        if count:
+            say(f"{source.name}: {count} {what} are replaced by U+FFFD.")
     for line, message in refusals:
         say(f"{source.name} line {line}: {message}" if line else message)
 
@@ -153,20 +150,17 @@ def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifes
 
 def _others(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
     """The other connections of a grant; none if it is narrower than these, or has limits."""
-    limits = {(one.since, one.until, one.resources) for one in grant.streams}
-    if limits - {(None, None, None)}:
-        return []
     names = dict.fromkeys(one.connection_id for one in grant.streams)
     others = [name for name in names if name != connection_id]
+    limits = {(one.since, one.until, one.resources) for one in grant.streams}
     narrow = any(_lacking(grant, name, manifests_of(writer, name)) for name in others)
-    return [] if narrow else others
+    return [] if narrow or limits - {(None, None, None)} else others
 
 
 def _command(connections: Sequence[str], label: str | None) -> str:
     """The command that makes a grant, after a few words on it."""
     words = ["rung", "grant", "create"]
-    for name in connections:
-        words += ["--connection", name]
+    words += [word for name in connections for word in ("--connection", name)]
     words += ["--label", label] if label else []
     context = click.get_current_context()
     if "store" in typed_names(context):

@@ -16,14 +16,12 @@ from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
 from service.cli import import_report
 from service.cli.source import FILE, NEW_FILE, read_json, store_option
-from service.cli.output import say
-from service.cli.progress import FileRows, Meter
+from service.cli.output import FileRows, Meter, say
 from service.cli.store import teaching
-from service.importing import files
+from service.importing import formats
 from service.importing.formats import FORMATS, UNUSABLE
 from service.importing.importer import Import, Undone
-from service.importing.source import Reading, Source
-from service.importing.text_repair import Repair
+from service.importing.source import Reading, Repair, Source
 from service.records.ingest import Counts
 from service.records.manifest import parse
 from service.records.opening import open_writer
@@ -102,10 +100,10 @@ def import_(
     else its content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
     """
     with teaching():
-        found = files.find(paths, form)
+        found = formats.find(paths, form)
         reading = _reading(options, roles=not no_roles)
         if connection is None:
-            connection = files.connection_name(paths)
+            connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
             raise click.ClickException(f"{written} already exists. Name a new file.")
@@ -152,21 +150,16 @@ def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside:
         if undone := dry or strict and bool(task.counts.refused):
             raise Undone
     if not undone:
-        _finish(task)
+        try:  # every row is in the store already
+            with explain_failures():
+                task.writer.finish()
+        except Unavailable as error:
+            say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
+            say(f"{error.hint} The next import merges them.")
     import_report.report(task)
     if undone:
         raise Undone
     import_report.report_coverage(task.writer, task.connection_id)
-
-
-def _finish(task: Import) -> None:
-    """Merges the indexes, which may wait: every row is in the store already."""
-    try:
-        with explain_failures():
-            task.writer.finish()
-    except Unavailable as error:
-        say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
-        say(f"{error.hint} The next import merges them.")
 
 
 def _leave(task: Import, strict: bool, dry_run: bool) -> None:
@@ -252,16 +245,15 @@ def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
         try:
             "".encode(encoding)
         except LookupError:
-            raise InvalidRequest(
-                f"--encoding {encoding!r} is not known. Use utf-8, utf-16, cp1252, latin-1, …"
-            ) from None
+            advice = "Use utf-8, utf-16, cp1252, latin-1, …"
+            raise InvalidRequest(f"--encoding {encoding!r} is not known. {advice}") from None
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidRequest("--delimiter is one character, or the word tab.")
     return Reading(encoding, delimiter, options["header"], roles)
 
 
-def _import_files(task: Import, found: files.Found, reading: Reading, replace: bool) -> None:
+def _import_files(task: Import, found: formats.Found, reading: Reading, replace: bool) -> None:
     """Imports the files. If there are several, one that cannot be read is a refused row."""
     with Meter(task.connection_id, "rows") as meter:
         progress = FileRows(meter, found.size)

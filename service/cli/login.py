@@ -108,8 +108,13 @@ def logout(url: str) -> None:
             if document.get("provider_url") != base or "client_id" not in document:
                 raise InvalidRequest(f"{path} has no sign-in of `rung login {base}`.")
             path.unlink()
-        try:
-            _revoke(base, document)
+        form = {
+            "token": document["credential"]["refresh_token"],
+            "token_type_hint": "refresh_token",
+            "client_id": document["client_id"],
+        }
+        try:  # to revoke all tokens of the sign-in (RFC 7009)
+            tokens.ask("POST", _metadata(base, "revocation")["revocation_endpoint"], data=form)
         except EvidenceError as error:
             why = f"{base} {error.why}." if isinstance(error, (Unreached, Late)) else error.message
             raise Unavailable(
@@ -117,16 +122,6 @@ def logout(url: str) -> None:
                 hint="The owner can end the access at /owner.",
             ) from error
     say(f"Signed out of {base}.")
-
-
-def _revoke(base: str, document: dict[str, Any]) -> None:
-    """Revokes all tokens of the sign-in (RFC 7009)."""
-    form = {
-        "token": document["credential"]["refresh_token"],
-        "token_type_hint": "refresh_token",
-        "client_id": document["client_id"],
-    }
-    tokens.ask("POST", _metadata(base, "revocation")["revocation_endpoint"], data=form)
 
 
 def _metadata(base: str, *endpoints: str) -> dict[str, Any]:

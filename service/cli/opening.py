@@ -23,7 +23,7 @@ from service.place import Place
 from service.cli import tokens
 from service.cli.output import say
 from service.cli.source import NoToken, Source, typed_names
-from service.clients.client import TOKEN_VARIABLE
+from service.credentials import TOKEN_VARIABLE
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
@@ -94,15 +94,28 @@ def _current(provider: str, token: str | None, root: Path) -> Callable[[], str]:
     return lambda: tokens.saved(provider, root)
 
 
-def _store(store: Place, token: str | None) -> Callable[[float], Session]:
-    check_store(store)
+def store_opener(store: Place, token: str | None) -> Callable[[float], Session]:
+    """A session on a store; it answers at once, whatever the seconds."""
+    if not store.exists():
+        raise InvalidRequest(f"{store} does not exist. Create it with rung import or rung demo.")
     if token is None:
-        raise missing_token(store)
+        error = _no_token(f"Create one with {_making(store)} and put")
+        demo = store.parent / DEMO_TOKEN
+        if demo.exists():
+            error.hint = f"{error.hint} The demo's token is in {demo}."
+            error.options = ("--token-file", str(demo))
+        raise error
     found = services(store=store)
+    return lambda seconds: found.open_session(token)
+
+
+def _store(store: Place, token: str | None) -> Callable[[float], Session]:
+    """The same for a command, which says where a token comes from."""
+    opened = store_opener(store, token)
 
     def open(seconds: float) -> Session:
         try:
-            return found.open_session(token)
+            return opened(seconds)
         except Unauthenticated as error:
             if error.code == UNKNOWN_TOKEN:
                 error.message = f"{store} does not accept this token."
@@ -120,21 +133,6 @@ def _making(store: Place) -> str:
     return f"`{create} --connection ID --label NAME`"
 
 
-def check_store(store: Place) -> None:
-    """Raises `InvalidRequest` if there is no store."""
-    if not store.exists():
-        raise InvalidRequest(f"{store} does not exist. Create it with rung import or rung demo.")
-
-
-def missing_token(store: Place) -> NoToken:
-    """The error for a store without a token."""
-    error, demo = _no_token(f"Create one with {_making(store)} and put"), store.parent / DEMO_TOKEN
-    if demo.exists():
-        error.hint = f"{error.hint} The demo's token is in {demo}."
-        error.options = ("--token-file", str(demo))
-    return error
-
-
 def _no_token(how: str) -> NoToken:
     hint = f"{how} it into {TOKEN_VARIABLE} or the file of --token-file."
     return NoToken("A token is required.", hint=hint)
@@ -143,11 +141,9 @@ def _no_token(how: str) -> NoToken:
 def services(**source: Place) -> Services:
     """The services over one source, whatever else the environment names."""
     others = ("upstream_url", "store_url", "papers_db", "papers_url")
-    # Limits of addresses: a shell has none.
-    addresses = ("rate_limit_address", "rate_limit_failures")
-    alone: dict[str, Any] = {**dict.fromkeys((*others, *addresses)), "papers_tokens": ()}
-    found = replace(settings.load(), **{**alone, **source})
-    return bootstrap.build(found)
+    addresses = ("rate_limit_address", "rate_limit_failures")  # which a shell does not have
+    alone: dict[str, Any] = {**dict.fromkeys((*others, *addresses)), "papers_tokens": (), **source}
+    return bootstrap.build(replace(settings.load(), **alone))
 
 
 def given_token(file: Path | None, text: str | None) -> str | None:

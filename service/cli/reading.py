@@ -5,22 +5,26 @@ tools, with next calls as commands; the text of `fetch` and `read` goes to stdou
 stderr. A terminal gets the layout of `screen`. `--json` prints the REST body.
 """
 
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
+import orjson
 
 from evidence import handles, pointer
-from evidence.model import Continuation
 from evidence.errors import InvalidRequest
 from evidence.hits import SearchPage
+from evidence.model import Continuation
 from evidence.records import Document, FieldRead
 from renderers import document, field
-from renderers.rendering import Context, Spell
-from service.cli import last, output, rows
-from service.cli.commands import FORMS, Entry, Spelling, Words, form_options, report_errors
-from service.cli.source import Source, source_options
+from renderers.rendering import Context
 from service import settings
+from service.cli import config, output, rows
+from service.cli.commands import Entry, FORMS, Spelling, Words, form_options, report_errors
+from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
 from service.ports import RecordRead
@@ -48,22 +52,30 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
     def run(*, source: Source, form: str | None, raw: bool = False, **options: Any) -> None:
         from service.cli.opening import open_session
 
-        spelling = Spelling(("rung",), ENTRIES, source.words)
+        spelling, operation = Spelling(("rung",), ENTRIES, source.words), entry.operation
         given: dict[str, Any] = {}
         as_json, asked = form == "json", source.server
-        with report_errors(spelling, entry.operation, given, as_json=as_json, asked=asked):
+        with report_errors(spelling, operation, given, as_json=as_json, asked=asked):
             given |= entry.given(options)
             if "id" in given:
-                given["id"] = last.id_of(given["id"])
+                given["id"] = id_of(given["id"])
             session = open_session(source)
             if entry.name == "read":
                 given |= _primary_text(session, given)
             if form in (None, "plain"):
-                _text(entry, session, given, spelling, plain=form == "plain")
+                reading = run_bounded(operation, session, entry.load(given))
+                _text(reading, operation, session, spelling, plain=form == "plain")
+                return
+            here = bodies.address(operation, given)
+            body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
+            if form == "json":
+                output.json(body)
             else:
-                _body(entry, session, given, spelling, form, raw)
+                table = rows.READERS[operation.name](body, given)
+                _table(table, operation.name, spelling, form, raw)
 
-    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or _listed(entry)}
+    listed = entry.operation.name in rows.READERS
+    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or listed}
     forms = form_options(about)
     if "csv" in about:
         forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
@@ -82,11 +94,6 @@ def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
     return {"field_path": pointer.path_of(name)} if name else {}
 
 
-def _listed(entry: Entry[RecordOperation]) -> bool:
-    """True if the answer has rows."""
-    return entry.operation.name in rows.READERS
-
-
 def _help(entry: Entry[RecordOperation], form: str) -> str:
     """The help of an output option, with the defaults of REST."""
     defaults = entry.operation.route.defaults.items() if form != "plain" else ()
@@ -94,28 +101,20 @@ def _help(entry: Entry[RecordOperation], form: str) -> str:
 
 
 def _text(
-    entry: Entry[RecordOperation],
-    session: Session,
-    given: dict[str, Any],
-    spelling: Spelling,
-    *,
-    plain: bool,
+    reading: Any, operation: RecordOperation, session: Session, spelling: Spelling, *, plain: bool
 ) -> None:
     """The answer for a reader. `plain` is the form of a pipe."""
-    operation = entry.operation
-    reading = run_bounded(operation, session, entry.load(given))
-    context = Context(
-        fence_key=session.fence_key,
-        base_url=session.base_url,
-        spell=spelling,
-        blob=spelling.blob,
-    )
+    served: dict[str, Any] = {"fence_key": session.fence_key, "base_url": session.base_url}
+    context = Context(**served, spell=spelling, blob=spelling.blob)
     person = output.on_terminal() and not plain
-    if isinstance(reading, Document):
-        _whole(reading.text, document.about(reading, context), newline=person)
-        return
-    if isinstance(reading, FieldRead):
-        _whole(reading.text, field.about(reading, context), newline=person)
+    if isinstance(reading, (Document, FieldRead)):  # the exact text, with notes beside it
+        output.text(reading.text, newline=person and bool(reading.text))
+        if isinstance(reading, Document):
+            notes = document.about(reading, context)
+        else:
+            notes = field.about(reading, context)
+        for line in notes:
+            output.say(line)
         return
     (text,) = operation.render(reading, context).blocks
     if person:
@@ -125,48 +124,22 @@ def _text(
     else:
         output.text(text)
     if output.on_terminal() and isinstance(reading, SearchPage):
-        last.keep(reading)
+        keep_ids(reading)
 
 
-def _whole(text: str, about: list[str], *, newline: bool) -> None:
-    """Writes the exact text of a record to stdout, and notes to stderr."""
-    output.text(text, newline=newline and bool(text))
-    for line in about:
-        output.say(line)
-
-
-def _body(
-    entry: Entry[RecordOperation],
-    session: Session,
-    given: dict[str, Any],
-    spelling: Spelling,
-    form: str,
-    raw: bool,
-) -> None:
-    """Writes the REST body, or rows with the next command on stderr."""
-    operation = entry.operation
-    here = bodies.address(operation, given)
-    body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
-    if form == "json":
-        output.json(body)
-        return
-    table = rows.READERS[operation.name](body, given)
+def _table(table: rows.Rows, operation: str, spelling: Spelling, form: str, raw: bool) -> None:
+    """Writes rows, with the next command, which prints the same form, on stderr."""
     if form == "jsonl":
         output.json_lines(table.objects)
     else:
         output.table(table.columns, table.cells, raw=raw)
-    for line in table.beside(_same_form(spelling, operation, form, *(["--raw"] if raw else []))):
-        output.say(line)
-
-
-def _same_form(spelling: Spelling, operation: RecordOperation, form: str, *more: str) -> Spell:
-    """Next calls of the same operation print the same form."""
+    same_form = [f"--{form}", *(["--raw"] if raw else [])]
 
     def spell(continuation: Continuation) -> str:
-        same = continuation.operation == operation.name
-        return spelling(continuation, *([f"--{form}", *more] if same else []))
+        return spelling(continuation, *(same_form if continuation.operation == operation else []))
 
-    return spell
+    for line in table.beside(spell):
+        output.say(line)
 
 
 schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
@@ -185,9 +158,45 @@ def open_(source: Source, id: str) -> None:
     with report_errors(spelling, asked=source.server):
         if source.provider_url is not None:
             raise InvalidRequest("Only a Rung has pages. Name one with --url.")
-        ref = handles.parse(last.id_of(id))
+        ref = handles.parse(id_of(id))
         base = source.server or settings.load().base
     address = f"{base}/read/{quote(str(ref), safe='/:')}"
     click.echo(address)
     if output.on_terminal():
         click.launch(address)
+
+
+def keep_ids(page: SearchPage) -> None:
+    """Stores the ids of a page by their numbers; a further page adds its own."""
+    ids = _kept_ids() if page.args.get("cursor") else {}
+    ids |= {str(number): hit.id for number, hit in page.numbered()}
+    path = _ids_path()
+    with suppress(OSError):  # a home that cannot be written
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(orjson.dumps(ids))
+
+
+def id_of(text: str) -> str:
+    """The id that an argument stands for; raises `InvalidRequest` for an unknown number."""
+    if not (text.isascii() and text.isdigit()):
+        return text
+    found = _kept_ids().get(str(int(text)))
+    if found is None:
+        raise InvalidRequest(
+            f"The last search on a terminal has no hit {text}.",
+            hint="Search again, or give the id of a record.",
+        )
+    return found
+
+
+def _kept_ids() -> dict[str, str]:
+    with suppress(OSError, ValueError):
+        found = orjson.loads(_ids_path().read_bytes())
+        return {name: one for name, one in found.items() if isinstance(one, str)}
+    return {}
+
+
+def _ids_path() -> Path:
+    return config.path_of(settings.environment()).with_name("last-search.json")

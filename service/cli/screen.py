@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import singledispatch
 from typing import Any
 
 import orjson
@@ -19,15 +20,16 @@ from rich.table import Table
 from rich.text import Text
 
 from evidence.errors import EvidenceError
-from evidence.hits import Hit, SearchPage
+from evidence.hits import SearchPage
 from evidence.model import Buckets
+from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage
 from evidence.records import Record, RecordPage
-from evidence.schema import StreamSchema
+from evidence.schema import Schema, StreamSchema
 from evidence.text import clip, escape
 from evidence.values import Preview, as_json
 from renderers import aggregate, records, search
 from renderers.rendering import Context
-from service.cli.sentences import sentence
+from service.cli.output import counted
 from service.operations.base import Session
 from service.ports import SchemaQuery
 
@@ -37,37 +39,25 @@ TEXT = "primary-text"
 
 
 def order(page: RecordPage, session: Session) -> list[str]:
-    """The fields on a page in their order. Those the caller chose are in the caller's."""
-    names = list(dict.fromkeys(name for item in page.records for name in item.data))
-    chosen = page.args.get("fields")
-    if chosen:
-        named = {name: place for place, name in enumerate(chosen)}
-        return sorted(names, key=lambda name: named.get(name, len(named)))
-    stream = _stream(page, session)
-    ranks = {name: _rank(page, name) for name in names} | _declared(page, stream)
-    return sorted(names, key=lambda name: ranks[name])
+    """The fields on a page in their order. Those the caller chose are in the caller's.
 
+    Of the others the time, the title and the actor are first; then come short words and numbers,
+    references to other records, long values, and the text.
+    """
+    stream = None if page.args.get("fields") else _stream(page, session)
+    roles = {one.role: name for name, one in stream.fields.items()} if stream else {}
+    cursor = stream.cursor_field if stream else None
+    time = str(page.args.get("sort") or "").removeprefix("-") or cursor or roles.get("event-time")
+    first = page.args.get("fields") or [time, *map(roles.get, LEADING)]
 
-def _declared(page: RecordPage, stream: StreamSchema | None) -> dict[str, int]:
-    """Ranks of fields by their declared roles and by the sort field of the page."""
-    roles = {} if stream is None else {one.role or "": name for name, one in stream.fields.items()}
-    times = (
-        str(page.args.get("sort") or "").removeprefix("-"),
-        stream and stream.cursor_field,
-        roles.get("event-time"),
-    )
-    time = next((name for name in times if name), "")
-    leading = [time, *(roles.get(role, "") for role in LEADING)]
-    last = {roles[TEXT]: 9} if TEXT in roles else {}
-    return last | {name: rank for rank, name in reversed(list(enumerate(leading))) if name}
+    def rank(name: str) -> int:
+        if name in first:
+            return list(first).index(name)
+        values = [item.data.get(name) for item in page.records]
+        short = 0 if all(map(_is_short, values)) else 2
+        return len(first) + (3 if name == roles.get(TEXT) else short or name.endswith("_id"))
 
-
-def _rank(page: RecordPage, name: str) -> int:
-    """Short words and numbers first, references to other records after them, long text last."""
-    values = [item.data.get(name) for item in page.records]
-    if not all(_is_short(value) for value in values):
-        return 8
-    return 7 if name.endswith("_id") else 6
+    return sorted(dict.fromkeys(name for item in page.records for name in item.data), key=rank)
 
 
 def _is_short(value: Any) -> bool:
@@ -130,8 +120,15 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
-    """A table; if the ids leave too little room, each id has a line of its own."""
-    columns = [name for name in fields if not _answers(page, name)]
+    """A table; if the ids leave too little room, each id has a line of its own.
+
+    Fields that repeat the id are left out.
+    """
+    columns = [
+        name
+        for name in fields
+        if any(item.data.get(name) not in (item.ref.record_id, None) for item in page.records)
+    ]
     longest = max(cell_len(item.id) for item in page.records)
     beside = console.width - longest - GAP >= LEAST_BESIDE
     cells = {name: [_cell(item, name) for item in page.records] for name in columns}
@@ -174,11 +171,6 @@ def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
     return shown
 
 
-def _answers(page: RecordPage, name: str) -> bool:
-    """True if a field repeats the id."""
-    return all(item.data.get(name) in (item.ref.record_id, None) for item in page.records)
-
-
 def _cell(item: Record, name: str) -> str:
     value = item.data.get(name)
     if value is None:
@@ -196,22 +188,17 @@ def _plain(text: str) -> str:
 
 def _hits(console: Console, page: SearchPage, context: Context) -> None:
     for number, hit in page.numbered():
-        _hit(console, number, hit, context)
+        heading = search.line(number, replace(hit, authored_at=_local(hit.authored_at)))
+        before, _, after = heading.partition(hit.id)
+        console.print()
+        console.print(Text.assemble(before, (hit.id, "bold cyan"), after), soft_wrap=True)
+        for match in hit.matches:
+            _window(console, match.shown)
+            _line(console, search.evidence_line(match, context), "dim")
+        if not hit.matches:
+            _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
     for line in search.footer(page, page.continuations(), context):
         _line(console, line)
-
-
-def _hit(console: Console, number: int, hit: Hit, context: Context) -> None:
-    heading = search.line(number, replace(hit, authored_at=_local(hit.authored_at)))
-    before, _, after = heading.partition(hit.id)
-    line = Text(before).append(hit.id, style="bold cyan").append(after)
-    console.print()
-    console.print(line, soft_wrap=True)
-    for match in hit.matches:
-        _window(console, match.shown)
-        _line(console, search.evidence_line(match, context), "dim")
-    if not hit.matches:
-        _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
 
 
 def _local(time: str | None) -> str | None:
@@ -239,12 +226,105 @@ def _window(console: Console, shown: str) -> None:
 
 def _groups(console: Console, counts: Buckets, context: Context) -> None:
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
-    table.add_column(
-        Text(_plain(counts.group_by or counts.group_by_time or "key")), overflow="fold"
-    )
+    name = counts.group_by or counts.group_by_time or "key"
+    table.add_column(Text(_plain(name)), overflow="fold")
     table.add_column("count", justify="right")
     for group in counts.groups or ():
         table.add_row(Text(aggregate.key(group.key)), str(group.count))
     console.print(table)
     for line in aggregate.footer(counts, context):
         _line(console, line)
+
+
+METRICS = {
+    "sum": "Sum of",
+    "min": "Least",
+    "max": "Greatest",
+    "count_distinct": "Distinct values of",
+}
+
+
+@singledispatch
+def sentence(reading: Any) -> str:
+    """What an answer is and how much of it there is. Raises `TypeError` for other values."""
+    raise TypeError(f"{type(reading).__name__} has no sentence")
+
+
+@sentence.register
+def _(page: SearchPage) -> str:
+    counts, text = page.counts, f"{len(page.hits)} shown"
+    if counts is not None:
+        least = "" if counts.exact else "At least "
+        text = least + _matches("record", counts.some, counts.all, len(page.hits))
+    missed = page.recall.get("complete", True) is False
+    return f"{text}{', not all records were searched' * missed}."
+
+
+@sentence.register
+def _(page: PaperPage) -> str:
+    if page.counts is None:
+        return f"{counted(len(page.hits), 'paper')} shown."
+    return f"{_matches('paper', page.counts.some, page.counts.all, len(page.hits))}."
+
+
+def _matches(noun: str, some: int, whole: int | None, shown: int) -> str:
+    """How many match, how many of them with every word, and how many are shown."""
+    every = f", {whole:,} with every word" if whole not in (None, some) else ""
+    verb = "matches" if some == 1 else "match"
+    return f"{counted(some, noun)} {verb}{every}{_shown(shown, some)}"
+
+
+@sentence.register
+def _(page: RecordPage) -> str:
+    noun = "change" if "changes_since" in page.args else "record"
+    shown, total = len(page.records), page.count.value
+    if total is not None:
+        return f"{counted(total, noun)} of {page.stream}{_shown(shown, total)}."
+    return f"{counted(shown, noun)} of {page.stream}{', and more follow' * page.has_more}."
+
+
+@sentence.register
+def _(found: Buckets) -> str:
+    records = found.filtered_record_count
+    of = f"{counted(records, 'record')} of {found.stream}" if records is not None else found.stream
+    if found.groups is not None:
+        by = found.group_by or f"{found.granularity} of {found.group_by_time}"
+        total = len(found.groups) if found.group_count is None else found.group_count
+        return f"{of} in {counted(total, 'group')} by {by}{_shown(len(found.groups), total)}."
+    if found.metric == "count":
+        return f"{aggregate.key(found.value)} records of {found.stream}."
+    return f"{METRICS[found.metric]} {found.field} in {of}: {aggregate.key(found.value)}"
+
+
+@sentence.register
+def _(schema: Schema) -> str:
+    if stream := schema.args.get("stream"):
+        return f"The stream {stream}."
+    connectors = counted(len(schema.connectors), "connector")
+    return f"{counted(len(schema.rows), 'stream')} of {connectors}."
+
+
+@sentence.register
+def _(paper: Paper) -> str:
+    return f"A paper of {paper.year}." if paper.year else "A paper."
+
+
+@sentence.register
+def _(found: PaperFinds) -> str:
+    rest = "" if found.searched_to >= found.total else ", and more of the text to search"
+    return f"{counted(len(found.matches), 'place')} in the text{rest}."
+
+
+@sentence.register
+def _(outline: PaperOutline) -> str:
+    return f"{counted(len(outline.headings), 'heading')} in {outline.total:,} characters."
+
+
+@sentence.register
+def _(facets: PaperFacets) -> str:
+    shown = _shown(len(facets.values), facets.total)
+    return f"{counted(facets.total, 'value')} of {facets.category}{shown}."
+
+
+def _shown(shown: int, total: int) -> str:
+    return f", {shown} shown" if shown < total else ""

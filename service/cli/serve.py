@@ -92,18 +92,15 @@ def run(
         served["RUNG_UPSTREAM_URL"] = provider_url
     environ = settings.environment()
     if not served and not any(environ.get(name) for name in FETCHED):
-        raise click.ClickException(
-            f"{store} does not exist. Create it with rung import or rung demo."
-        )
+        advice = "Create it with rung import or rung demo."
+        raise click.ClickException(f"{store} does not exist. {advice}")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise click.ClickException(
-                f"Cannot listen on port {port}: {error.strerror}. Choose another with --port "
-                "or PORT."
-            ) from error
+            why = f"Cannot listen on port {port}: {error.strerror}."
+            raise click.ClickException(f"{why} Choose another with --port or PORT.") from error
     command = [sys.executable, *GUNICORN, "--bind", f"{host}:{port}", "--workers", str(workers)]
     if say:
         click.echo(say)
@@ -119,6 +116,5 @@ def _check_store(store: Place) -> None:
             if isinstance(store, Path):
                 recognise(store)
         except Foreign as error:
-            raise click.ClickException(
-                f"{store} is not a Rung store: {error}. Name a store with --store."
-            ) from error
+            why = f"{store} is not a Rung store: {error}."
+            raise click.ClickException(f"{why} Name a store with --store.") from error

@@ -18,7 +18,7 @@ from evidence.errors import InvalidRequest, Unauthenticated
 from service import credentials, place, settings
 from service.addresses import rung_url
 from service.cli import config
-from service.clients.client import TOKEN_VARIABLE
+from service.credentials import TOKEN_VARIABLE
 from service.place import Database, Place
 
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -19,16 +18,9 @@ from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
 from service.cli.source import PATH, store_option, typed_names
-from service.cli.opening import (
-    check_store,
-    given_token,
-    missing_token,
-    note,
-    provider_opener,
-    refuse_owners,
-    services,
-)
-from service.clients.client import TOKEN_VARIABLE
+from service.cli.opening import given_token, note, provider_opener, refuse_owners, services
+from service.cli.opening import store_opener
+from service.credentials import TOKEN_VARIABLE
 from service.mcp.surface import PapersSurface, RecordsSurface, Surface
 from service.mcp.stdio import serve, take_stdout
 
@@ -93,30 +85,27 @@ def stdio(
     """
     with _exits(), take_stdout() as out:
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _end)
+            signal.signal(number, lambda *_: sys.exit(0))
         refuse_owners()
         named = typed_names(context) & {"store", "provider_url", "papers"}
         if len(named) > 1:  # the command line comes before the environment
             raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
         if papers is not None:
-            served = _papers(papers)
+            surface, open_session, name = _papers(papers)
         elif provider_url and "store" not in named:
-            served = _provider(provider_url, cache_root, token_file)
+            surface, open_session, name = _provider(provider_url, cache_root, token_file)
         else:
-            served = _store(store, token_file)
-        surface, open_session, name = served
+            surface, open_session, name = _store(store, token_file)
         note(f"rung {VERSION} serves {name}. It reads one MCP message per line.")
         serve(surface, open_session, sys.stdin.buffer, out)
 
 
 def _store(path: Place, token_file: Path | None) -> Served:
-    check_store(path)
     token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
-    if token is None:
-        raise missing_token(path)
-    found = services(store=path)
-    found.open_session(token)
-    return RecordsSurface(), lambda: found.open_session(token), f"the records of {path}"
+    open_session = store_opener(path, token)
+    open_session(BUDGETS.start_seconds)
+    name = f"the records of {path}"
+    return RecordsSurface(), lambda: open_session(BUDGETS.upstream_seconds), name
 
 
 def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
@@ -155,8 +144,7 @@ def _exits() -> Iterator[None]:
     except OSError as error:
         _leave(f"{error.filename or 'Standard input or output'}: {error.strerror}.", 1)
     except EvidenceError as error:
-        said = f"{error.message} {error.hint}" if error.hint else error.message
-        _leave(said, _code(error))
+        _leave(f"{error.message} {error.hint or ''}".rstrip(), _code(error))
 
 
 def _leave(message: str, code: int) -> NoReturn:
@@ -171,7 +159,3 @@ def _code(error: EvidenceError) -> int:
     if isinstance(error, errors.Forbidden) and error.code == errors.Forbidden.default_code:
         return NO_PERMISSION
     return NOT_CONFIGURED if isinstance(error, (errors.Forbidden, errors.Unauthenticated)) else 1
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)

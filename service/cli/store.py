@@ -132,11 +132,9 @@ def log(since: date | None, name: str | None, as_json: bool, store: Place) -> No
         click.echo(orjson.dumps({"uses": rows}).decode())
         return
     for row in rows:
-        label = f" {row['label']!r}" if row["label"] else ""
-        stream = row["stream"] or "-"
-        output.text(
-            f"{row['day']} {row['grant_id']}{label} {row['operation']} {stream} {row['requests']}"
-        )
+        name = f"{row['grant_id']} {row['label']!r}" if row["label"] else row["grant_id"]
+        does = f"{row['operation']} {row['stream'] or '-'}"
+        output.text(f"{row['day']} {name} {does} {row['requests']}")
     if not rows:
         output.say("No requests are recorded. Only a server records them: rung serve.")
 

@@ -1,10 +1,10 @@
 """The owner's upkeep of a store: remove, replace, back up, restore, check and copy."""
 
 import sys
-from collections import Counter
 from contextlib import closing
 from datetime import datetime
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ import click
 from service.place import Place
 from service.cli import importing
 from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
-from service.cli.output import say
-from service.cli.progress import ROWS_BETWEEN_LOOKS, Meter
+from service.cli.output import ROWS_BETWEEN_LOOKS, Meter, say
 from service.cli.store import active_grants, existing, in_file, required, teaching
 from service.records import copying
 from service.records.ingest import Counts
@@ -99,9 +98,8 @@ def _replace(
         if others or target == stream.connection_id:
             raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
         files = ", ".join(options["paths"])
-        confirm(
-            f"This replaces the {stream.records} records of {target} with those in {files}.", yes
-        )
+        records = f"{stream.records} records"
+        confirm(f"This replaces the {records} of {target} with those in {files}.", yes)
         context.obj = writer
         with staging(writer, [(stream.connection_id, stream.stream)]) as stage:
             if not (infer or options.get("manifest") or options.get("key")):
@@ -168,13 +166,10 @@ def restore(file: Path, yes: bool, store: Place) -> None:
     A running server reads the restored store from its next request on. Grants that were revoked
     since the backup stay revoked. Bookmarks of changes feeds become invalid.
     """
+    lost = "Everything that was imported or granted since then is lost."
     with teaching():
         if store.exists():
-            confirm(
-                f"This replaces {store} with {file}, which is of {_date(file)}. Everything that "
-                "was imported or granted since then is lost.",
-                yes,
-            )
+            confirm(f"This replaces {store} with {file}, which is of {_date(file)}. {lost}", yes)
         backup.restore(file, in_file(store, _RESTORE))
     say(f"{store} is restored from {file}.")
 
@@ -224,10 +219,10 @@ def _report(store: Place, faults: list[str]) -> list[str]:
 def _streams(writer: Writing, name: str) -> list[StreamCount]:
     """The streams of the connection of this name, or the one stream."""
     counts = writer.counts()
+    whole = [f"{one.connection_id}/{one.stream}" for one in counts]
     found = [one for one in counts if one.connection_id == name]
-    found = found or [one for one in counts if f"{one.connection_id}/{one.stream}" == name]
+    found = found or [one for one, path in zip(counts, whole) if path == name]
     if not found:
-        whole = [f"{one.connection_id}/{one.stream}" for one in counts]
         near = [text for text in whole if text.endswith(f"/{name}")]
         near = near or get_close_matches(name, [one.connection_id for one in counts] + whole, 1)
         hint = f"Did you mean {near[0]!r}?" if near else "See them with: rung stats."
@@ -259,17 +254,16 @@ def copy(source: Place, target: Place) -> None:
         with new_store(target) as writer:
             unit = "rows copied, indexed or verified"
             with Meter(str(target), unit) as meter, writer.transaction():
-                done = Counter[str]()
+                counted = count(1)
 
                 def on_row(what: str) -> None:
-                    done[what] += 1
-                    if done[what] % ROWS_BETWEEN_LOOKS == 0:
-                        meter.to(done.total(), None)
+                    if (done := next(counted)) % ROWS_BETWEEN_LOOKS == 0:
+                        meter.to(done, None)
 
                 with reader.snapshot(READ_SECONDS) as snapshot:
                     given = copying.fill(snapshot, writer, on_row)
                 copying.complete(writer, given, on_row)
             writer.finish()
-    counts = ", ".join(f"{count} {part}" for part, count in given.counts.items())
+    counts = ", ".join(f"{number} {part}" for part, number in given.counts.items())
     say(f"Rows copied and verified: {counts}. SHA-256 {given.hash.hexdigest()}.")
     say(f"Serve it with: RUNG_STORE={target}")

@@ -130,19 +130,13 @@ def spelled(name: str, given: Any) -> list[str]:
     option = option_name(name)
     if given is True:
         return [option]
+    texts = [json_line(given) if isinstance(given, dict) else str(given)]
     if isinstance(given, (list, tuple)):
         plain = not any("," in one or one.startswith("[") for one in given)
-        return [
-            word
-            for text in (given if plain else [json_line(list(given))])
-            for word in _pair(option, text)
-        ]
-    return _pair(option, json_line(given) if isinstance(given, dict) else str(given))
-
-
-def _pair(option: str, text: str) -> list[str]:
-    """An option with its value; joined where the value looks like an option itself."""
-    return [f"{option}={text}"] if text.startswith("-") else [option, text]
+        texts = list(given) if plain else [json_line(list(given))]
+    # Joined where the value looks like an option itself.
+    pairs = ([f"{option}={text}"] if text.startswith("-") else [option, text] for text in texts)
+    return [word for pair in pairs for word in pair]
 
 
 def line(given: Sequence[str]) -> str:

@@ -5,8 +5,7 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.clients import editing, toml
-from service.clients.client import Config, Entry
-from service.clients.table import prompt
+from service.clients.table import Config, Entry, prompt
 
 _INPUTS = "inputs"
 
@@ -38,7 +37,10 @@ def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = Fal
             if there is not None and not force:
                 raise Taken(name)
             text = _editor(config).put(text, (config.table, name), entry)
-        return _ask_for(text, name) if config.prompts and _asks(entry, name) else text
+        asks = config.prompts and _reference(name) in str(entry)
+        if asks and _asked(text, name) is None:
+            text = editing.append(text, (_INPUTS,), prompt(name))
+        return text
     except editing.Unfit as error:
         raise _unreadable(config, error) from error
 
@@ -60,7 +62,10 @@ def remove(config: Config, text: str, name: str, earlier: Iterable[str | None]) 
             continue
     try:
         text = _editor(config).take(text, (config.table, name))
-        return _stop_asking(text, name) if config.prompts else text
+        number = _asked(text, name) if config.prompts else None
+        if number is not None and _reference(name) not in text:  # no other server uses it
+            text = editing.take(text, (_INPUTS,), number)
+        return text
     except editing.Unfit as error:
         raise _unreadable(config, error) from error
 
@@ -70,32 +75,18 @@ def _editor(config: Config) -> Any:
     return toml if config.language == "toml" else editing
 
 
-def _asks(entry: Entry, name: str) -> bool:
-    return f"${{input:{prompt(name)['id']}}}" in str(entry)
-
-
-def _ask_for(text: str, name: str) -> str:
-    if _asked(text, name) is not None:
-        return text
-    return editing.append(text, (_INPUTS,), prompt(name))
+def _reference(name: str) -> str:
+    """How an entry refers to the input for the token of a server."""
+    return f"${{input:{prompt(name)['id']}}}"
 
 
 def _asked(text: str, name: str) -> int | None:
     """The index of the server's input among the inputs."""
     inputs = editing.found(text, (_INPUTS,))
+    listed = inputs if isinstance(inputs, list) else []
+    ids = [one.get("id") if isinstance(one, dict) else None for one in listed]
     wanted = prompt(name)["id"]
-    for number, one in enumerate(inputs if isinstance(inputs, list) else ()):
-        if isinstance(one, dict) and one.get("id") == wanted:
-            return number
-    return None
-
-
-def _stop_asking(text: str, name: str) -> str:
-    """The text without the prompt of a server, unless another server uses it too."""
-    number = _asked(text, name)
-    if number is None or f"${{input:{prompt(name)['id']}}}" in text:
-        return text
-    return editing.take(text, (_INPUTS,), number)
+    return ids.index(wanted) if wanted in ids else None
 
 
 def _unreadable(config: Config, error: ValueError) -> Unreadable:

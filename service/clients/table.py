@@ -5,25 +5,127 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from service.addresses import is_loopback
 from service.clients import toml
-from service.clients.client import (
-    PLACEHOLDER,
-    TOKEN_VARIABLE,
-    Client,
-    Config,
-    Credential,
-    Entry,
-    Launcher,
-    Place,
-    Snippet,
-    pretty,
-)
+from service.credentials import TOKEN_VARIABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One file. `linux` is the path on all other systems.
+
+    `~` is the home folder, `%APPDATA%` that of Windows. If the environment sets `variable`, it
+    names the folder instead.
+    """
+
+    linux: str
+    macos: str = ""
+    windows: str = ""
+    variable: str = ""
+
+    def path(self, system: str, home: Path, environment: Mapping[str, str]) -> Path:
+        """The file on a system, named as `sys.platform` does."""
+        own = {"darwin": self.macos, "win32": self.windows}.get(system)
+        spelled = (own or self.linux).replace("\\", "/")
+        chosen = environment.get(self.variable, "") if self.variable else ""
+        if chosen:
+            return Path(chosen).expanduser() / spelled.rpartition("/")[2]
+        if spelled.startswith("%APPDATA%/"):
+            roaming = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
+            return roaming / spelled.removeprefix("%APPDATA%/")
+        return home / spelled.removeprefix("~/")
+
+    @property
+    def shown(self) -> str:
+        """The paths for all systems, as shown to a person."""
+        if not (self.macos or self.windows):
+            return self.linux
+        return f"{self.linux} (Linux), {self.macos} (macOS), {self.windows} (Windows)"
+
+
+#: Printed in place of a token that is not shown.
+PLACEHOLDER = "rung_…"
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text to paste. `language` is sh, json, toml, yaml or text; `place` a file, "" for a shell."""
+
+    label: str
+    language: str
+    text: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """The bearer of an entry as written to the file: the token if `inline`, else a reference.
+
+    An empty `text` means that no bearer is sent.
+    """
+
+    text: str
+    inline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The file a client reads its servers from.
+
+    `table` is the key that its servers are under. `reference` refers to a token outside the file,
+    with `{name}` for the name of the server; it is "" if the client does not support references.
+    `http` and `stdio` return the entry of one server, from its URL or from the words of its
+    command. With `prompts`, the reference is to an input
+    that the client asks for, and the file declares that input too.
+    """
+
+    language: str
+    table: str
+    place: Place
+    http: Callable[[str, Credential], Entry]
+    stdio: Callable[[Sequence[str], Credential], Entry]
+    reference: str = ""
+    prompts: bool = False
+
+    def credential(self, token: str, name: str, *, inline: bool = False) -> Credential:
+        """The credential as written to the file: a reference if supported, else the token."""
+        if token and self.reference and not inline:
+            return Credential(self.reference.replace("{name}", name), inline=False)
+        return Credential(token, inline=bool(token))
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One client. `bearer` is True if it sends bearer tokens itself, `signs_in` if it can get one
+    by OAuth, and `login` is the command for that, if it has one. `note` explains limits.
+
+    `link` is the form of a link that adds a server, with {json} or {base64} for the server.
+    `snippets` returns nothing if a token is needed that the client cannot send.
+    """
+
+    name: str
+    title: str
+    bearer: bool
+    note: str
+    snippets: Callable[[str, str], tuple[Snippet, ...]]
+    config: Config | None = None
+    link: str = ""
+    signs_in: bool = True
+    login: str = ""
+
+
+def pretty(value: Any) -> str:
+    """JSON with an indent of two spaces."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
 
 NAME = "rung"
 BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"
@@ -62,11 +164,11 @@ def _codex_address(url: str, credential: Credential) -> Entry:
 def _bridge(url: str, credential: Credential) -> Entry:
     """The bridge as a local command: the bearer in a variable, as spaces in arguments get lost."""
     arguments = ["-y", "mcp-remote", url, "--transport", "http-only", *_plain(url)]
-    entry: Entry = {"command": "npx", "args": arguments}
-    if credential.text:
-        entry["args"] += ["--header", f"Authorization:${{{BRIDGE_VARIABLE}}}"]
-        entry["env"] = {BRIDGE_VARIABLE: bearer(credential.text)}
-    return entry
+    if not credential.text:
+        return {"command": "npx", "args": arguments}
+    arguments += ["--header", f"Authorization:${{{BRIDGE_VARIABLE}}}"]
+    variable = {BRIDGE_VARIABLE: bearer(credential.text)}
+    return {"command": "npx", "args": arguments, "env": variable}
 
 
 def _plain(url: str) -> list[str]:
@@ -74,20 +176,21 @@ def _plain(url: str) -> list[str]:
     return ["--allow-http"] if url.startswith("http:") and not is_loopback(url) else []
 
 
-def _command(launcher: Launcher, credential: Credential) -> Entry:
-    entry: Entry = {"command": launcher.command, "args": list(launcher.arguments)}
-    return {**entry, "env": {TOKEN_VARIABLE: credential.text}} if credential.text else entry
+def _command(words: Sequence[str], credential: Credential) -> Entry:
+    variable = {"env": {TOKEN_VARIABLE: credential.text}} if credential.text else {}
+    return {"command": words[0], "args": list(words[1:]), **variable}
 
 
-def _typed_command(launcher: Launcher, credential: Credential) -> Entry:
-    return {"type": "stdio", **_command(launcher, credential)}
+def _typed_command(words: Sequence[str], credential: Credential) -> Entry:
+    return {"type": "stdio", **_command(words, credential)}
 
 
-def _codex_command(launcher: Launcher, credential: Credential) -> Entry:
-    entry: Entry = {"command": launcher.command, "args": list(launcher.arguments)}
+def _codex_command(words: Sequence[str], credential: Credential) -> Entry:
+    entry = _command(words, credential)
     if credential.text and not credential.inline:
-        return {**entry, "env_vars": [credential.text]}
-    return {**entry, "env": {TOKEN_VARIABLE: credential.text}} if credential.text else entry
+        del entry["env"]
+        entry["env_vars"] = [credential.text]
+    return entry
 
 
 #: The entry of a server: over HTTP, and as a local command.
@@ -153,9 +256,8 @@ def _written(config: Config) -> Callable[[str, str], tuple[Snippet, ...]]:
         entry = config.http(url, credential)
         text = in_file(config, NAME, entry, asks=bool(token))
         file = Snippet("Configuration", config.language, text, config.place.shown)
-        if credential.inline or not token or config.prompts:
-            return (file,)
-        return (_exported(token), file)
+        exported = token and not credential.inline and not config.prompts
+        return (_exported(token), file) if exported else (file,)
 
     return snippets
 
@@ -191,9 +293,5 @@ def _client(
     return Client(snippets=snippets, config=config, **properties)
 
 
-RECOMMENDED, *CLIENTS = (
-    _client(**row)
-    for row in tomllib.loads(Path(__file__).with_name("clients.toml").read_text(encoding="utf-8"))[
-        "clients"
-    ]
-)
+_TABLE = Path(__file__).with_name("clients.toml").read_text(encoding="utf-8")
+RECOMMENDED, *CLIENTS = (_client(**row) for row in tomllib.loads(_TABLE)["clients"])

@@ -26,7 +26,11 @@ def block(table: str, name: str, entry: dict[str, Any]) -> str:
 
     body = tomlkit.table()
     for key, value in entry.items():
-        body.add(key, _inline(value) if isinstance(value, dict) else value)
+        if isinstance(value, dict):
+            inline = tomlkit.inline_table()
+            inline.update(value)
+            value = inline
+        body.add(key, value)
     header = ".".join(tomlkit.key(part).as_string() for part in (table, name))
     return f"[{header}]\n{body.as_string()}"
 
@@ -64,14 +68,6 @@ def take(text: str, path: tuple[str, str]) -> str:
     if not expected[table] and table not in tomllib.loads(left):
         del expected[table]
     return _checked(left, expected, f"{table}.{name} cannot be removed")
-
-
-def _inline(value: dict[str, Any]) -> Any:
-    import tomlkit
-
-    inline = tomlkit.inline_table()
-    inline.update(value)
-    return inline
 
 
 def _checked(text: str, expected: dict[str, Any], problem: str) -> str:

@@ -11,8 +11,7 @@ from service.demo.year import ARCHIVE, CONNECTIONS, manifest
 from service.access.grants import create, find
 from service.access.registry import Registry
 from service.importing.importer import Import
-from service.importing.source import Source
-from service.importing.text_repair import Repair
+from service.importing.source import Repair, Source
 from service.records.opening import staging
 from service.records.streams import connect, manifests_of
 from service.records.writing import Writing

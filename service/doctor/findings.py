@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-PROBLEMS: Final[dict[str, dict[str, str]]] = tomllib.loads(
-    Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
-)
+_FILE: Final = Path(__file__).with_name("findings.toml")
+PROBLEMS: Final[dict[str, dict[str, str]]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 INDENT: Final = " " * 16
 SAID_CHARS: Final = 2_000  # of a line; servers write some of it, and could fill a screen
 S = TypeVar("S")
@@ -30,10 +29,9 @@ class Finding:
     def lines(self) -> Iterator[str]:
         """The lines to print, without control characters, as servers write some of the text."""
         yield plain(f"{self.verdict:<5} {self.step:<9} {self.message}")
-        if self.meaning:
-            yield plain(f"{INDENT}meaning: {self.meaning}")
-        if self.change:
-            yield plain(f"{INDENT}change:  {self.change}")
+        for name, text in (("meaning:", self.meaning), ("change: ", self.change)):
+            if text:
+                yield plain(f"{INDENT}{name} {text}")
 
     def json(self) -> dict[str, Any]:
         members = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.message)}
@@ -83,15 +81,13 @@ def walk(steps: Iterable[Step[S]], state: S) -> Iterator[Finding]:
 
 def summary(findings: Sequence[Finding]) -> str:
     """The last line: how many steps failed, and the first of them."""
-    failed = [finding.step for finding in findings if finding.verdict == "FAIL"]
-    warned = [finding.step for finding in findings if finding.verdict == "warn"]
-    skipped = [finding.step for finding in findings if finding.verdict == "skip"]
-    if failed:
+    steps: dict[str, list[str]] = {"FAIL": [], "warn": [], "skip": [], "ok": []}
+    for finding in findings:
+        steps[finding.verdict].append(finding.step)
+    text = f"Nothing failed in {len(findings)} steps."
+    if failed := steps["FAIL"]:
         text = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
-    else:
-        text = f"Nothing failed in {len(findings)} steps."
-    if warned:
-        text += f" Warnings: {', '.join(warned)}."
-    if skipped:
-        text += f" Not checked: {', '.join(skipped)}."
+    for verdict, title in (("warn", "Warnings"), ("skip", "Not checked")):
+        if steps[verdict]:
+            text += f" {title}: {', '.join(steps[verdict])}."
     return text

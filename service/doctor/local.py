@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,7 @@ def config(place: Host) -> Finding:
 
 
 def names(place: Host) -> Finding:
-    typos = " ".join(strangers(place.environ))
-    if typos:
+    if typos := " ".join(strangers(place.environ)):
         return problem("variables-misspelled", typos=typos)
     return ok("no variable looks like a misspelled setting")
 
@@ -93,14 +93,12 @@ def store(place: Host) -> Finding:
 
 
 def _database(place: Database) -> Finding:
-    engine = open_reader(place)
-    try:
-        with engine.snapshot(BUDGETS.doctor_seconds):
-            return ok(f"{place} answers and has a store")
-    except EvidenceError as error:
-        return problem("database-unreadable", place=place, error=error)
-    finally:
-        engine.close()
+    with closing(open_reader(place)) as engine:
+        try:
+            with engine.snapshot(BUDGETS.doctor_seconds):
+                return ok(f"{place} answers and has a store")
+        except EvidenceError as error:
+            return problem("database-unreadable", place=place, error=error)
 
 
 def permissions(place: Host) -> Finding:
@@ -147,18 +145,15 @@ def snapshot(place: Host) -> Finding:
 
 
 def disk(place: Host) -> Finding:
-    folders = {_there(place.values["store"].parent), Path(tempfile.gettempdir())}
-    if place.values["papers_db"] is not None:
-        folders.add(_there(place.values["papers_db"].parent))
+    named = filter(None, (place.values["store"], place.values["papers_db"]))
+    above = ((path.parent.absolute(), *path.parent.absolute().parents) for path in named)
+    there = {next(folder for folder in one if folder.is_dir()) for one in above}
+    folders = there | {Path(tempfile.gettempdir())}
     free = {folder: shutil.disk_usage(folder).free for folder in sorted(folders)}
     space = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())
     if min(free.values()) < BUDGETS.disk_free_bytes:
         return problem("disk-full", space=space)
     return ok(f"free: {space}")
-
-
-def _there(folder: Path) -> Path:
-    return next(one for one in (folder.absolute(), *folder.absolute().parents) if one.is_dir())
 
 
 _STEPS = (

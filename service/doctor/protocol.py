@@ -22,17 +22,11 @@ SEARCHES: Final = ("search", "search_papers")
 QUERY: Final = "the"
 NOTHING: Final = "no reason given"
 UNKNOWN_REVISION: Final = "1999-01-01"
-CLIENT: Final = {"name": "rung-doctor", "version": "1"}
 INITIALIZE: Final[dict[str, Any]] = {
     "protocolVersion": LEGACY[0],
     "capabilities": {},
-    "clientInfo": CLIENT,
+    "clientInfo": {"name": "rung-doctor", "version": "1"},
 }
-
-
-def _without_path(route: Route) -> str:
-    """The address to try first where the path may be mistyped."""
-    return f", such as {route.root}{MCP}" if route.root != route.base else ""
 
 
 def post(route: Route) -> Finding:
@@ -50,7 +44,8 @@ def post(route: Route) -> Finding:
     if reply.code == "host_not_allowed":
         return problem("host-not-allowed", route=route, fault=fault)
     if reply.status in (404, 410):
-        return problem("no-endpoint", fault=fault, such=_without_path(route))
+        such = f", such as {route.root}{MCP}" if route.root != route.base else ""
+        return problem("no-endpoint", fault=fault, such=such)
     if reply.status == 405:
         return problem("method-changed", fault=fault)
     if reply.status in (411, 413, 415):
@@ -138,7 +133,9 @@ def _signing_in(route: Route) -> Finding:
     for step in ("registration", "authorization", "token", "revocation"):
         endpoint = str((reply.document or {}).get(f"{step}_endpoint") or route.base)
         answer = route.ask("GET" if step == "authorization" else "POST", endpoint, {})
-        page = step == "authorization" and "frame-ancestors" in answer.policy
+        page = step == "authorization" and "frame-ancestors" in answer.headers.get(
+            "Content-Security-Policy", ""
+        )
         if not page and (answer.document or {}).get("error") is None:
             return problem("sign-in-replaced", step=step, url=endpoint, status=answer.status)
     return ok("the 401 has its Bearer challenge, and each step of a sign-in answers")

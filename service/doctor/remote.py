@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from urllib.parse import urlsplit
 
 from evidence.limits import BUDGETS
@@ -130,24 +129,19 @@ def look(
     return walk(_STEPS, Route(url, token, now, seconds=seconds))
 
 
-def _bounded(look: Look, route: Route) -> Finding:
-    route.deadline = Deadline.after(route.seconds)
-    try:
-        return look(route)
-    except Stopped as stopped:
-        return stopped.finding
-
-
-def _with_access(look: Look, route: Route) -> Finding:
-    """The steps for a server that answers this caller; without a token most do not."""
-    if not route.is_open and not route.token:
-        return skip("not checked: needs a token")
-    return look(route)
-
-
 def _step(name: str, look: Look, *needs: str, access: bool = False) -> Step[Route]:
-    allowed = partial(_with_access, look) if access else look
-    return Step(name, partial(_bounded, allowed), needs)
+    """A step with a time limit; one with `access` needs a server that answers this caller."""
+
+    def run(route: Route) -> Finding:
+        route.deadline = Deadline.after(route.seconds)
+        if access and not route.is_open and not route.token:
+            return skip("not checked: needs a token")
+        try:
+            return look(route)
+        except Stopped as stopped:
+            return stopped.finding
+
+    return Step(name, run, needs)
 
 
 _STEPS = (

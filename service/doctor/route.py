@@ -18,7 +18,7 @@ from service.doctor.findings import Finding, plain, problem
 from service.mcp.validation import CAPABILITIES_KEY, NAMED_BY, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import outbound
-from service.sources.remote.outbound import Cut
+from service.sources.remote.outbound import Answer, Cut
 
 #: Stops at the next tag, so that a body of many half titles takes no time.
 TITLE = re.compile(rb"<title[^<>]*>([^<]*)<", re.IGNORECASE)
@@ -26,12 +26,8 @@ TITLE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """One HTTP answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+class Reply(Answer):
+    """One HTTP answer, and what it says."""
 
     @property
     def document(self) -> dict[str, Any] | None:
@@ -85,10 +81,6 @@ class Reply:
             if self.headers.get(name):
                 parts.append(f"{name}: {_line(self.headers[name])[:TITLE_CHARS]}")
         return ", ".join(parts)
-
-    @property
-    def policy(self) -> str:
-        return self.headers.get("Content-Security-Policy", "")
 
     @property
     def challenge(self) -> str:
@@ -204,29 +196,22 @@ def message(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-REDIRECTS = range(300, 400)
-GATEWAY = (502, 503, 504)
-
-
 def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
     """The finding for an answer that is not Rung's; None if it may be.
 
     `asked` names the request, such as "POST /mcp".
     """
-    if reply.status in REDIRECTS:
+    if 300 <= reply.status < 400:
         return _redirect(route, reply, asked)
     if reply.status == 407:
         return problem("proxy-wants-credentials", route=route, asked=asked)
-    facts = {"asked": asked, "status": reply.status, "by": _by(reply)}
-    if reply.status in GATEWAY and reply.document is None:
+    by = f" ({reply.speaker})" if reply.speaker else ""
+    facts = {"asked": asked, "status": reply.status, "by": by}
+    if reply.status in (502, 503, 504) and reply.document is None:
         return problem("gateway-fails", **facts)
     if reply.is_page and "Bearer" not in reply.challenge and reply.status in (200, 401, 403):
         return problem("page-instead", route=route, **facts)
     return None
-
-
-def _by(reply: Reply) -> str:
-    return f" ({reply.speaker})" if reply.speaker else ""
 
 
 def _redirect(route: Route, reply: Reply, asked: str) -> Finding:

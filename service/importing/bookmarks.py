@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
-from service.importing.chat import time_of
-from service.importing.encodings import as_text
-from service.importing.rows import row, stream
-from service.importing.source import Format, Item, Source
+from service.importing.rows import row, stream, time_of
+from service.importing.source import Format, Item, Source, as_text
 
 BOOKMARKS = "bookmarks"
 MANIFEST = {
@@ -55,22 +53,23 @@ class _Page(HTMLParser):
         super().__init__()
         self.found: list[dict[str, Any]] = []
         self._folders: list[str] = []
-        self._heading = ""
+        self._heading = {"text": ""}
         self._into: tuple[dict[str, Any], str] | None = None
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attributes}
         if tag == "dl":
-            self._folders.append(self._heading)
-            self._heading = ""
+            self._folders.append(self._heading["text"])
+            self._heading = {"text": ""}
         elif tag in ("h1", "h3"):
-            self._into, self._heading = ({}, "heading"), ""
+            self._heading = {"text": ""}
+            self._into = (self._heading, "text")
         elif tag == "a" and values.get("href"):
             one = {
                 "line": self.getpos()[0],
                 "url": values["href"],
                 "title": "",
-                "folder": " / ".join(filter(None, [*self._folders[1:], self._heading])),
+                "folder": " / ".join(filter(None, [*self._folders[1:], self._heading["text"]])),
                 "tags": [tag for tag in values.get("tags", "").split(",") if tag],
                 "keyword": values.get("shortcuturl"),
                 "added_at": time_of(values.get("add_date") or values.get("time_added")),
@@ -90,12 +89,8 @@ class _Page(HTMLParser):
             self._into = None
 
     def handle_data(self, data: str) -> None:
-        if self._into is None:
-            return
-        one, name = self._into
-        if name == "heading":
-            self._heading += data
-        else:
+        if self._into is not None:
+            one, name = self._into
             one[name] = (one.get(name, "") + data).replace("\r\n", "\n").rstrip("\n")
 
 

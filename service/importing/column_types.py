@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from service.importing.exact_json import Numeral
+from service.importing.json_values import Numeral
 from service.records import decimals
 from service.records.forms import FORMS
 from service.records.values import COMMA, DECIMAL, microseconds
@@ -114,9 +114,8 @@ def _text(name: str, texts: list[str], untyped: bool) -> Kind:
 
 def _unix(name: str, texts: Sequence[str]) -> str | None:
     """The unit of times since 1970 in a column named like a time."""
-    if not _TIME_WORDS & {word.lower() for word in _WORD.findall(name)}:
-        return None
-    if not all(map(_UNIX.fullmatch, texts)):
+    named = _TIME_WORDS & {word.lower() for word in _WORD.findall(name)}
+    if not named or not all(map(_UNIX.fullmatch, texts)):
         return None
     numbers = [float(text) for text in texts]
     least, most = min(numbers), max(numbers)
@@ -127,28 +126,23 @@ def _short_date(texts: list[str]) -> Kind | None:
     """Dates such as 31.1.2026 or 1/31/26, unless the order of day and month is open."""
     days = [FORMS["day-first"](text) for text in texts]
     months = [FORMS["month-first"](text) for text in texts]
-    if None not in days and (None in months or days == months or all("." in t for t in texts)):
+    if None in days:
+        return None if None in months else Kind("string", form="month-first")
+    if None in months or days == months or all("." in text for text in texts):
         return Kind("string", form="day-first")
-    if None not in months and None in days:
-        return Kind("string", form="month-first")
-    if None not in days:
-        return Kind("string", doubt=f"{texts[0]!r} may begin with the day or with the month")
-    return None
+    return Kind("string", doubt=f"{texts[0]!r} may begin with the day or with the month")
 
 
 def _decimal(texts: list[str]) -> Kind | None:
     """Decimals with a point or with a comma; text if both readings of every value are possible."""
-    if any(map(_LEADING_ZERO.match, texts)):
-        return None
-    if not any(_FRACTION.search(text) or len(text) > LONGEST for text in texts):
+    likely = any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
+    if not likely or any(map(_LEADING_ZERO.match, texts)):
         return None
     point = all(decimals.parse(text) is not None for text in texts)
     comma = all(decimals.parse(text, ",") is not None for text in texts)
     if point and comma:
         return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be thousands or have a fraction")
-    if point or comma:
-        return Kind("string", DECIMAL, None if point else COMMA)
-    return None
+    return Kind("string", DECIMAL, None if point else COMMA) if point or comma else None
 
 
 def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
@@ -160,13 +154,12 @@ def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
         kind.form == COMMA for kind in kinds.values() if kind.format == DECIMAL and not kind.doubt
     }
     mark = marks.pop() if len(marks) == 1 else comma
-    settled = {}
-    for name, kind in kinds.items():
-        if kind.format == DECIMAL and kind.doubt:
-            kind = (
-                Kind("string", doubt=kind.doubt)
-                if mark is None
-                else Kind("string", DECIMAL, COMMA if mark else None)
-            )
-        settled[name] = kind
-    return settled
+
+    def settled(kind: Kind) -> Kind:
+        if kind.format != DECIMAL or not kind.doubt:
+            return kind
+        if mark is None:
+            return Kind("string", doubt=kind.doubt)
+        return Kind("string", DECIMAL, COMMA if mark else None)
+
+    return {name: settled(kind) for name, kind in kinds.items()}

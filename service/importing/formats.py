@@ -1,24 +1,29 @@
-"""The formats that can be imported: those of our modules, and those of other packages."""
+"""The formats that can be imported, ours and of other packages, and the files that have them."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
+from posixpath import dirname, join
+from typing import Final
 
 from evidence.errors import InvalidRequest
-from service.importing import bookmarks, calendar, chatgpt, claude, contacts, csv_table
-from service.importing import json_array, mbox, ndjson, notes, slack, sqlite_tables, unreadable
-from service.importing import whatsapp, workbook
+from service.importing import assistants, bookmarks, calendars_and_cards, json_files, mbox, notes
+from service.importing import slack, sqlite_tables, tables, whatsapp
 from service.importing.source import Format
+from service.importing.tree import File, Tree, trees
 
 #: A file has the first format that matches it.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
-        *(whatsapp.FORMAT, chatgpt.FORMAT, claude.FORMAT, slack.FORMAT, bookmarks.FORMAT),
-        *(workbook.FORMAT, ndjson.FORMAT, json_array.FORMAT, mbox.MBOX, mbox.EML),
-        *(calendar.FORMAT, contacts.FORMAT, sqlite_tables.FORMAT, notes.FORMAT),
-        *(csv_table.TSV, csv_table.CSV),
+        *(whatsapp.FORMAT, assistants.CHATGPT, assistants.CLAUDE, slack.FORMAT, bookmarks.FORMAT),
+        *(tables.XLSX, json_files.NDJSON, json_files.JSON, mbox.MBOX, mbox.EML),
+        *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
+        *(tables.TSV, tables.CSV),
     )
 }
 #: The entry points by which other packages add formats, and why some cannot be used.
@@ -69,26 +74,22 @@ def detect(name: str, head: bytes = b"") -> str:
         if format.any_extension and format.begins.match(text):
             return format.name
     suffix = Path(name).suffix.lower()
-    known = None if suffix in MARKUP else unreadable.looks_like(head)
+    known = None if suffix in MARKUP else looks_like(head)
     if suffix in _SUFFIXES and known is None:
         fit = (one for one in FORMATS.values() if one.begins.match(text))
         sorts = (one.name for one in fit if not one.untyped or _is_table(text))
         return next(sorts, _SUFFIXES[suffix]) if suffix in PLAIN else _SUFFIXES[suffix]
-    if known is None and suffix:
+    if known is None:
         longer = [one for one in _SUFFIXES if one.startswith(suffix) and len(suffix) > 2]
-        near = longer or get_close_matches(suffix, _SUFFIXES, 1, 0.7)
-        if near:
+        if near := longer or get_close_matches(suffix, _SUFFIXES, 1, 0.7):
             return _SUFFIXES[near[0]]
-    if known is None and text:
         for format in FORMATS.values():
-            if format.begins.match(text):
+            if text and format.begins.match(text):
                 return format.name
-    advice = f" This looks like {known}" if known else ""
-    raise InvalidRequest(
-        f"Cannot tell the format of {name!r}.{advice} Give one: --format {'|'.join(FORMATS)}."
-        if known is None
-        else f"{name} cannot be read.{advice}"
-    )
+    if known:
+        raise InvalidRequest(f"{name} cannot be read. This looks like {known}")
+    listed = "|".join(FORMATS)
+    raise InvalidRequest(f"Cannot tell the format of {name!r}. Give one: --format {listed}.")
 
 
 def _is_table(text: bytes) -> bool:
@@ -98,3 +99,136 @@ def _is_table(text: bytes) -> bool:
     return len(lines) > 1 and any(
         one[0] and one.count(one[0]) > len(one) * 3 // 4 for one in counts
     )
+
+
+_TABLE: Final = "Save it as CSV there, and import that."
+
+#: (first bytes, what the file is, what to do with it).
+KNOWN: Final = (
+    (rb"\xd0\xcf\x11\xe0", "an old Office document", _TABLE),
+    (rb"PK\x03\x04.{0,200}opendocument", "a LibreOffice document", _TABLE),
+    (rb"PK\x03\x04", "an Office document or an archive", "Unpack it, or save it as CSV or text."),
+    (rb"%PDF-", "a PDF document", "Import it as an attachment of a mail, or save its text."),
+    (rb"window\.YTD", "a file of a Twitter archive", "Delete what is before the [, name it .json."),
+    (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),
+    (rb"PAR1", "a Parquet file", "Convert it to NDJSON, for example with duckdb."),
+    (rb"\s*<(!doctype html|html)", "a web page", "Save its data as JSON or CSV."),
+    (rb"\s*<\?xml|\s*<[a-z]+[ >]", "an XML document", "Convert it to NDJSON."),
+    (
+        rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF....WEBP",
+        "an image",
+        "Only its metadata could be imported.",
+    ),
+    (rb".{257}ustar", "a tar archive", "Unpack it: tar -xf FILE. Then import the folder."),
+    (rb"7z\xbc\xaf|Rar!|\xfd7zXZ|BZh", "an archive", "Unpack it first."),
+)
+_PATTERNS = tuple(
+    (re.compile(begins, re.DOTALL | re.IGNORECASE), f"{what}. {advice}")
+    for begins, what, advice in KNOWN
+)
+_MARK = re.compile(rb"^\xef\xbb\xbf|\xe2\x80[\x8e\x8f]")
+
+
+def looks_like(head: bytes) -> str | None:
+    """What a file with these first bytes is, and what to do with it; None if unknown."""
+    head = _MARK.sub(b"", head)
+    return next((what for pattern, what in _PATTERNS if pattern.match(head)), None)
+
+
+HEAD_BYTES = 16_384
+#: Reasons that are listed one by one.
+LISTED = 10
+#: So many files are named with their formats; more are counted.
+NAMED = 3
+
+
+@dataclass(slots=True)
+class Found:
+    """The files behind some paths with their formats, and those left out, with the reason."""
+
+    files: list[tuple[File, str]] = field(default_factory=list)
+    _left_out: list[tuple[File, str]] = field(default_factory=list)
+    _trees: list[Tree] = field(default_factory=list)
+
+    @property
+    def recognized(self) -> str:
+        """What the files are, in one sentence."""
+        counts = Counter(form for _, form in self.files)
+        if len(self.files) <= NAMED:
+            return " ".join(f"{file.name} is read as {form}." for file, form in self.files)
+        (first, count), *others = counts.most_common()
+        more = "".join(f", {number} as {form}" for form, number in others)
+        return f"{count} files are read as {first}{more}. --format reads all of them as one."
+
+    @property
+    def size(self) -> int | None:
+        """The bytes of all files; None if those of one are not known."""
+        sizes = [file.size for file, _ in self.files]
+        return None if None in sizes else sum(filter(None, sizes))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Why files are left out, except those that became attachments."""
+        unused = [reason for file, reason in self._left_out if file.name not in file.tree.used]
+        reasons = [reason for tree in self._trees for reason in tree.left_out] + unused
+        if repeated := sum(tree.repeated for tree in self._trees):
+            reasons.insert(0, f"{repeated} emails that are already in an earlier file.")
+        more = len(reasons) - LISTED
+        return reasons[:LISTED] + ([f"{more} more files."] if more > 0 else [])
+
+
+def find(paths: tuple[str, ...], form: str | None) -> Found:
+    """The files of paths. Raises InvalidRequest for a named path that cannot be read.
+
+    Files of folders and archives that cannot be read are left out.
+    """
+    found = Found()
+    for path in paths:
+        grown = list(trees(path))
+        found._trees += grown
+        if not grown:
+            raise InvalidRequest(f"{path} contains no files.")
+        for tree in grown:
+            for file, format in _formats(tree, form):
+                try:
+                    if format is None and file.path != "-":
+                        with file.open() as opened:
+                            format = detect(file.name, opened.read(HEAD_BYTES))
+                    found.files.append((file, format or detect("-")))
+                except InvalidRequest as error:
+                    if len(paths) == 1 and file.path == path and file.member is None:
+                        raise
+                    found._left_out.append((file, error.message))
+    if not found.files:
+        raise InvalidRequest(" ".join(["Nothing here can be imported.", *found.left_out]))
+    return found
+
+
+def _formats(tree: Tree, form: str | None) -> Iterator[tuple[File, str | None]]:
+    """The files of a tree; those of a folder that is read as one are not listed."""
+    if form is not None and not FORMATS[form].folder:
+        yield from ((file, form) for file in tree.files.values())
+        return
+    folders = {dirname(name) for name in tree.files}
+    whole = {
+        folder: format
+        for format in FORMATS.values()
+        for folder in folders
+        if format.folder and all(join(folder, name) in tree.files for name in format.folder)
+    }
+    for folder, format in whole.items():
+        yield tree.files[join(folder, format.folder[0])], format.name
+    for name, file in tree.files.items():
+        if not any(name.startswith(join(folder, "")) for folder in whole):
+            yield file, None
+
+
+def connection_name(paths: tuple[str, ...]) -> str:
+    """An id for a connection, proposed from the name of the first path."""
+    if paths[0] == "-":
+        raise InvalidRequest("Standard input has no name; give --connection NAME.")
+    name = Path(paths[0]).resolve().name
+    while (stem := Path(name).stem) != name and Path(name).suffix[1:].isalnum():
+        name = stem
+    words = "".join(char if char.isalnum() or char in "._" else "-" for char in name.lower())
+    return words.strip("-.") or "import"

@@ -4,26 +4,111 @@ A stream without a manifest waits until 1,000 of its rows are there (or the file
 inferred from them, and the rows that waited go in first.
 """
 
+import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 from evidence.errors import InvalidRequest, NotFound
 from evidence.limits import BUDGETS
+from evidence.pointer import find
+from service.importing.column_types import as_stored
+from service.importing.json_values import Numeral
 from service.importing.formats import FORMATS
-from service.importing.fitting import Fitter, Misfits
 from service.importing.inference import Inferred, infer
-from service.importing.occurrences import Occurrences
 from service.importing.source import Source
 from service.records.ingest import Batch, Counts
 from service.records.intake import Refused, Row, check_name, content_key
-from service.records.manifest import parse
+from service.records.manifest import StreamManifest, parse
 from service.records.scopes import StreamHandle
 from service.records.streams import declare, open_stream
+from service.records.values import COMMA, sortable
 from service.records.writing import Writing
+
+EXAMPLES = 3
+_NUMBERS = (int, float)
+
+
+@dataclass(slots=True)
+class Misfits:
+    """Values of one field that do not have its type: they are kept, but not compared."""
+
+    count: int = 0
+    examples: list[tuple[int, str]] = field(default_factory=list)
+
+    def note(self, line: int, value: Any) -> None:
+        self.count += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append((line, str(value)[:40]))
+
+
+class Fitter:
+    """Fits the rows of one stream to its manifest; `untyped` rows hold nothing but text."""
+
+    def __init__(self, manifest: StreamManifest, misfits: dict[str, Misfits]) -> None:
+        self._fields = manifest.fields
+        self._misfits = misfits
+        self._checked = [
+            (path, kind)
+            for path, kind in manifest.paths.items()
+            if kind.is_time or kind.is_number or kind.type == "boolean"
+        ]
+        #: Fields whose numbers are kept as text.
+        self._texts = [
+            name
+            for name, kind in manifest.fields.items()
+            if kind.type == "string" and (kind.is_decimal or kind.form)
+        ]
+
+    def fit(self, data: dict[str, Any], line: int, untyped: bool) -> dict[str, Any]:
+        """The row as it is stored."""
+        if untyped:
+            data = {name: as_stored(value, self._type(name)) for name, value in data.items()}
+        for name in self._texts:
+            value = data.get(name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                comma = self._fields[name].form == COMMA
+                data[name] = repr(value).replace(".", ",") if comma else repr(value)
+        for path, kind in self._checked:
+            value = find(data, path)
+            if value is None or value == "" or (type(value) in _NUMBERS and kind.form is None):
+                continue
+            lossy = isinstance(value, Numeral) and not (kind.is_decimal or kind.form)
+            if not lossy and sortable(value, kind) is not None:
+                continue
+            self._misfits.setdefault(path, Misfits()).note(line, value)
+        return data
+
+    def _type(self, name: str) -> str:
+        found = self._fields.get(name)
+        return found.type if found else "string"
+
+
+_COUNT: Final = """
+INSERT INTO seen (key, n) VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET n = n + 1 RETURNING n
+"""
+
+
+class Occurrences:
+    """Counts of keys, which are integers of 63 bits. Those of many keys are in a temporary file."""
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("", isolation_level=None)  # nobody else can open it
+        self._file.execute("PRAGMA journal_mode = OFF")
+        self._file.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
+
+    def add(self, key: int) -> int:
+        """Counts a key; returns how often it came."""
+        ((number,),) = self._file.execute(_COUNT, (key,))
+        return int(number)
+
+    def clear(self) -> None:
+        """Forgets all keys."""
+        self._file.execute("DELETE FROM seen")
+
 
 #: Rows of a new stream that its owner is shown.
 SAMPLES = 3
@@ -82,9 +167,11 @@ class Import:
     def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
         """Takes in every row of a source; `on_row` is called after each."""
         format = FORMATS[source.format]
-        if format.manifest is not None:
-            known = format.manifest
-            self._declare_missing(known(source) if callable(known) else known)
+        if (known := format.manifest) is not None:
+            streams = (known(source) if callable(known) else known)["streams"]
+            if missing := [item for item in streams if self._open(item["name"]) is None]:
+                self.declare({"streams": missing})
+                self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
         default = self.stream or (source.stream if source.name != "-" else None)
         self._untyped = format.untyped
         self._seen.clear()
@@ -100,12 +187,6 @@ class Import:
             self._settle(name)
         self.batch.flush()
         self._seen.clear()
-
-    def _declare_missing(self, document: dict[str, Any]) -> None:
-        missing = [item for item in document["streams"] if self._open(item["name"]) is None]
-        if missing:
-            self.declare({"streams": missing})
-            self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
 
     def _take(self, line: int, row: Row, name: str | None) -> None:
         if name is None:
@@ -124,10 +205,8 @@ class Import:
                 return
         self._waiting.setdefault(name, []).append((line, row))
         waiting = sum(map(len, self._waiting.values()))
-        if (
-            len(self._waiting[name]) >= BUDGETS.import_sample_rows
-            or waiting >= BUDGETS.import_waiting_rows
-        ):
+        full = len(self._waiting[name]) >= BUDGETS.import_sample_rows
+        if full or waiting >= BUDGETS.import_waiting_rows:
             self._settle(name)
 
     def _settle(self, name: str) -> None:
@@ -135,19 +214,13 @@ class Import:
         rows = self._waiting.pop(name)
         sample = [row.data for _, row in rows if not row.deleted]
         inferred = infer(
-            name,
-            sample,
-            key=self.key,
-            roles=self.roles,
-            untyped=self._untyped,
-            comma=self._comma,
+            name, sample, key=self.key, roles=self.roles, untyped=self._untyped, comma=self._comma
         )
         document = inferred.document
         if not document["schema"]["properties"]:
+            refusal = f"{name!r} is a new stream, and no row has a usable field."
             for line, _ in rows:
-                self.counts.refuse(
-                    line, f"{name!r} is a new stream, and no row has a usable field."
-                )
+                self.counts.refuse(line, refusal)
             return
         self._check_key(name, document["schema"]["properties"])
         self.on_stream(inferred, sample[:SAMPLES])
@@ -199,11 +272,8 @@ class Import:
         row = row._replace(data=fitter.fit(row.data, line, self._untyped))
         if row.key is None and not handle.manifest.primary_key and not row.deleted:
             self.keyless.add(name)
-            row = row._replace(key=self._content_key(name, row.data))
+            # Its id is its content, and its number if the file repeats it.
+            key = content_key(row.data)
+            number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
+            row = row._replace(key=key if number == 1 else f"{key}-{number}")
         self.batch.add(handle, row, line=line)
-
-    def _content_key(self, name: str, data: dict[str, Any]) -> str:
-        """The id of a row without a key: its content, and its number if the file repeats it."""
-        key = content_key(data)
-        number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
-        return key if number == 1 else f"{key}-{number}"

@@ -67,18 +67,9 @@ class _Column:
         return self.tokens[0] if len(self.tokens) == 1 else "".join(map(escaped, self.tokens))
 
     @property
-    def is_time(self) -> bool:
-        return self.kind.is_time
-
-    @property
     def is_number(self) -> bool:
-        return not self.is_time and (
-            self.kind.type in ("integer", "number") or self.kind.format == DECIMAL
-        )
-
-    @property
-    def is_id(self) -> bool:
-        return is_id(self.tokens[-1])
+        numeric = self.kind.type in ("integer", "number") or self.kind.format == DECIMAL
+        return numeric and not self.kind.is_time
 
     @property
     def texts(self) -> list[str]:
@@ -87,9 +78,7 @@ class _Column:
     @property
     def is_text(self) -> bool:
         """True if the field holds words worth searching."""
-        if self.kind.type not in ("string", "array") or self.is_time or self.is_id:
-            return False
-        if not self.texts:
+        if self.kind.type not in ("string", "array") or self.kind.is_time or is_id(self.tokens[-1]):
             return False
         return not all(_URL.match(text) or _BASE64.fullmatch(text) for text in self.texts)
 
@@ -115,7 +104,7 @@ class _Column:
         """True if its values repeat enough to be grouped by, or are too few to tell."""
         if self.kind.type == "boolean":
             return True
-        if self.kind.type != "string" or self.is_time or self.is_number or not self.is_short:
+        if self.kind.type != "string" or self.kind.is_time or self.is_number or not self.is_short:
             return False
         distinct = len({str(value) for value in self.values})
         few = self.rows <= FEW_ROWS and self.is_text
@@ -144,16 +133,20 @@ def infer(
     columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), untyped, comma)
     top = {column.name: column for column in columns if len(column.tokens) == 1}
     key_fields = list(key) or _key(top)
-    cursor = _cursor(top)
+    times = [name for name, column in top.items() if column.kind.is_time]
+    common = [name for name in times if len(top[name].values) * 2 > top[name].rows]
+    cursor = _named(times, TIME_NAMES) or next(iter(common or times), None)
     properties = _properties(columns)
     if roles:
         for field, role in _roles(top, cursor).items():
             properties[field]["x_pdpp_role"] = role
-    document: dict[str, Any] = {"name": name, "primary_key": key_fields}
-    if cursor:
-        document["cursor_field"] = cursor
-    document["schema"] = {"type": "object", "properties": properties}
-    document["query"] = _query(columns, key_fields)
+    document = {
+        "name": name,
+        "primary_key": key_fields,
+        **({"cursor_field": cursor} if cursor else {}),
+        "schema": {"type": "object", "properties": properties},
+        "query": _query(columns, key_fields),
+    }
     doubts = {column.name: column.kind.doubt for column in columns if column.kind.doubt}
     return Inferred(document, doubts)
 
@@ -182,7 +175,9 @@ def _columns(rows: list[dict[str, Any]], untyped: bool, comma: bool | None) -> l
 
 def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]) -> None:
     for name, value in row.items():
-        if not _is_name(name):
+        try:
+            check_name(name, what="field")
+        except Refused:
             continue
         gathered = values.setdefault((*tokens, name), [])
         if value is None:
@@ -203,41 +198,28 @@ def _properties(columns: list[_Column]) -> dict[str, Any]:
     return properties
 
 
-def _is_name(name: str) -> bool:
-    try:
-        return bool(check_name(name, what="field"))
-    except Refused:
-        return False
-
-
 def _key(columns: dict[str, _Column]) -> list[str]:
     """The field that has the name and the values of an id, if there is one."""
     by_name = {name.lower(): name for name in reversed(columns)}
-    named = [by_name[name] for name in KEY_NAMES if name in by_name]
-    return next(([name] for name in named if _is_key(columns[name])), [])
-
-
-def _is_key(column: _Column) -> bool:
-    scalars = all(isinstance(value, (str, int)) for value in column.values)
-    return scalars and len(column.values) == column.rows == len({str(v) for v in column.values})
-
-
-def _cursor(columns: dict[str, _Column]) -> str | None:
-    times = [column.name for column in columns.values() if column.is_time]
-    common = [name for name in times if len(columns[name].values) * 2 > columns[name].rows]
-    return _named(times, TIME_NAMES) or next(iter(common or times), None)
+    for column in [columns[by_name[name]] for name in KEY_NAMES if name in by_name]:
+        values = [str(value) for value in column.values if isinstance(value, (str, int))]
+        if len(values) == column.rows == len({*values}):
+            return [column.name]
+    return []
 
 
 def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:
-    measured = [
-        c for c in columns if (c.is_number or c.is_time) and not c.is_id and [c.name] != key
-    ]
+    measured = [c for c in columns if not is_id(c.tokens[-1]) and [c.name] != key]
     numbers = [column.name for column in measured if column.is_number]
-    times = [column.name for column in measured if column.is_time]
+    times = [column.name for column in measured if column.kind.is_time]
     categories = [column.name for column in columns if column.is_category and [column.name] != key]
     return {
         "exact_filters": [column.name for column in columns if column.is_short],
-        "range_filters": {column.name: list(OPERATORS) for column in measured},
+        "range_filters": {
+            column.name: list(OPERATORS)
+            for column in measured
+            if column.is_number or column.kind.is_time
+        },
         "aggregations": {
             "count": True,
             "sum": numbers,

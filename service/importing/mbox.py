@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from evidence.limits import BUDGETS
-from service.importing.rows import Attached, manifest, record_id, stream
+from service.importing.rows import Attached, decode, manifest, record_id, stream
 from service.importing.source import Format, Item, Source
-from service.importing.texts import Texts, decode
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
 from service.records.intake import Row
@@ -102,19 +101,19 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
 
 
 def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) -> Iterator[Row]:
-    repair, texts = source.repair, attached.texts
+    repair = source.repair
     unquoted = _QUOTED_FROM.sub(rb"\1", raw) if at else raw
     message = _parsed(unquoted)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))
-    references = _MESSAGE_ID.findall(
-        header(message, "references") or header(message, "in-reply-to")
-    )
+    named = header(message, "references") or header(message, "in-reply-to")
+    references = _MESSAGE_ID.findall(named)
     sent_at = _sent_at(message, at)
     body = message.get_body(("plain", "html"))
-    text = text_of_part(body, texts) if body is not None else ""
+    text = text_of_part(body, attached) if body is not None else ""
     if not text.strip() and (page := message.get_body(("html",))) is not None:
-        body, text = page, text_of_part(page, texts)
+        body, text = page, text_of_part(page, attached)
+    labels = ",".join(header(message, name) for name in _LABELS).split(",")
     data = {
         "id": message_id,
         "thread_id": references[0] if references else message_id,
@@ -124,13 +123,19 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
         "cc": _addresses(message, "cc"),
         "sent_at": sent_at,
         "folder": folder,
-        "labels": _labels(message),
+        "labels": list(dict.fromkeys(filter(None, map(str.strip, labels)))),
         "body": text,
     }
     yield Row(repair.value(data), stream=MESSAGES)
     for number, part in enumerate(attachments(message), start=1):
-        name = part.get_filename() or title_of(part) or f"attachment-{number}"
-        kind, text, content = part.get_content_type(), text_of_part(part, texts), content_of(part)
+        inner = forwarded(part)
+        title = header(inner, "subject") if inner is not None else ""
+        name = part.get_filename() or title or f"attachment-{number}"
+        kind, text, content = (
+            part.get_content_type(),
+            text_of_part(part, attached),
+            content_of(part),
+        )
         yield attached.row(message_id, number, name, content, at=sent_at, kind=kind, text=text)
 
 
@@ -149,11 +154,6 @@ def _parsed(raw: bytes) -> EmailMessage:
     return message
 
 
-def _labels(message: EmailMessage) -> list[str]:
-    labels = ",".join(header(message, name) for name in _LABELS).split(",")
-    return list(dict.fromkeys(label.strip() for label in labels if label.strip()))
-
-
 def _addresses(message: EmailMessage, name: str) -> list[str]:
     addresses = getaddresses([header(message, name)])
     return [f"{label} <{address}>" if label else address for label, address in addresses if address]
@@ -161,11 +161,10 @@ def _addresses(message: EmailMessage, name: str) -> list[str]:
 
 def _sent_at(message: EmailMessage, at: str) -> str | None:
     """When a message was sent, by its header, else by its `From ` line."""
-    read = FORMS["rfc-2822"]
     try:
         found: int | None = since_epoch(parsedate_to_datetime(header(message, "date")))
     except (ValueError, TypeError, IndexError, OverflowError):
-        found = read(at)
+        found = FORMS["rfc-2822"](at)
     return None if found is None else moment(found)
 
 
@@ -183,11 +182,9 @@ def attachments(message: EmailMessage) -> list[EmailMessage]:
     """The parts beside the body: attachments, then calendar entries and pictures of the body."""
     parts = list(message.iter_attachments()) if message.is_multipart() else []
     known = {id(inner) for part in parts for inner in part.walk()}
+    others = [part for part in _leaves(message) if id(part) not in known]
     body = {"text/plain", "text/html"}
-    for part in _leaves(message):
-        if id(part) not in known and part.get_content_type() not in body:
-            parts.append(part)
-    return parts
+    return parts + [part for part in others if part.get_content_type() not in body]
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
@@ -201,30 +198,28 @@ def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
 def content_of(part: EmailMessage) -> bytes:
     """The bytes of a part; of a forwarded mail, the mail."""
     if part.is_multipart():
-        inner = part.get_payload(0) if part.get_content_type() == FORWARDED else part
-        return cast(EmailMessage, inner).as_bytes()
+        return (forwarded(part) or part).as_bytes()
     payload = part.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else part.as_bytes()
 
 
-def title_of(part: EmailMessage) -> str:
-    """The subject of a forwarded mail, which has no file name."""
+def forwarded(part: EmailMessage) -> EmailMessage | None:
+    """The forwarded mail that a part is, if it is one; it has a subject and no file name."""
     if part.get_content_type() != FORWARDED or not part.is_multipart():
-        return ""
-    return header(cast(EmailMessage, part.get_payload(0)), "subject")
+        return None
+    return cast(EmailMessage, part.get_payload(0))
 
 
-def text_of_part(part: object, texts: Texts) -> str:
+def text_of_part(part: object, attached: Attached) -> str:
     """The text of a part; empty if it has no readable text."""
     assert isinstance(part, EmailMessage)
-    if part.get_content_type() != FORWARDED or not part.is_multipart():
+    if (message := forwarded(part)) is None:
         charset = part.get_content_charset("utf-8")
-        return texts.of_bytes(content_of(part), part.get_content_type(), charset)
-    message = cast(EmailMessage, part.get_payload(0))
+        return attached.text(content_of(part), part.get_content_type(), charset)
     names = ("From", "To", "Date", "Subject")
     lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]
     body = message.get_body(("plain", "html"))
-    return "\n".join([*lines, "", text_of_part(body, texts) if body is not None else ""])
+    return "\n".join([*lines, "", text_of_part(body, attached) if body is not None else ""])
 
 
 MBOX = Format("mbox", (".mbox", ".mbx"), re.compile(rb"From \S+ .*\d\d:\d\d"), read, MANIFEST)

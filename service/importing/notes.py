@@ -9,9 +9,8 @@ from typing import Any, Final
 import yaml
 
 from evidence.limits import BUDGETS
-from service.importing.encodings import as_text
+from service.importing.source import Format, Item, Source, as_text, titled
 from service.importing.rows import Attached, manifest, row, stream
-from service.importing.source import Format, Item, Source, titled
 from service.records.intake import content_key
 from service.records.values import microseconds
 
@@ -75,10 +74,8 @@ def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
     try:
         front = yaml.safe_load(found[1].replace("\t", "  "))
     except (yaml.YAMLError, ValueError) as error:
-        problem = " ".join(str(error).split())[:120]
-        source.notes.append(
-            f"The front matter is kept as text, because it is not valid YAML: {problem}"
-        )
+        problem = f"it is not valid YAML: {' '.join(str(error).split())[:120]}"
+        source.notes.append(f"The front matter is kept as text, because {problem}")
         return {}, text
     if not isinstance(front, dict):
         return {}, text

@@ -1,17 +1,98 @@
-"""Streams of known formats, declared field by field, and the attachments of their records."""
+"""Streams of known formats, field by field, and the attachments of records with their texts."""
 
 import hashlib
+import io
+import logging
 import mimetypes
+import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
+from html import unescape
 from typing import Any, Final
+
+import orjson
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
-from service.importing.source import Source
-from service.importing.texts import Texts
-from service.importing.tree import File
+from service.importing.json_values import JsonReader
+from service.importing.source import Source, as_text
 from service.ports import OPERATORS
+from service.records.forms import FORMS
 from service.records.intake import Row
+from service.records.values import moment
+
+PDF_PAGES: Final = 500
+_MISNAMED: Final = "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
+_NO_PDF: Final = (
+    "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
+)
+_CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
+_FOLD = re.compile(r"\r?\n[ \t]")
+_ENTRY = re.compile(r"([\w-]+)((?:;[^:]*)?):(.*)")
+_ESCAPED = re.compile(r"\\([nN,;\\])")
+
+
+def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
+    """(text, True if it is in the charset it names); no byte is lost."""
+    for number, name in enumerate((charset, "utf-8", "cp1252")):
+        try:
+            return content.decode(name), number == 0
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return content.decode("latin-1"), False
+
+
+def _calendar(text: str) -> str:
+    """The entries of an iCalendar file that people read, a line each."""
+    lines = []
+    for line in _FOLD.sub("", text).splitlines():
+        entry = _ENTRY.fullmatch(line)
+        if entry and entry[1].lower() in _CALENDAR:
+            value = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
+            name = re.search(r';CN="?([^;":]+)', entry[2])
+            who = f"{name[1]} <{value}>" if name else value
+            lines.append(f"{entry[1].capitalize()}: {who}")
+    return "\n".join(lines)
+
+
+_SPACES = re.compile(r"[ \u00a0]*\t[ \u00a0]*|[ \u00a0]+(?=\n|$)")
+_TAG = re.compile(r"<(script|style).*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+
+
+def text_of(page: str) -> str:
+    """The text of an HTML page, with the targets of its links and the names of its pictures."""
+    from inscriptis import Inscriptis  # imported for HTML mail only
+    from lxml.etree import ParserError
+    from lxml.html import HTMLParser, fromstring
+
+    page = _DECLARATION.sub("", page.replace("\0", "\ufffd"))
+    if not page.strip():
+        return ""
+    parser = HTMLParser(huge_tree=True)
+    try:
+        tree = fromstring(page, parser=parser)
+        text = Inscriptis(tree, _config()).get_text()
+    except ParserError:
+        return ""  # nothing but comments
+    except RecursionError:
+        text = None
+    if text is None or any("depth" in error.message for error in parser.error_log):
+        text = unescape(_TAG.sub(" ", page))  # nested more deeply than the parsers go
+    tidy = _SPACES.sub(lambda found: "\t" if "\t" in found[0] else "", text)
+    return _BLANK_LINES.sub("\n\n", tidy).strip()
+
+
+@cache
+def _config() -> Any:
+    from inscriptis.css_profiles import CSS_PROFILES
+    from inscriptis.model.config import ParserConfig
+
+    shown = {"display_links": True, "display_images": True, "table_cell_separator": "\t"}
+    return ParserConfig(css=CSS_PROFILES["strict"], **shown)
+
 
 _STRING: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}
@@ -101,9 +182,9 @@ class Attached:
     """The attachments of the records of a source, and the reports on them."""
 
     def __init__(self, source: Source) -> None:
-        self.texts = Texts()
         self._source = source
         self._missing: list[str] = []
+        self._problems = Counter[str]()
 
     def row(
         self,
@@ -118,7 +199,7 @@ class Attached:
     ) -> Row:
         """The attachment of a record; `owner` is its id, `at` its time, `kind` the media type."""
         kind = kind or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        text = self.texts.of_bytes(content, kind) if text is None else text
+        text = self.text(content, kind) if text is None else text
         data = {
             "id": f"{owner}#{number}",
             "message_id": owner,
@@ -130,6 +211,35 @@ class Attached:
         }
         return Row(self._source.repair.value(data), stream=ATTACHMENTS)
 
+    def text(self, content: bytes, kind: str, charset: str = "utf-8") -> str:
+        """The text of a file of a media type; empty if it has no readable text."""
+        if kind == "application/pdf":
+            return self._pdf(content)
+        if not kind.startswith("text/"):
+            return ""
+        text, named = decode(content, charset)
+        if not named:
+            self._problems[_MISNAMED] += 1
+        text = text.replace("\r\n", "\n")
+        if kind == "text/calendar":
+            return _calendar(text)
+        return text_of(text) if kind == "text/html" else text
+
+    def _pdf(self, content: bytes) -> str:
+        try:
+            from pypdf import PdfReader
+            from pypdf.errors import PyPdfError
+        except ImportError:
+            self._problems[_NO_PDF] += 1
+            return ""
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
+        try:
+            pages = PdfReader(io.BytesIO(content)).pages
+            return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
+        except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            self._problems["PDF attachments whose text cannot be read: {}."] += 1
+            return ""
+
     def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
         """The attachments that are files beside the source; those that are missing are counted."""
         for number, reference in enumerate(references, start=1):
@@ -137,26 +247,20 @@ class Attached:
             if file is None:
                 self._missing.append(reference)
                 continue
+            name = file.name.rpartition("/")[2]
             try:
-                content = file.read()
+                yield self.row(owner, number, name, file.read(), at=at)
             except InvalidRequest as error:
                 self._source.notes.append(f"Left out: {error.message}")
-                continue
-            yield self.row(owner, number, _last(file), content, at=at)
 
     def report(self) -> None:
         """Adds reports for the owner to the notes of the source."""
-        self._source.notes += self.texts.notes()
+        self._source.notes += [note.format(count) for note, count in self._problems.items()]
         if self._missing:
-            first = ", ".join(self._missing[:3])
-            self._source.notes.append(
-                f"{len(self._missing)} files that records refer to are missing, such as {first}. "
-                "Import the whole folder or archive to attach them."
-            )
-
-
-def _last(file: File) -> str:
-    return file.name.rpartition("/")[2]
+            missing = f"{len(self._missing)} files that records refer to are missing"
+            first = f"such as {', '.join(self._missing[:3])}"
+            advice = "Import the whole folder or archive to attach them."
+            self._source.notes.append(f"{missing}, {first}. {advice}")
 
 
 def row(source: Source, stream: str, data: dict[str, Any]) -> Row:
@@ -173,3 +277,54 @@ def record_id(known: str, otherwise: bytes = b"") -> str:
     if known and len(known.encode()) <= CONTRACT.record_id_bytes - len("#000"):
         return known
     return hashlib.sha256(otherwise or known.encode()).hexdigest()
+
+
+CHAT_MESSAGES: Final = "chat_messages"
+CONVERSATIONS: Final = "conversations"
+CHAT_MANIFEST: Final = manifest(
+    stream(
+        CHAT_MESSAGES,
+        "id:id thread_id:thread conversation:title author:actor text:text sent_at:time"
+        " position:position app:group conversation_id:id reply_to:id kind:group model:group"
+        " reactions:list links:list edited_at:when",
+        attached=True,
+    ),
+    stream(
+        CONVERSATIONS,
+        "id:id title:title app:group description:text members:list started_at:time"
+        " updated_at:when",
+    ),
+    CONTACTS,
+)
+
+
+class Chats:
+    """The conversations and messages of an app, and the files of these."""
+
+    def __init__(self, source: Source, app: str) -> None:
+        self.attached = Attached(source)
+        self._source, self._app = source, app
+
+    def conversation(self, key: str, title: str, **about: Any) -> Row:
+        """A conversation, by its id."""
+        data = {"id": key, "title": title, "app": self._app, **about}
+        return row(self._source, CONVERSATIONS, data)
+
+    def message(self, conversation: str, title: str, **data: Any) -> Row:
+        """A message of a conversation, which is its thread unless `thread_id` names another."""
+        known = {"thread_id": conversation, "conversation_id": conversation}
+        known |= {"conversation": title, "app": self._app}
+        return row(self._source, CHAT_MESSAGES, known | data)
+
+
+def time_of(seconds: Any) -> str | None:
+    """The time of seconds since 1970."""
+    found = FORMS["unix-seconds"](seconds)
+    return None if found is None else moment(found)
+
+
+def conversations(source: Source) -> Iterator[Any]:
+    """The conversations of a file that is one JSON array of them."""
+    with as_text(source) as text:
+        for content in JsonReader(source, text).elements():
+            yield orjson.loads(content)

@@ -7,9 +7,8 @@ from posixpath import dirname, join
 from typing import Any
 
 from evidence.errors import InvalidRequest
-from service.importing.chat import MANIFEST, Chats, time_of
-from service.importing.exact_json import loads
-from service.importing.rows import CONTACTS, row
+from service.importing.rows import CHAT_MANIFEST, CONTACTS, Chats, row, time_of
+from service.importing.json_values import loads
 from service.importing.source import Format, Item, Source
 from service.records.forms import FORMS
 
@@ -54,12 +53,11 @@ def _load(source: Source, name: str) -> list[Any]:
 def _person(person: dict[str, Any]) -> dict[str, Any]:
     profile = person.get("profile") or {}
     names = (profile.get("real_name"), person.get("real_name"), profile.get("display_name"))
+    nicknames = (profile.get("display_name"), person.get("name"))
     return {
         "id": str(person.get("id")),
         "name": next(filter(None, names), None) or person.get("name") or person.get("id"),
-        "nicknames": list(
-            dict.fromkeys(filter(None, (profile.get("display_name"), person.get("name"))))
-        ),
+        "nicknames": list(dict.fromkeys(filter(None, nicknames))),
         "role": profile.get("title"),
         "note": profile.get("status_text"),
         "emails": list(filter(None, [profile.get("email")])),
@@ -98,10 +96,9 @@ class _Workspace:
         key = f"{channel}-{ts}"
         texts = [self._text(message.get("text") or "") or self._block(message.get("blocks"))]
         for one in message.get("attachments") or []:
+            pairs = [(each.get("title"), each.get("value")) for each in one.get("fields") or []]
             parts = [one.get("pretext"), one.get("title"), one.get("text") or one.get("fallback")]
-            for found in one.get("fields") or []:
-                parts.append(": ".join(filter(None, (found.get("title"), found.get("value")))))
-            parts.append(one.get("title_link"))
+            parts += [*(": ".join(filter(None, pair)) for pair in pairs), one.get("title_link")]
             texts.append("\n".join(self._text(part) for part in parts if part))
         files = [one for one in message.get("files") or [] if one.get("name")]
         for one in files:
@@ -165,14 +162,12 @@ class _Workspace:
 
     def _token(self, found: re.Match[str]) -> str:
         mark, target, label = found.groups()
-        if mark == "@":
-            return f"@{label or self._name(target)}"
-        if mark == "#":
-            return f"#{label or target}"
+        if mark in ("@", "#"):
+            return f"{mark}{label or self._people.get(target, target)}"
         if mark == "!":
             return f"@{label or target}".replace("@@", "@")
         return f"{label} <{target}>" if label and label != target else target
 
 
 #: A folder is known by its files.
-FORMAT = Format("slack", (), re.compile(rb"(?!)"), read, MANIFEST, folder=FOLDER)
+FORMAT = Format("slack", (), re.compile(rb"(?!)"), read, CHAT_MANIFEST, folder=FOLDER)

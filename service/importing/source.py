@@ -4,15 +4,71 @@ A message explains why the row of a line is refused. Another package that adds a
 here, and `Row` from `service.records.intake`.
 """
 
+import codecs
+import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, TextIO
 
-from service.importing.text_repair import Repair
+from charset_normalizer import from_bytes
+from charset_normalizer.utils import identify_sig_or_bom
+
 from service.importing.tree import Tree
 from service.records.intake import Row
+
+REPLACEMENT = "\ufffd"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Undecodable(ValueError):
+    """A text holds bytes that its encoding does not have."""
+
+
+@dataclass(slots=True)
+class Repair:
+    """Replaces characters no text may hold, and counts them.
+
+    Bytes that cannot be decoded arrive as lone surrogates. They raise `Undecodable` unless
+    `replace` is set.
+    """
+
+    replace: bool = False
+    nuls: int = 0
+    undecodable: int = 0
+
+    def text(self, text: str) -> str:
+        if "\0" in text:
+            self.nuls += text.count("\0")
+            text = text.replace("\0", REPLACEMENT)
+        return self.decoded(text)
+
+    def decoded(self, text: str) -> str:
+        try:
+            text.encode()  # much faster than looking for surrogates
+            return text
+        except UnicodeEncodeError:
+            if not self.replace:
+                raise Undecodable(
+                    "It holds bytes that are not in the encoding of the file. Name the right one "
+                    "with --encoding, or give --replace-undecodable to store U+FFFD in their place"
+                ) from None
+        text, count = _SURROGATE.subn(REPLACEMENT, text)
+        self.undecodable += count
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with every string in it repaired."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(name): self.value(item) for name, item in value.items()}
+        return value
+
 
 #: Names that say nothing of the rows: days, numbers, hashes.
 _NAMELESS = re.compile(r"[\W\d_]+|[0-9a-f-]{32,}", re.IGNORECASE)
@@ -85,3 +141,103 @@ class Format:
     untyped: bool = False
     any_extension: bool = False
     folder: tuple[str, ...] = ()
+
+
+UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")
+#: Encodings to detect: those in common use.
+LIKELY: Final = (
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "koi8_r"),
+    *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
+)
+#: The encoding assumed for short texts that fit several.
+WESTERN: Final = "cp1252"
+NEAR: Final = 0.1
+HEAD_BYTES: Final = 1 << 20
+SAMPLE_BYTES: Final = 1 << 16
+UNDECODABLE: Final = "rung-undecodable"
+
+
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    """Undecodable bytes as lone surrogates, whatever the encoding."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    raw = error.object[error.start : error.end]
+    return "".join(chr(0xDC00 + byte) for byte in raw), error.end
+
+
+codecs.register_error(UNDECODABLE, _keep_bytes)
+
+
+@contextmanager
+def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
+    """The text of a file, without its mark; undecodable bytes are lone surrogates.
+
+    If it is not UTF-8, a note says so.
+    """
+    encoding = source.reading.encoding or _detect(source.file)
+    if encoding in UTF_8:
+        encoding = "utf-8-sig"
+    else:
+        how = "as --encoding says" if source.reading.encoding else "detected"
+        source.notes.append(f"The text is read as {encoding} ({how}); --encoding NAME changes it.")
+    text = io.TextIOWrapper(source.file, encoding, errors=UNDECODABLE, newline=newline)
+    try:
+        yield text
+    finally:
+        text.detach()
+
+
+def _detect(file: BinaryIO) -> str:
+    seekable = file.seekable()
+    start = file.tell() if seekable else 0
+    head = getattr(file, "peek", file.read)(HEAD_BYTES)  # a pipe has peek
+    if seekable:
+        file.seek(start)
+    marked, _ = identify_sig_or_bom(head)
+    if marked is not None:
+        return marked.replace("_", "-")
+    if wide := _wide(head[:SAMPLE_BYTES]):
+        return wide
+    if seekable:
+        sample = _odd(iter(lambda: file.readline(HEAD_BYTES), b""))
+        file.seek(start)
+    else:
+        sample = _odd(head[: head.rfind(b"\n") + 1].splitlines(keepends=True))
+    if not sample:
+        return "utf-8"
+    matches = list(from_bytes(sample, cp_isolation=list(LIKELY)))
+    western = [match for match in matches if WESTERN in match.could_be_from_charset]
+    best = min(matches, key=lambda match: (match.chaos, -match.coherence), default=None)
+    if best is None or any(
+        match.chaos <= best.chaos and match.coherence + NEAR >= best.coherence for match in western
+    ):
+        return WESTERN
+    return best.encoding
+
+
+def _wide(head: bytes) -> str | None:
+    """UTF-16 without a mark: every other byte of most texts is 0."""
+    for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if zeros * 2 > len(head) // 2 and not others:
+            return encoding
+    return None
+
+
+def _odd(lines: Iterable[bytes]) -> bytes:
+    """Lines that are not UTF-8, if most lines beyond ASCII are not. A long one comes in pieces."""
+    good, bad, sample = 0, 0, b""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for line in lines:
+        if line.isascii():
+            decoder.reset()
+            continue
+        try:
+            decoder.decode(line, final=line.endswith(b"\n"))
+            good += 1
+        except UnicodeDecodeError:
+            decoder.reset()
+            bad += 1
+            if len(sample) < SAMPLE_BYTES:
+                sample += line[:SAMPLE_BYTES]
+    return sample if bad > good else b""

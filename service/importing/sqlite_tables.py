@@ -15,8 +15,7 @@ from urllib.parse import quote
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.inference import infer
-from service.importing.source import Format, Item, Source
-from service.importing.text_repair import Undecodable
+from service.importing.source import Format, Item, Source, Undecodable
 from service.records.intake import Row
 
 #: Columns that name the row of another table for a reader.
@@ -46,8 +45,8 @@ def _relate(parent: dict[str, Any], child: str, column: str) -> None:
     relations = parent.setdefault("relationships", [])
     taken = {one["name"] for one in relations}
     name = (f"{child}_{column}" if child in taken else child)[: CONTRACT.name_bytes]
-    one = {"name": name, "stream": child, "foreign_key": column, "cardinality": "has_many"}
-    relations.append(one)
+    relation = {"name": name, "stream": child, "foreign_key": column}
+    relations.append(relation | {"cardinality": "has_many"})
     parent["query"].setdefault("expand", []).append({"name": name})
 
 
@@ -74,11 +73,10 @@ class _Table:
         self.name: str = found.name
         columns = [column.name for column in found.columns]
         self.keys = [name for name in found.pks if name in columns]
-        single = [key for key in found.foreign_keys if not key.is_compound]
         self.parents = {
             key.column: key.other_table
-            for key in single
-            if found.db[key.other_table].pks == [key.other_column]
+            for key in found.foreign_keys
+            if not key.is_compound and found.db[key.other_table].pks == [key.other_column]
         }
         self._names = {
             f"{column}_name": (column, names)
@@ -126,9 +124,8 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
         source.file.seek(0)
         content = source.file.read(BUDGETS.import_attachment_bytes + 1)
         if len(content) > BUDGETS.import_attachment_bytes:
-            raise InvalidRequest(
-                f"{source.name} is too large to read inside an archive. Unpack it to import it."
-            )
+            large = f"{source.name} is too large to read inside an archive."
+            raise InvalidRequest(f"{large} Unpack it to import it.")
         connection = sqlite3.connect(":memory:")
         # A database in memory has no write-ahead log: its header must not ask for one.
         connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
@@ -139,9 +136,8 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
             tables = [one for one in database.tables if not one.name.startswith("sqlite_")]
             indexes = [one.name for one in tables if one.virtual_table_using]
             hidden = tuple(f"{name}_" for name in indexes)
-            shown = [
-                one for one in tables if one.name not in indexes and not one.name.startswith(hidden)
-            ]
+            named = [one for one in tables if one.name not in indexes]
+            shown = [one for one in named if not one.name.startswith(hidden)]
             empty = [one.name for one in shown if not list(one.rows_where(limit=1))]
             if left := [*database.view_names(), *indexes, *empty]:
                 note = f"Left out: views, indexes and empty tables: {', '.join(left)}."

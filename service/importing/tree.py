@@ -49,11 +49,8 @@ class Tree:
 
     def inside(self, name: str) -> str:
         """The path of a file in the tree, from its name."""
-        return PurePosixPath(name).name if name == self.path else name.removeprefix(self._folder)
-
-    @property
-    def _folder(self) -> str:
-        return join(self.path, "")
+        inner = name.removeprefix(join(self.path, ""))
+        return PurePosixPath(name).name if name == self.path else inner
 
     def find(self, reference: str, beside: str) -> "File | None":
         """The file that a file beside it refers to: by its path, else by its last name."""
@@ -61,7 +58,7 @@ class Tree:
             self._by_last = {PurePosixPath(name).name.lower(): name for name in self.files}
         for text in (reference, unquote(reference)):
             near = join(dirname(beside), text)
-            for name in (text, normpath(near), normpath(self._folder + text)):
+            for name in (text, normpath(near), normpath(join(self.path, text))):
                 if name in self.files:
                     return self.files[name]
             last = self._by_last.get(PurePosixPath(text).name.lower())
@@ -120,11 +117,8 @@ class File:
         self.tree.used.add(self.name)
         with self.open() as file:
             content = file.read(BUDGETS.import_attachment_bytes + 1)
-        if len(content) > BUDGETS.import_attachment_bytes:
-            raise InvalidRequest(
-                f"{self.name} has over {BUDGETS.import_attachment_bytes} bytes, too many for an "
-                "attachment."
-            )
+        if len(content) > (limit := BUDGETS.import_attachment_bytes):
+            raise InvalidRequest(f"{self.name} has over {limit} bytes, too many for an attachment.")
         return content
 
 
@@ -170,7 +164,8 @@ def trees(path: str) -> Iterator[Tree]:
     for file in [path] if not Path(path).is_dir() else _walk(tree):
         with open(file, "rb") as opened:
             begins = opened.read(len(ZIP))
-        if begins == ZIP and zipfile.is_zipfile(file) and not _is_document(file):
+        is_zip = begins == ZIP and zipfile.is_zipfile(file)
+        if is_zip and _OFFICE.isdisjoint(_archive(file).namelist()):
             yield _members(file)
         else:
             name, packed = file.removesuffix(".gz"), begins.startswith(GZIP)
@@ -190,10 +185,6 @@ def _walk(tree: Tree) -> Iterator[str]:
             elif name in names and not name.startswith(".") and os.path.isfile(path):
                 yield path
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
-
-
-def _is_document(path: str) -> bool:
-    return not _OFFICE.isdisjoint(_archive(path).namelist())
 
 
 def check(archive: zipfile.ZipFile, name: str, size: int) -> None:

@@ -8,9 +8,8 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
-from service.importing.chat import MANIFEST, Chats
+from service.importing.rows import CHAT_MANIFEST, Chats, decode
 from service.importing.source import Format, Item, Source
-from service.importing.texts import decode
 from service.records.forms import FORMS
 from service.records.values import moment
 
@@ -80,7 +79,8 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
                 yield start, open_
             day, clock, author, text = found.groups()
             clock = re.sub(r"\.(?=\d)", ":", re.sub(r"(?<=[AaPp])\. ?", "", clock)).rstrip(".")
-            open_, start = (_day(day), clock, (author or "").strip(_SIGNS + "~ "), text), number
+            day, author = day.replace(" ", "").rstrip(",."), (author or "").strip(_SIGNS + "~ ")
+            open_, start = (day, clock, author, text), number
         elif open_:
             open_ = (*open_[:3], open_[3] + line)
         elif line.strip():
@@ -99,18 +99,12 @@ def _order(source: Source) -> str:
             days.append(day)
     source.file.seek(0)
     source.notes.clear()
-    best, least = _ORDERS[0], len(days) * 2 + 1
-    for order in ("month-first", "day-first", "year-first") if half else _ORDERS:
-        times = [FORMS[order](day) for day in days]
-        known = [time for time in times if time is not None]
-        wrong = 2 * (len(times) - len(known)) + sum(a > b for a, b in pairwise(known))
-        if wrong < least:
-            best, least = order, wrong
-    return best
 
+    def wrong(order: str) -> int:
+        known = [time for day in days if (time := FORMS[order](day)) is not None]
+        return 2 * (len(days) - len(known)) + sum(a > b for a, b in pairwise(known))
 
-def _day(text: str) -> str:
-    return text.replace(" ", "").rstrip(",").rstrip(".")
+    return min(("month-first", "day-first", "year-first") if half else _ORDERS, key=wrong)
 
 
 def _chat(source: Source) -> str:
@@ -122,4 +116,4 @@ def _chat(source: Source) -> str:
     return found[1].strip() if found else stem
 
 
-FORMAT = Format("whatsapp", (), BEGINS, read, MANIFEST, any_extension=True)
+FORMAT = Format("whatsapp", (), BEGINS, read, CHAT_MANIFEST, any_extension=True)

@@ -12,7 +12,6 @@ import orjson
 
 from evidence.version import VERSION
 from service.openapi import paths
-from service.openapi.parameters import components, part
 
 PATH = "/openapi.json"
 
@@ -29,23 +28,26 @@ class Mounted:
 
 def document(mounted: Mounted) -> dict[str, Any]:
     """The document, as plain JSON values."""
-    found, routes = part("server"), part("routes")
+    found, routes = paths.part("server"), paths.part("routes")
     found["info"]["version"] = VERSION
     found["servers"] = [{"url": mounted.public_url or "/"}]
     found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
     shared = found["components"]
-    shared["parameters"] = components()
+    shared["parameters"] = paths.shared_parameters()
     shared["responses"] |= paths.components(paths.headers("Request-Id"))
     if mounted.records:
-        shared["schemas"] |= part("records")
+        shared["schemas"] |= paths.part("records")
         found["paths"] |= paths.of_records(routes["blob"])
     if mounted.papers:
-        shared["schemas"] |= part("papers")
+        shared["schemas"] |= paths.part("papers")
         found["paths"] |= paths.of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
-    messages = paths.of_messages(routes["mcp"], mounted.records, mounted.papers, mounted.closed)
-    found["paths"] |= messages
+    secured = mounted.records or mounted.closed
+    found["paths"]["/mcp"] = paths.of_messages(routes["mcp"], "mcp", secured)
+    if mounted.papers:
+        papers = paths.of_messages(routes["mcp"], "mcp_papers", mounted.closed)
+        found["paths"]["/mcp/papers"] = papers
     return found
 
 

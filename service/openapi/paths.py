@@ -1,26 +1,180 @@
 """Operations, listings and MCP endpoints as OpenAPI paths, with every status each can answer."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from evidence import errors
+import orjson
+
+from evidence import errors, handles
 from evidence.errors import EvidenceError
-from service.openapi import parameters
-from service.openapi.parameters import TEXT, Shape, part, ref
-from service.operations import OPERATIONS
-from service.operations.base import Asked, PaperOperation, RecordOperation
+from evidence.json_text import known
+from evidence.limits import CONTRACT
+from service.operations import OPERATIONS, arguments
+from service.operations.base import Asked, PaperOperation, RecordOperation, Route, names_in
+from service.operations.json_schema import property_of
 from service.operations.listings import BLOB, LISTINGS
 from service.operations.papers import PAPER_OPERATIONS
 from service.statuses import STATUS, TYPES
 
+Shape = dict[str, Any]
+
+TEXT: Shape = {"type": "string"}
+PARTS = Path(__file__).with_name("parts")
+
+
+def part(name: str) -> dict[str, Any]:
+    """A fresh copy of a file in `parts/`."""
+    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return found
+
+
+def ref(name: str) -> Shape:
+    """A shape among the components."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+#: Parameters of the PDPP contract that every route of records takes, by component name.
+SHARED: dict[str, Shape] = {
+    "connector_id": {"description": "Only connections of this connector."},
+    "connector_instance_id": {
+        "description": "The former name of connection_id.",
+        "deprecated": True,
+    },
+    "subject_id": {"description": "Accepted for PDPP clients; has no effect."},
+}
+CONNECTION = "connection_id"
+NAME: Shape = {"type": "string", "minLength": 1, "maxLength": CONTRACT.name_chars}
+IN_PATH: dict[str, str] = part("routes")["in_path"]
+
+
+def template(path: str) -> str:
+    """A route's path as OpenAPI spells it."""
+    return path.replace("<", "{").replace(">", "}")
+
+
+def shared_parameters() -> dict[str, Shape]:
+    """The shared parameters."""
+    shapes: dict[str, Shape] = {
+        name: {"name": name, "in": "query", "schema": {"type": "string"}, **spec}
+        for name, spec in SHARED.items()
+    }
+    shapes[CONNECTION] = {
+        "name": CONNECTION,
+        "in": "query",
+        "description": arguments.connection_id().metadata["description"],
+        "schema": NAME,
+    }
+    return shapes
+
+
+def _component(name: str) -> Shape:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def _connection(example: dict[str, Any]) -> Shape:
+    """`connection_id`: the shared one, or one with an example."""
+    if CONNECTION not in example:
+        return _component(CONNECTION)
+    return {**shared_parameters()[CONNECTION], "example": example[CONNECTION]}
+
+
+def _in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape]:
+    """The parameters of a path."""
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": IN_PATH.get(name, ""),
+            "schema": schemas.get(name, NAME),
+            **({"example": example[name]} if name in example else {}),
+        }
+        for name in names_in(path)
+    ]
+
+
+def of_operation(operation: Asked, path: str, fixed: dict[str, Any]) -> list[Shape]:
+    """All parameters of a GET, path first; those of the contract are added by the caller."""
+    route, fields = operation.route, operation.arguments.fields
+    example = spelled_example(operation, path)
+    schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
+    if "<record_id>" in path:
+        schemas["record_id"] = property_of("id", fields["id"])
+    listed = _in_path(path, schemas, example)
+    for name in operation.queried(path, fixed).values():
+        if name == CONNECTION:
+            listed.append(_connection(example))
+            continue
+        schema, spelled = _typed(route, name, fields[name]), route.spelled(name)
+        parameter = _named(spelled, fields[name], schema.pop("description"), schema)
+        if fields[name].required or name in route.needs:
+            parameter["required"] = True
+        if spelled in example:
+            parameter["example"] = example[spelled]
+        listed.append(parameter)
+    for name, field in route.extra.items():
+        listed.append(_named(name, field, field.metadata["description"], {}))
+    return listed
+
+
+def posted(operation: Asked) -> Shape:
+    """The JSON body of a POST: the same arguments as typed members."""
+    route, fields = operation.route, operation.arguments.fields
+    members = {route.spelled(name): _typed(route, name, fields[name]) for name in fields}
+    members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
+    required = [route.spelled(name) for name in fields if fields[name].required]
+    return {
+        "type": "object",
+        "required": required,
+        "properties": members,
+        "additionalProperties": False,
+        "example": spelled_example(operation, route.path),
+    }
+
+
+def spelled_example(operation: Asked, path: str) -> dict[str, Any]:
+    """The first example of an operation in the words of REST; an id is taken apart."""
+    given = dict(operation.examples[0])
+    if "<record_id>" in path:
+        given |= known(handles.parse(given.pop("id"))._asdict())
+    return {operation.route.spelled(name): value for name, value in given.items()}
+
+
+def _typed(route: Route, name: str, field: Any) -> Shape:
+    """The schema of an argument with its description and REST's default."""
+    schema = property_of(name, field)
+    description = arguments.over_rest(field, route.defaults.get(name))
+    if name in route.defaults:
+        schema["default"] = route.defaults[name]
+    if name in route.clamped:
+        most = schema.pop("maximum")
+        description += f" Values over {most:,} are lowered to {most:,}, with a warning."
+    if name in route.synonyms:
+        schema["enum"] = [*schema["enum"], *route.synonyms[name]]
+        meant = route.synonyms[name].items()
+        description += "".join(f" {word} works as {other}." for word, other in meant)
+    return {**schema, "description": description}
+
+
+def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
+    schema = schema or property_of(name, field)
+    parameter: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
+    if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
+        # An empty object sends no parameter, so forms start with it.
+        parameter |= {"style": "deepObject", "explode": True, "example": {}}
+        parameter["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
+    elif isinstance(field, arguments.Names):
+        parameter |= {"style": "form", "explode": True}
+    return parameter
+
+
 RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS
 #: The errors of reading a snapshot of papers.
+_OF_RECORDS = (errors.Unauthenticated, errors.TooLarge, errors.NotText)
 PAPERS: tuple[type[EvidenceError], ...] = tuple(
-    kind
-    for kind in errors.KINDS
-    if kind not in (errors.Unauthenticated, errors.TooLarge, errors.NotText)
+    kind for kind in errors.KINDS if kind not in _OF_RECORDS
 )
-CLOSED_PAPERS = (*PAPERS, errors.Unauthenticated)
 
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:
@@ -46,11 +200,8 @@ def _response(kind: type[EvidenceError], headers: dict[str, Shape]) -> Shape:
     status, meant = STATUS[kind.kind], kind.__doc__ or ""
     own = dict(headers)
     if status == 401:
-        own["WWW-Authenticate"] = {
-            "description": "The required authentication.",
-            "schema": TEXT,
-            "required": True,
-        }
+        required = {"description": "The required authentication.", "schema": TEXT, "required": True}
+        own["WWW-Authenticate"] = required
     if status in (429, 503):
         own["Retry-After"] = {"description": "Seconds to wait before a retry.", "schema": TEXT}
     example = {
@@ -59,12 +210,11 @@ def _response(kind: type[EvidenceError], headers: dict[str, Shape]) -> Shape:
         "message": meant.replace("`", ""),
         "request_id": "req_0123456789abcdef",
     }
+    content = {"schema": ref("Error"), "example": {"error": example}}
     return {
         "description": f"{meant} Usual code: `{kind.default_code}`.",
         "headers": own,
-        "content": {
-            "application/json": {"schema": ref("Error"), "example": {"error": example}},
-        },
+        "content": {"application/json": content},
     }
 
 
@@ -87,28 +237,28 @@ def of_records(blob: Shape) -> Paths:
     paths: Paths = {}
     for operation in (*OPERATIONS, *LISTINGS):
         path = operation.route.path
-        asked = [*parameters.of_operation(operation, path, {}), *parameters.shared()]
+        asked = [*of_operation(operation, path, {}), *map(_component, SHARED)]
         item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
         if isinstance(operation, RecordOperation) and operation.route.posted:
             item["post"] = _posted(operation)
-        paths[parameters.template(path)] = item
+        paths[template(path)] = item
     blob["get"]["responses"] |= failures(RECORDS)
-    return paths | {parameters.template(BLOB.route.path): blob}
+    return paths | {template(BLOB.route.path): blob}
 
 
 def of_papers(closed: bool) -> Paths:
     """The routes below /papers/v1."""
     paths: Paths = {}
-    kinds = CLOSED_PAPERS if closed else PAPERS
+    kinds = (*PAPERS, errors.Unauthenticated) if closed else PAPERS
     kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
     for operation in PAPER_OPERATIONS:
         variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
         for number, (path, fixed) in enumerate(variants.items()):
-            asked = parameters.of_operation(operation, path, fixed)
+            asked = of_operation(operation, path, fixed)
             described = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
             item = {**described, **_answers(described["operationId"], kinds, *kept, secured=closed)}
             item["responses"] |= {} if closed else KEPT
-            paths[parameters.template(path)] = {"get": item}
+            paths[template(path)] = {"get": item}
     return paths
 
 
@@ -123,10 +273,9 @@ def operation_info(name: str, title: str, description: str, tag: str) -> Shape:
 
 
 def _posted(operation: RecordOperation) -> Shape:
-    content = {"application/json": {"schema": parameters.posted(operation)}}
-    info = operation_info(
-        f"{operation.name}_posted", operation.title, operation.description, "records"
-    )
+    content = {"application/json": {"schema": posted(operation)}}
+    name = f"{operation.name}_posted"
+    info = operation_info(name, operation.title, operation.description, "records")
     item = {**info, "requestBody": {"required": True, "content": content}}
     item |= _record_answers(operation.name)
     item["responses"]["415"] = {**unsupported(), "headers": headers("Request-Id")}
@@ -152,14 +301,8 @@ def _answers(
     return {"security": SECURED if secured else [], "responses": responses}
 
 
-def of_messages(route: Shape, of_records: bool, of_papers: bool, closed: bool) -> Paths:
-    """The paths `/mcp` and `/mcp/papers`, as they are mounted; `route` is the first."""
-    paths = {"/mcp": _mcp(route, "mcp", of_records or closed)}
-    return paths | ({"/mcp/papers": _mcp(route, "mcp_papers", closed)} if of_papers else {})
-
-
-def _mcp(route: Shape, name: str, secured: bool) -> Shape:
-    """The path item of an endpoint; `name` is its operation id."""
+def of_messages(route: Shape, name: str, secured: bool) -> Shape:
+    """The path item of an MCP endpoint like `route`; `name` is its operation id."""
     item = {**route["post"], "operationId": name}
     if not secured:
         item["security"] = []

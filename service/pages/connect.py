@@ -4,8 +4,7 @@ from typing import Final
 
 from flask import Response, request
 
-from service.clients.client import Client, Snippet
-from service.clients.table import CLIENTS, RECOMMENDED, install_link
+from service.clients.table import CLIENTS, RECOMMENDED, Client, Snippet, install_link
 from service.pages.holdings import Holding, here, holdings
 from service.pages.layout import Layout
 from service.running.readiness import readiness

@@ -18,9 +18,8 @@ from service.settings import parsing
 HIDDEN = "(hidden)"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
-TEXTS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("settings.toml").read_text(encoding="utf-8")
-)
+_FILE = Path(__file__).with_name("settings.toml")
+TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
 class SettingsError(ValueError):
@@ -54,7 +53,7 @@ class Settings:
     """The settings of this deployment, one field each; `SETTINGS` has what each field declares."""
 
     store: Place = _setting(place.read, default=Path("var/rung.db"))
-    database_url: str | None = _setting(parsing.text, variable="DATABASE_URL", secret=True)
+    database_url: str | None = _setting(str, variable="DATABASE_URL", secret=True)
     store_read: tuple[str, ...] = _setting(place.replicas, default=(), secret=True)
     store_url: str | None = _setting(parsing.url)
     store_sha256: str | None = _setting(parsing.sha256)
@@ -65,16 +64,16 @@ class Settings:
     papers_sha256: str | None = _setting(parsing.sha256)
     upstream_url: str | None = _setting(parsing.address)
     introspection_url: str | None = _setting(parsing.address)
-    introspection_client_id: str | None = _setting(parsing.text)
-    introspection_client_secret: str | None = _setting(parsing.text, secret=True)
-    audience: str | None = _setting(parsing.text)
+    introspection_client_id: str | None = _setting(str)
+    introspection_client_secret: str | None = _setting(str, secret=True)
+    audience: str | None = _setting(str)
     public_url: str | None = _setting(parsing.url)
-    title: str | None = _setting(parsing.text)
+    title: str | None = _setting(str)
     show_contents: str = _setting(parsing.one_of("on", "off"), default="off")
     allowed_origins: tuple[str, ...] = _setting(parsing.urls, default=())
     allowed_hosts: tuple[str, ...] = _setting(parsing.words, default=())
     trusted_proxy_hops: int = _setting(parsing.whole, default=0)
-    secret_key: str | None = _setting(parsing.text, secret=True)
+    secret_key: str | None = _setting(str, secret=True)
     threads: int = _setting(parsing.count)
     port: int = _setting(parsing.port, default=8000, variable="PORT")
     workers: int = _setting(parsing.count, variable="WEB_CONCURRENCY")
@@ -182,19 +181,14 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
         except ValueError as error:
             # Addresses may hold credentials before an @ or in a query.
             hidden = setting.secret or "@" in text or "?" in text
-            shown = HIDDEN if hidden else repr(text)
-            faults.append(
-                f"{setting.variable} is {shown}: it {error}, for example {setting.example}."
-            )
+            fault = f"{setting.variable} is {HIDDEN if hidden else repr(text)}: it {error}"
+            faults.append(f"{fault}, for example {setting.example}.")
     faults += [*_missing(values), *_sign_in_faults(values)]
     rules = {name: (value, why) for name, value, why in _rules(values, variables)}
-    in_force = []
-    for setting in SETTINGS:
-        value, origin = rules.get(setting.name, (setting.default, "default"))
-        if setting.name in values:
-            value, origin = values[setting.name], "environment"
-        in_force.append(InForce(setting, value, origin))
-    return in_force, faults
+    given = {name: (value, "environment") for name, value in values.items()}
+    defaults = {setting.name: (setting.default, "default") for setting in SETTINGS}
+    effective = defaults | rules | given
+    return [InForce(setting, *effective[setting.name]) for setting in SETTINGS], faults
 
 
 def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
@@ -204,10 +198,9 @@ def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tu
     if values.get("database_url", "").startswith(place.SCHEMES):
         yield "store", place.read(values["database_url"]), "DATABASE_URL is set"
     yield "workers", os.cpu_count() or 1, "the number of cores"
-    if values.get("upstream_url"):
-        yield "threads", WAITING_THREADS, "RUNG_UPSTREAM_URL is set"
-    else:
-        yield "threads", THREADS, "default"
+    waits = bool(values.get("upstream_url"))
+    threads = (WAITING_THREADS, "RUNG_UPSTREAM_URL is set") if waits else (THREADS, "default")
+    yield "threads", *threads
 
 
 #: Settings that need another: (one of these, needs this one).

@@ -2,34 +2,24 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 TOKEN_CHARS = 16  # shorter tokens can be guessed
 PORT_MAX = 65_535
 
 
-def text(value: str) -> str:
-    return value
-
-
-def whole(value: str) -> int:
-    return _number(value, 0, None)
-
-
-def count(value: str) -> int:
-    return _number(value, 1, None)
-
-
-def port(value: str) -> int:
-    return _number(value, 0, PORT_MAX)
-
-
-def _number(value: str, least: int, most: int | None) -> int:
+def _number(value: str, least: int, most: int | None = None) -> int:
     number = int(value) if re.fullmatch("[0-9]{1,18}", value) else None
     if number is None or number < least or (most is not None and number > most):
         until = "" if most is None else f" to {most}"
         raise ValueError(f"must be a whole number from {least}{until}")
     return number
+
+
+whole = partial(_number, least=0)
+count = partial(_number, least=1)
+port = partial(_number, least=0, most=PORT_MAX)
 
 
 def url(value: str) -> str:
@@ -116,14 +106,9 @@ def rate(value: str) -> str | None:
 
 
 def storage(value: str) -> str:
-    if not value.startswith(("redis://", "rediss://", "memory://")) or not _has_port(value):
-        raise ValueError("must be a redis:// or rediss:// URL")
-    return value
-
-
-def _has_port(value: str) -> bool:
-    """True if the port of an address is valid, or missing."""
     try:
-        return urlsplit(value).port != 0
-    except ValueError:
-        return False
+        if value.startswith(("redis://", "rediss://", "memory://")) and urlsplit(value).port != 0:
+            return value
+    except ValueError:  # of the port
+        pass
+    raise ValueError("must be a redis:// or rediss:// URL")

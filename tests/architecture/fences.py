@@ -7,11 +7,11 @@ from tests.architecture.test_sql import SQL
 WORKER = tuple(f"service/running/{name}.py" for name in ("draining", "buffering", "connection"))
 
 IMPORTING = (
-    *(("charset_normalizer", "encodings"), ("clevercsv", "csv_table"), ("pypdf", "texts")),
-    *(("inscriptis", "html_text"), ("lxml", "html_text")),
+    *(("charset_normalizer", "source"), ("clevercsv", "tables"), ("pypdf", "rows")),
+    *(("inscriptis", "rows"), ("lxml", "rows")),
     *(
-        ("icalendar", "calendar"),
-        ("vobject", "contacts"),
+        ("icalendar", "calendars_and_cards"),
+        ("vobject", "calendars_and_cards"),
         ("yaml", "notes"),
         ("openpyxl", "workbook_parts"),
     ),
@@ -55,7 +55,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "time": (
         *(
             "evidence/work.py",
-            "service/cli/progress.py",
+            "service/cli/output.py",
             "service/running/hooks.py",
             "service/access/rates.py",
         ),

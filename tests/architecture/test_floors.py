@@ -237,11 +237,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "it tells clients of a service, and reads none of its records",
     ),
     (
-        "service/cli/rewrite.py",
-        ("evidence", "service.cli", "service.clients"),
-        "it writes the files of clients, and knows no service",
-    ),
-    (
         "service/doctor/local.py",
         (
             *("evidence", "service.doctor", "service.place", "service.settings"),
@@ -266,7 +261,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/stdio.py",
         (
             *("evidence", "service.bootstrap", "service.cli", *NAMED),
-            "service.clients.client.TOKEN_VARIABLE",
             *("service.mcp", "service.place", "service.settings"),
         ),
         "the one command that is a surface",
@@ -284,7 +278,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/opening.py",
         (
             *("evidence", "service.bootstrap", "service.cli", *NAMED),
-            "service.clients.client.TOKEN_VARIABLE",
             *("service.operations", "service.place", "service.settings"),
             "service.sources.remote.server",
             *("service.sources.remote.origin", "service.sources.remote.remote_authority"),

@@ -30,7 +30,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("activity", "grants", "guard", "owner", "packages", "rates", "registry"),
         *("sidecar", "signins", "tokens"),
     ),
-    "service.importing": (*("files", "formats", "importer", "inference", "source", "text_repair"),),
+    "service.importing": (*("formats", "importer", "inference", "source"),),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "reachability"),
@@ -52,7 +52,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.signin": ("blueprint",),
     "service.demo": ("fill", "papers", "year"),
     "service.doctor": ("findings", "local", "remote"),
-    "service.clients": ("client", "servers", "table", "writing"),
+    "service.clients": ("servers", "table", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),
     "service.settings": ("", "explanation", "parsing"),
 }

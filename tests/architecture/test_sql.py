@@ -19,7 +19,7 @@ SQL = (
     "service/access/sidecar.py",
     "service/records/access_tables.py",
     "service/papers/",
-    "service/importing/occurrences.py",
+    "service/importing/importer.py",
     "service/importing/sqlite_tables.py",
 )
 STATEMENT = re.compile(

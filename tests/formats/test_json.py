@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.importing.encodings import as_text
-from service.importing.json_stream import JsonReader
-from service.importing.source import Source
-from service.importing.text_repair import Repair
+from service.importing.source import Repair, Source, as_text
+from service.importing.json_values import JsonReader
 from tests.formats.owner import Owner, counts, write
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))

@@ -16,8 +16,7 @@ from openpyxl.xml.constants import ARC_SHARED_STRINGS, SHARED_STRINGS, SHEET_MAI
 
 from service.importing import tree
 from service.importing.formats import FORMATS
-from service.importing.source import Source
-from service.importing.text_repair import Repair
+from service.importing.source import Repair, Source
 
 from service.records.intake import Row
 from service.records.sqlite.check import check

@@ -17,8 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.clients.client import PLACEHOLDER
-from service.clients.table import CLIENTS, RECOMMENDED, named
+from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, named
 from service.clients.servers import server as entry_of
 from service.settings import SETTINGS
 from tests.helpers.server import serving

@@ -16,17 +16,19 @@ from evidence import handles
 from evidence.errors import EvidenceError, Gone
 from evidence.limits import BUDGETS
 from service.cli import output
-from service.cli.commands import Entry, Spelling, report_errors
+from service.cli.commands import Spelling, report_errors
 from service.cli.export import copying
 from service.cli.export.reading import Asker, FieldText, blob_of
 from service.cli.export.sinks import STDOUT, Sink, State, destination
-from service.cli.progress import Meter
+from service.cli.output import Meter
 from service.cli.reading import ENTRIES, RAW
 from service.cli.source import Source, source_options
 from service.operations.read_record_field import resolve
 from service.ports import RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
+#: Describes an export, and gives what runs it.
+Begin = Callable[[Asker], tuple[State, Work]]
 
 #: Arguments of paging, which the export sets itself, and of related records, which have streams.
 NOT_ASKED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
@@ -136,25 +138,17 @@ def stream(source: Source, target: Target, form: str | None, raw: bool, **option
         )
 
 
-def _stream_command(entry: Entry[Any]) -> click.Command:
-    """A command with the arguments of query_records."""
-    params = [
-        param
-        for param in entry.params(Spelling(GROUP, ENTRIES).with_commands)
-        if param.name not in NOT_ASKED
-    ]
-    params += [
-        click.Option(
-            ["--format", "form"],
-            type=click.Choice(FORMATS),
-            help="Default: csv if the file name ends in .csv, else ndjson.",
-        ),
-        click.Option(["--raw"], is_flag=True, help=RAW),
-    ]
-    return click.command("stream", params=params)(target_options(source_options(stream)))
-
-
-export.add_command(_stream_command(QUERY))
+_asked = QUERY.params(Spelling(GROUP, ENTRIES).with_commands)
+_params = [
+    *(param for param in _asked if param.name not in NOT_ASKED),
+    click.Option(
+        ["--format", "form"],
+        type=click.Choice(FORMATS),
+        help="Default: csv if the file name ends in .csv, else ndjson.",
+    ),
+    click.Option(["--raw"], is_flag=True, help=RAW),
+]
+export.command("stream", params=_params)(target_options(source_options(stream)))
 
 
 @export.command()
@@ -224,13 +218,8 @@ def print_blob(
         output.json({**about, "size_bytes": found.size_bytes, "sha256": found.sha256 or None})
 
 
-def _run(
-    source: Source,
-    target: Target,
-    unit: str,
-    begin: Callable[[Asker], tuple[State, Work]],
-) -> None:
-    """Runs an export of records. `begin` describes the export and runs it."""
+def _run(source: Source, target: Target, unit: str, begin: Begin) -> None:
+    """Runs an export of records."""
     from service.cli.opening import opener
 
     spelling = Spelling(GROUP, ENTRIES, source.words)

@@ -12,13 +12,11 @@ from evidence.errors import InvalidRequest, TimedOut, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.pointer import is_nested, top_level
-from evidence.schema import StreamSchema
 from renderers.rendering import warning
-from service.cli.export import reading, whole
+from service.cli.export import reading
 from service.cli.export.reading import Asker, Changed, FieldText, is_cut
 from service.cli.export.sinks import Sink
-from service.cli.output import say
-from service.cli.progress import Meter
+from service.cli.output import Meter, say
 from service.cli.rows import RECORD_COLUMNS, column
 from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from service.pdpp.encode import body_of
@@ -34,10 +32,10 @@ def text(source: FieldText, sink: Sink, meter: Meter) -> None:
 
     def work() -> None:
         meter.to(sink.state.get("chars", 0), sink.state.get("total"))
-        for piece in reading.pieces(source, sink.state):
-            sink.write(piece.window.text.encode())
-            sink.keep(piece.state)
-            meter.to(piece.window.end, piece.window.total)
+        for window, state in reading.pieces(source, sink.state):
+            sink.write(window.text.encode())
+            sink.keep(state)
+            meter.to(window.end, window.total)
 
     reading.steady(lambda: _anew(sink), work)
 
@@ -48,14 +46,14 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     def work() -> None:
         answer = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True)))
         body = body_of(answer)
-        segments = whole.segments(asker, body, ref)
+        segments = reading.segments(asker, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
         if sink.state and sink.state["record"] != is_of:
             raise Changed
         begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
         total = sum(len(one) if isinstance(one, bytes) else one.size for one in segments)
         for number, segment in enumerate(segments[begin:], begin):
-            for data, state in whole.as_json(segment, within):
+            for data, state in reading.as_json(segment, within):
                 sink.write(data)
                 sink.keep({"record": is_of, "segment": number, "within": state})
                 meter.to(sink.size, max(total, sink.size))
@@ -72,9 +70,8 @@ def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
         before = -1
         while not sink.state.get("whole"):
             if sink.size == before:
-                raise Unavailable(
-                    f"The source returned no bytes after byte {before}. Try again later."
-                )
+                none = f"The source returned no bytes after byte {before}."
+                raise Unavailable(f"{none} Try again later.")
             before = sink.size
             asker.ask(lambda rs: _some(find(rs), sink, meter))
 
@@ -126,9 +123,9 @@ Line = Callable[[Asker, Body, RecordRef], Iterator[bytes]]
 
 
 def line(asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
-    """A REST record as a line of JSON, with large values whole."""
-    for segment in whole.segments(asker, row, ref):
-        for data, _ in whole.as_json(segment, {}):
+    """A REST record as a line of JSON, with large values reading."""
+    for segment in reading.segments(asker, row, ref):
+        for data, _ in reading.as_json(segment, {}):
             yield data
 
 
@@ -150,12 +147,12 @@ class Table:
         for name in self.fields:
             yield b","
             value: Any = data.get(name)
-            value = whole.Large(asker, ref, name, value) if is_cut(value) else value
-            yield from whole.as_cell(value, raw=self.raw)
+            value = reading.Large(asker, ref, name, value) if is_cut(value) else value
+            yield from reading.as_cell(value, raw=self.raw)
         yield b"\r\n"
 
     def _line(self, cells: Iterable[Any]) -> bytes:
-        return b",".join(b"".join(whole.as_cell(one, raw=self.raw)) for one in cells)
+        return b",".join(b"".join(reading.as_cell(one, raw=self.raw)) for one in cells)
 
 
 @dataclass(slots=True)
@@ -261,7 +258,13 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
     rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
     streams = [row.stream for row in rows_of if row.stream.name == query.stream]
-    names = [name for stream in streams for name in stream.fields if not _is_inside(name, stream)]
+    # What is inside another field has no column of its own.
+    names = [
+        name
+        for stream in streams
+        for name in stream.fields
+        if not (is_nested(name) and top_level(name) in stream.fields)
+    ]
     if query.view:
         views = [view for stream in streams for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
@@ -274,8 +277,3 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
             param="fields",
         )
     return tuple(dict.fromkeys(names))
-
-
-def _is_inside(name: str, stream: StreamSchema) -> bool:
-    """True if it is the path of something inside another field, which has a column of its own."""
-    return is_nested(name) and top_level(name) in stream.fields

@@ -1,4 +1,4 @@
-"""Reads the values of an export: whole fields by windows, with retries."""
+"""Reads the values of an export whole: fields by windows, with retries, and records with them."""
 
 import base64
 import binascii
@@ -7,20 +7,22 @@ import shlex
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
+from secrets import token_hex
 from typing import Any, TypeVar
 
 import orjson
 
 from evidence import pointer
-from evidence.errors import EvidenceError, NotText, RateLimited, TimedOut, TooLarge, Unavailable
+from evidence.errors import NotText, RateLimited, TimedOut, TooLarge, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.records import FieldRead
 from evidence.text import looks_binary
 from service.cli.export.sinks import State
-from service.cli.output import say
+from service.cli.output import safe, say
 from service.operations.base import Session
-from service.pdpp.decode import text_of
+from service.pdpp.decode import number_of, text_of
 from service.pdpp.encode import body_of
 from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
 
@@ -45,27 +47,19 @@ class Asker:
 
     def ask(self, question: Callable[[ResourceServer], T]) -> T:
         """The answer; raises permanent errors, and transient ones that last too long."""
-        for tried in range(BUDGETS.export_tries):
+        for tried in count(1):
             try:
                 return question(self._open().rs)
             except (RateLimited, Unavailable, TimedOut) as error:
-                seconds = self._wait(error, tried)
-                if seconds is None:
+                lasts = isinstance(error, Unavailable) and error.code not in TRANSIENT
+                growing = BUDGETS.export_pause_seconds * 2 ** (tried - 1)
+                seconds = float(error.details.get("retry_after", growing))
+                if lasts or tried == BUDGETS.export_tries or seconds > BUDGETS.export_wait_seconds:
                     raise
                 if seconds >= 1:
                     say(f"{error.message} Retrying in {seconds:g} seconds.")
                 self._pause(seconds)
         raise AssertionError("the last attempt returns or raises")
-
-    def _wait(self, error: EvidenceError, tried: int) -> float | None:
-        """Seconds to wait before a retry; None if a retry is not worthwhile."""
-        if tried == BUDGETS.export_tries - 1:
-            return None
-        if isinstance(error, Unavailable) and error.code not in TRANSIENT:
-            return None
-        wait = error.details.get("retry_after")
-        seconds = float(wait) if wait is not None else BUDGETS.export_pause_seconds * 2**tried
-        return seconds if seconds <= BUDGETS.export_wait_seconds else None
 
 
 TRIES = 3
@@ -75,16 +69,8 @@ class Changed(Exception):
     """The source has changed since an earlier read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A window, and the state for resuming after it."""
-
-    window: FieldRead
-    state: State
-
-
-def pieces(text: "FieldText", state: State) -> Iterator[Piece]:
-    """The windows of a text after `state`, the state of an earlier piece, or empty.
+def pieces(text: "FieldText", state: State) -> Iterator[tuple[FieldRead, State]]:
+    """The windows of a text after `state`, each with the state for resuming after it.
 
     Raises `Changed` as soon as it detects that the text changed.
     """
@@ -103,35 +89,29 @@ def pieces(text: "FieldText", state: State) -> Iterator[Piece]:
                 code="upstream_invalid_response",
             )
         done, total = window.end, window.total
-        yield Piece(window, _state(window, version))
+        yield window, {
+            "chars": window.end,
+            "total": window.total,
+            "version": version,
+            "last_start": window.start,
+            "last_sha256": _hashed(window.text),
+        }
     if text.version() != version:
         raise Changed
 
 
 def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
     """Runs `work`, and restarts it if the source changes meanwhile."""
-    for _ in range(TRIES - 1):
+    for left in reversed(range(TRIES)):
         try:
             return work()
         except Changed:
-            begin()
-    try:
-        return work()
-    except Changed:
-        raise Unavailable(
-            "The field changed while it was read. Try again when no import is running.",
-            code="changing",
-        ) from None
-
-
-def _state(window: FieldRead, version: str) -> State:
-    return {
-        "chars": window.end,
-        "total": window.total,
-        "version": version,
-        "last_start": window.start,
-        "last_sha256": _hashed(window.text),
-    }
+            if left:
+                begin()
+    raise Unavailable(
+        "The field changed while it was read. Try again when no import is running.",
+        code="changing",
+    )
 
 
 def _check_last(text: "FieldText", state: State, version: str) -> None:
@@ -162,11 +142,9 @@ class FieldText:
         asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
         window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
         if window.binary is not None:
-            raise NotText(
-                f"{self.path} is a binary field, not text.",
-                hint="Export its bytes: "
-                + shlex.join(["rung", "export", "blob", str(self.ref), self.path]),
-            )
+            command = shlex.join(["rung", "export", "blob", str(self.ref), self.path])
+            hint = f"Export its bytes: {command}"
+            raise NotText(f"{self.path} is a binary field, not text.", hint=hint)
         return window
 
     def version(self) -> str:
@@ -200,11 +178,8 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
         return rs.blob(value["blob_id"], connection_id=connection)
     if isinstance(value, str) and looks_binary(value):
         return _decoded(value)
-    raise NotText(
-        f"{path} is not a binary field.",
-        code="field_not_binary",
-        hint=f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}",
-    )
+    hint = f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}"
+    raise NotText(f"{path} is not a binary field.", code="field_not_binary", hint=hint)
 
 
 def is_cut(value: Any) -> bool:
@@ -228,3 +203,104 @@ def _decoded(value: str) -> Blob:
         yield raw[start:stop]
 
     return Blob("", media_type, len(raw), "", read)
+
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A value that is read separately. `preview` is its preview in the record."""
+
+    asker: Asker
+    ref: RecordRef
+    name: str
+    preview: Body
+
+    @property
+    def text(self) -> FieldText:
+        return FieldText(self.asker, self.ref, pointer.path_of(self.name))
+
+    @property
+    def size(self) -> int:
+        """The size in bytes, or else in characters, if the source reports it."""
+        size = number_of(self.preview, "size_bytes") or number_of(self.preview, "size_chars") or 0
+        return max(0, size)
+
+    @property
+    def is_text(self) -> bool:
+        """True if it can be read by windows; bytes cannot."""
+        return bool(self.preview["object"] == "field_preview")
+
+    def value(self) -> Any:
+        """The value if one read returns it, else its preview."""
+        if self.is_text and self.size > CONTRACT.whole_bytes:
+            return self.preview
+        try:
+            return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
+        except TooLarge:
+            if not self.is_text:
+                what = f"{self.name} of {self.ref} is a binary field over 32 MB"
+                say(f"{what}; only its metadata is exported.")
+            return self.preview
+
+
+Segment = bytes | Large
+
+
+def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
+    """A record as a line of JSON in pieces, with the values that are read separately."""
+    data, mark = record.get("data"), token_hex()
+    if not isinstance(data, dict):
+        return [orjson.dumps(record) + b"\n"]
+    large = [Large(asker, ref, name, value) for name, value in data.items() if is_cut(value)]
+    marked = {name: mark if is_cut(value) else value for name, value in data.items()}
+    first, *rest = (orjson.dumps({**record, "data": marked}) + b"\n").split(orjson.dumps(mark))
+    return [first, *(piece for pair in zip(large, rest) for piece in pair)]
+
+
+def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
+    """A segment after `state` as JSON, piece by piece, with the state for resuming."""
+    value = segment if isinstance(segment, bytes) else segment.value()
+    if isinstance(value, bytes):
+        yield value, {}
+    elif isinstance(segment, Large) and segment.is_text and is_cut(value):
+        for window, after in pieces(segment.text, state):
+            yield _json(window), after
+    else:
+        yield orjson.dumps(value), {}
+
+
+def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
+    """A value as a cell of CSV, piece by piece. Null is nothing, empty text is `""`.
+
+    Text is that of `output.safe`, unless `raw`.
+    """
+    large = value if isinstance(value, Large) else None
+    if large is not None:
+        value = large.value()
+    if large is not None and large.is_text and is_cut(value):
+        yield b'"'
+        for window, _ in pieces(large.text, {}):
+            text = window.text if raw else safe(window.text, begins=window.start == 0)
+            yield text.replace('"', '""').encode()
+        yield b'"'
+    else:
+        yield _cell(value if raw or not isinstance(value, str) else safe(value)).encode()
+
+
+def _json(window: FieldRead) -> bytes:
+    """A window of text as a part of a JSON string; one of JSON as it is, on one line."""
+    if window.type != "string":
+        return window.text.replace("\n", " ").replace("\r", " ").encode()
+    text = orjson.dumps(window.text)[1:-1]
+    first, last = window.start == 0, window.end >= window.total
+    return (b'"' if first else b"") + text + (b'"' if last else b"")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    plain = text and text.strip() == text and not any(char in text for char in '",\r\n')
+    return text if plain else '"' + text.replace('"', '""') + '"'

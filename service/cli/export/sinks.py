@@ -30,7 +30,7 @@ State = dict[str, Any]
 
 
 class Sink:
-    """Receives the bytes of an export.
+    """Receives the bytes of an export: a pipe, or a `Part`, which another run can resume.
 
     `state` is the last saved state, empty at the start; `size` counts the bytes written so far,
     earlier runs included.
@@ -40,7 +40,7 @@ class Sink:
         self._file = file
         self._hash = hashlib.sha256()
         self.state: State = {}
-        self.size = 0
+        self.size = self._kept = 0
 
     def write(self, data: bytes) -> None:
         self._file.write(data)
@@ -53,15 +53,22 @@ class Sink:
 
     def keep(self, state: State) -> None:
         """Saves the state from which another run can resume."""
-        raise NotImplementedError
+        self.state, self._kept = state, self.size
 
     def rewind(self) -> None:
         """Drops what was written since `keep`; raises `Unavailable` if that is not possible."""
-        raise NotImplementedError
+        if self.size > self._kept:
+            raise Unavailable(
+                "The source changed during the export, and output to a pipe cannot be undone. "
+                "Run the command again, or name a file with -o.",
+                code="changing",
+            )
 
     def restart(self) -> None:
         """Drops everything; raises `Unavailable` if that is not possible."""
-        raise NotImplementedError
+        self._kept = 0
+        self.rewind()
+        self.state = {}
 
 
 @contextmanager
@@ -73,12 +80,12 @@ def destination(output: str, what: State, *, force: bool, restart: bool) -> Iter
     """
     path = Path(output)
     if output == "-":
-        yield Pipe(sys.stdout.buffer)
+        yield Sink(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     if _is_line(path):
         with open(path, "wb") as file:
-            yield Pipe(file)
+            yield Sink(file)
         return
     _check(path, force)
     part = Part(path, what, restart=restart)
@@ -90,30 +97,6 @@ def destination(output: str, what: State, *, force: bool, restart: bool) -> Iter
         part.close()
 
 
-class Pipe(Sink):
-    """A sink that cannot be resumed."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
-        self._kept = 0
-
-    def keep(self, state: State) -> None:
-        self.state, self._kept = state, self.size
-
-    def rewind(self) -> None:
-        if self.size > self._kept:
-            raise Unavailable(
-                "The source changed during the export, and output to a pipe cannot be undone. "
-                "Run the command again, or name a file with -o.",
-                code="changing",
-            )
-
-    def restart(self) -> None:
-        self._kept = 0
-        self.rewind()
-        self.state = {}
-
-
 class Part(Sink):
     """A file that is being written, locked against a second run."""
 
@@ -123,10 +106,9 @@ class Part(Sink):
         self.path = target.with_name(f"{target.name}.part")
         self._notes = target.with_name(f"{target.name}.part.json")
         super().__init__(_locked(self.path))
-        self._kept = (0, self._hash.copy())
         try:
             self._recall(restart)
-            self._kept = (self.size, self._hash.copy())
+            self._kept_hash = self._hash.copy()
         except BaseException:
             self._file.close()
             raise
@@ -139,17 +121,16 @@ class Part(Sink):
         with open(fresh, "wb", opener=_private) as file:
             file.write(orjson.dumps(notes))
         fresh.replace(self._notes)
-        self._kept = (self.size, self._hash.copy())
+        self._kept, self._kept_hash = self.size, self._hash.copy()
 
     def rewind(self) -> None:
-        self.size, kept = self._kept
-        self._hash = kept.copy()
+        self.size, self._hash = self._kept, self._kept_hash.copy()
         self._file.seek(self.size)
         self._file.truncate()
 
     def restart(self) -> None:
         self._notes.unlink(missing_ok=True)
-        self._kept, self.state = (0, hashlib.sha256()), {}
+        self._kept, self._kept_hash, self.state = 0, hashlib.sha256(), {}
         self.rewind()
 
     def finish(self) -> None:
@@ -161,7 +142,7 @@ class Part(Sink):
 
     def close(self) -> None:
         """Closes the part, and deletes one that no run could resume."""
-        if not self.state and self.path.exists():
+        if not self.state:
             with suppress(OSError):
                 self.path.unlink()
         self._file.close()
@@ -176,6 +157,7 @@ class Part(Sink):
             )
         if notes is not None and self._holds(notes["bytes"], notes["sha256"]):
             self.state, self.size = notes["state"], notes["bytes"]
+            self._kept = self.size
             self._file.truncate()
         elif self.path.stat().st_size or notes is not None:
             if not restart:
@@ -205,31 +187,24 @@ def _check(path: Path, force: bool) -> None:
     if path.is_dir():
         raise click.ClickException(f"{path} is a directory. Name a file with -o.")
     if path.exists() and not force:
-        raise click.ClickException(
-            f"{path} already exists. Choose another file with -o, or replace it with --force."
-        )
+        advice = "Choose another file with -o, or replace it with --force."
+        raise click.ClickException(f"{path} already exists. {advice}")
 
 
 def _locked(path: Path) -> BinaryIO:
     """The part, created if missing and locked for this run."""
-    file = open(path, "r+b", opener=_made)
+    file = open(path, "r+b", opener=_private)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise click.ClickException(
-            f"Another process is writing {path}. Wait until it has finished, or choose another "
-            "file."
-        ) from None
+        advice = "Wait until it has finished, or choose another file."
+        raise click.ClickException(f"Another process is writing {path}. {advice}") from None
     return file
 
 
-def _made(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, MODE)
-
-
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, MODE)
+    return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, MODE)
 
 
 def _notes(path: Path) -> dict[str, Any] | None:
@@ -239,6 +214,5 @@ def _notes(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, orjson.JSONDecodeError):
         return None
     known: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
-    if isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known):
-        return notes
-    return None
+    fit = isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known)
+    return notes if fit else None

@@ -10,9 +10,9 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.model import Source
 from evidence.records import FieldRead
-from service.cli.export import reading, whole
+from service.cli.export import reading
 from service.cli.export.reading import Asker, Changed
-from service.cli.progress import Meter
+from service.cli.output import Meter
 from service.operations.base import Session
 from service.ports import ResourceServer
 from tests.helpers.sources import ListServer, Plan
@@ -43,11 +43,11 @@ class Shelf:
 
 
 def read(shelf: Shelf, state: dict[str, object] | None = None) -> str:
-    return "".join(piece.window.text for piece in reading.pieces(shelf, state or {}))
+    return "".join(window.text for window, _ in reading.pieces(shelf, state or {}))
 
 
 def state_at(shelf: Shelf, chars: int) -> dict[str, object]:
-    found = (piece.state for piece in reading.pieces(shelf, {}))
+    found = (state for _, state in reading.pieces(shelf, {}))
     return next(state for state in found if state["chars"] == chars)
 
 
@@ -155,7 +155,7 @@ def test_what_does_not_pass_is_raised_at_once_or_in_the_end() -> None:
     ],
 )
 def test_cells_of_csv(value: object, cell: bytes) -> None:
-    assert b"".join(whole.as_cell(value, raw=False)) == cell
+    assert b"".join(reading.as_cell(value, raw=False)) == cell
 
 
 def test_a_meter_says_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

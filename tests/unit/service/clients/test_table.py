@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import orjson
 import pytest
 
-from service.clients.client import PLACEHOLDER, Launcher, Place
-from service.clients.table import CLIENTS, RECOMMENDED, install_link, named
+from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Place, install_link, named
 
 URL = "https://rung.example.com/mcp"
 TOKEN = "rung_token"
@@ -63,10 +62,10 @@ def test_a_server_is_spelled_as_the_client_reads_it(name: str) -> None:
     bearer = config.credential(TOKEN, "rung")
     assert config.http(URL, bearer) == OVER_HTTP[name]
     command = {"command": "/bin/rung", "args": ["stdio"]}
-    assert config.stdio(Launcher("/bin/rung", ("stdio",)), bearer) == command | STARTED[name]
+    assert config.stdio(["/bin/rung", "stdio"], bearer) == command | STARTED[name]
     nothing = config.credential("", "rung")
     assert "uthorization" not in str(config.http(URL, nothing))
-    assert config.stdio(Launcher("/bin/rung", ("stdio",)), nothing).keys() <= {"type", *command}
+    assert config.stdio(["/bin/rung", "stdio"], nothing).keys() <= {"type", *command}
 
 
 def test_every_client_that_has_a_file_is_in_these_tables() -> None:

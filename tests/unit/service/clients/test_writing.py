@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from evidence.limits import BUDGETS
-from service.cli.rewrite import Target, rewrite
+from service.cli.connect import Target, rewrite
 from service.clients.table import named
 from service.clients.servers import add
 from service.clients.writing import Changed, Held

@@ -9,14 +9,13 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.importing import ndjson
+from service.importing import json_files
 from service.importing.formats import FORMATS, detect
-from service.importing.source import Reading, Source
+from service.importing.source import Reading, Repair, Source
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.importing.html_text import text_of
+from service.importing.rows import text_of
 from service.importing.mbox import MANIFEST
-from service.importing.text_repair import Repair
 
 
 def read(form: str, content: bytes | str, name: str = "work.file") -> list[tuple[int, Row | str]]:
@@ -89,7 +88,7 @@ def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
 
 
 def test_a_line_over_the_bound_is_skipped_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ndjson, "BUDGETS", replace(BUDGETS, import_row_bytes=20))
+    monkeypatch.setattr(json_files, "BUDGETS", replace(BUDGETS, import_row_bytes=20))
     found = read("ndjson", '{"a": "' + "x" * 100 + '"}\n{"b": 1}\n')
     assert [number for number, _ in found] == [1, 2]
     assert isinstance(found[0][1], str) and found[1][1] == Row({"b": 1})

@@ -1,20 +1,20 @@
-"""Conversations with ChatGPT, as its data export has them."""
+"""Conversations with ChatGPT and Claude, as their data exports have them."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from service.importing.chat import MANIFEST, Chats, conversations, time_of
+from service.importing.rows import Chats, CHAT_MANIFEST, conversations, time_of
 from service.importing.source import Format, Item, Source
 
-BEGINS = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
+_CHATGPT = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
 _POINTER = re.compile(r"^[a-z-]+://")
 #: What the content of a message has beside its texts.
 _ABOUT = frozenset({"content_type", "language", "response_format_name", "tether_id"})
 _FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
 
 
-def read(source: Source) -> Iterator[Item]:
+def read_chatgpt(source: Source) -> Iterator[Item]:
     """The conversations and every message of theirs, those of other branches too."""
     chats, hidden, empty = Chats(source, "ChatGPT"), 0, 0
     named = {found[1]: name for name in source.tree.files if (found := _FILE.search(name))}
@@ -22,12 +22,10 @@ def read(source: Source) -> Iterator[Item]:
         if not isinstance(found, dict) or not isinstance(found.get("mapping"), dict):
             yield number, "This is not a conversation: it has no mapping of messages."
             continue
-        key = str(
-            found.get("conversation_id") or found.get("id") or next(iter(found["mapping"]), 0)
-        )
+        known = found.get("conversation_id") or found.get("id")
+        key = str(known or next(iter(found["mapping"]), 0))
         title = found.get("title") or "Untitled"
-        started = time_of(found.get("create_time"))
-        updated = time_of(found.get("update_time"))
+        started, updated = (time_of(found.get(f"{name}_time")) for name in ("create", "update"))
         yield number, chats.conversation(key, title, started_at=started, updated_at=updated)
         for position, (parent, message) in enumerate(_ordered(found["mapping"])):
             text, files = _content(message.get("content") or {})
@@ -41,11 +39,12 @@ def read(source: Source) -> Iterator[Item]:
                 hidden += 1
                 continue
             at = time_of(message.get("create_time")) or started
+            author = message.get("author") or {}
             yield number, chats.message(
                 key,
                 title,
                 id=message["id"],
-                author=_author(message),
+                author=str(author.get("name") or author.get("role") or ""),
                 text=text,
                 sent_at=at,
                 position=position,
@@ -78,11 +77,6 @@ def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, An
         waiting += [(child, parent) for child in reversed(node.get("children") or [])]
 
 
-def _author(message: dict[str, Any]) -> str:
-    author = message.get("author") or {}
-    return str(author.get("name") or author.get("role") or "")
-
-
 def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
     """The text of a message, and the files in it."""
     texts, files = [], []
@@ -100,4 +94,58 @@ def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
     return "\n\n".join(filter(None, texts)), files
 
 
-FORMAT = Format("chatgpt", (), BEGINS, read, MANIFEST, any_extension=True)
+CHATGPT = Format("chatgpt", (), _CHATGPT, read_chatgpt, CHAT_MANIFEST, any_extension=True)
+
+
+_CLAUDE = re.compile(rb'\s*\[\s*\{[^\x00]*?"chat_messages"\s*:\s*\[')
+
+
+def read_claude(source: Source) -> Iterator[Item]:
+    """The conversations and their messages; texts taken from files are attachments."""
+    chats = Chats(source, "Claude")
+    for number, found in enumerate(conversations(source), start=1):
+        if not isinstance(found, dict) or not isinstance(found.get("chat_messages"), list):
+            yield number, "This is not a conversation: it has no chat_messages."
+            continue
+        key, title = str(found.get("uuid") or ""), found.get("name") or "Untitled"
+        times = {"started_at": found.get("created_at"), "updated_at": found.get("updated_at")}
+        yield number, chats.conversation(key, title, description=found.get("summary"), **times)
+        for position, message in enumerate(found["chat_messages"]):
+            owner, at = message.get("uuid"), message.get("created_at")
+            yield number, chats.message(
+                key,
+                title,
+                id=owner,
+                author=message.get("sender"),
+                text=_text(message),
+                sent_at=at,
+                position=position,
+                reply_to=message.get("parent_message_uuid"),
+            )
+            texts = [
+                one for one in message.get("attachments") or [] if one.get("extracted_content")
+            ]
+            for place, one in enumerate(texts, start=1):
+                name, text = one.get("file_name") or f"text-{place}.txt", one["extracted_content"]
+                yield number, chats.attached.row(
+                    owner, 1_000 + place, name, str(text).encode(), at=at, text=str(text)
+                )
+            files = [one["file_name"] for one in message.get("files") or [] if one.get("file_name")]
+            yield from ((number, file) for file in chats.attached.files(owner, files, at=at))
+    chats.attached.report()
+
+
+def _text(message: dict[str, Any]) -> str:
+    """The text of a message: its parts, if it has any; those of tools with what they returned."""
+    texts = []
+    for part in message.get("content") or []:
+        inner = part.get("text") or part.get("thinking") or part.get("content") or part.get("input")
+        if isinstance(inner, list):
+            inner = "\n".join(str(one.get("text", "")) for one in inner if isinstance(one, dict))
+        if inner:
+            name = f"{part['name']}: " if part.get("type") in ("tool_use", "tool_result") else ""
+            texts.append(f"{name}{inner}")
+    return "\n\n".join(texts) or str(message.get("text") or "")
+
+
+CLAUDE = Format("claude", (), _CLAUDE, read_claude, CHAT_MANIFEST, any_extension=True)

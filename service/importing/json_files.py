@@ -1,4 +1,4 @@
-"""Rows of one JSON document: an array of objects, or an object that holds such arrays.
+"""Rows of NDJSON, an object a line, and of one JSON document: an array, or an object with arrays.
 
 Several arrays beside each other are several streams. An object without one is a record. A document
 is read twice, a value at a time: its arrays are known, and its syntax is checked, before a row.
@@ -12,11 +12,9 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, cast
 
 from evidence.errors import InvalidRequest
-from service.importing.encodings import as_text
-from service.importing.json_rows import parsed
-from service.importing.json_stream import JsonReader
-from service.importing.source import Format, Item, Source
-from service.importing.text_repair import Repair
+from evidence.limits import BUDGETS
+from service.importing.source import Format, Item, Repair, Source, Undecodable, as_text
+from service.importing.json_values import JsonReader, parsed
 from service.records.intake import Row
 
 #: What an array has: objects only, nothing, or other values.
@@ -25,7 +23,7 @@ EMPTY: Final = "empty"
 OTHERS: Final = "others"
 
 
-def read(source: Source) -> Iterator[Item]:
+def read_document(source: Source) -> Iterator[Item]:
     """The rows of a document, with their numbers in it."""
     with TemporaryFile() as copy:
         if not source.file.seekable():
@@ -113,4 +111,24 @@ def _values(
             _shape(reader)
 
 
-FORMAT = Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), read)
+JSON = Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), read_document)
+
+
+def read_lines(source: Source) -> Iterator[Item]:
+    number, most = 0, BUDGETS.import_row_bytes
+    with as_text(source) as text:
+        while line := text.readline(most + 1):
+            number += 1
+            if len(line) > most:
+                while line and not line.endswith("\n"):
+                    line = text.readline(most)
+                yield number, f"The line is over {most} bytes; split the record."
+            elif not line.isspace():
+                try:
+                    content = source.repair.decoded(line).encode()
+                    yield number, parsed(content, source.repair, "line")
+                except Undecodable as error:
+                    yield number, f"{error}."
+
+
+NDJSON = Format("ndjson", (".ndjson", ".jsonl"), re.compile(rb"\s*\{.*\}\s*(\n|$)"), read_lines)

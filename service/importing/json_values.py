@@ -1,0 +1,230 @@
+"""JSON values with every digit, and a reader of files of any size that has one of them in memory.
+
+Numbers that int64 and double cannot hold become text; values of MongoDB's Extended JSON
+(`{"$date": …}`) become plain values.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final, NoReturn, TextIO
+
+import orjson
+
+from evidence.errors import InvalidRequest, TooLarge
+from evidence.limits import BUDGETS
+from service.importing.source import Repair, Source, Undecodable
+from service.records.decimals import exact
+from service.records.forms import FORMS
+from service.records.intake import Row
+from service.records.values import moment
+
+#: A number with a fraction or an exponent, or one of 19 digits; some strings hold such text too.
+_RISKY = re.compile(
+    rb"[:,\[]\s*(-?(?:\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)|\d{19,}))(?=\s*[,}\]])"
+)
+_WRAPPED = b'"$'
+_NUMBERS = ("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal")
+_NUMERAL = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+
+
+class Numeral(str):
+    """The text of a JSON number that int64 and double cannot hold."""
+
+
+def loads(content: bytes) -> Any:
+    """The value of a JSON text; raises ValueError for other text."""
+    risky = any(repr(float(number)) != number.decode() for number in _RISKY.findall(content))
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        if not risky or "infinity" not in error.msg:
+            raise
+    if risky:
+        try:
+            value = json.loads(content, parse_float=_number, parse_int=_number)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+    return _unwrapped(value) if _WRAPPED in content else value
+
+
+def _number(text: str) -> Any:
+    found = exact(text)
+    return Numeral(text) if found is None else found
+
+
+def _unwrapped(value: Any) -> Any:
+    """A value without the wrappers of Extended JSON."""
+    if isinstance(value, list):
+        return [_unwrapped(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((name, inner),) = value.items()
+        if name == "$oid" and isinstance(inner, str):
+            return inner
+        if name in _NUMBERS and isinstance(inner, str) and _NUMERAL.fullmatch(inner):
+            return _number(inner)
+        if name == "$date":  # text as it is, or milliseconds since 1970
+            date = _unwrapped(inner)
+            at = FORMS["unix-milliseconds"](date) if isinstance(date, int) else None
+            return date if at is None else moment(at)
+    return {name: _unwrapped(item) for name, item in value.items()}
+
+
+_INGEST_WORDS = frozenset({"key", "data", "emitted_at", "stream", "op"})
+_EXPORTED = frozenset({"id", "stream", "emitted_at"})
+_ADDED = frozenset({"fetch_url", "available"})
+
+
+def parsed(content: bytes, repair: Repair, what: str) -> Row | str:
+    """A row from JSON in any of these forms; `what` is its place in a file, such as `line`."""
+    try:
+        value = loads(content)
+    except ValueError as error:
+        return f"This {what} is not JSON: {error}."
+    return row_of(repair.value(value) if b"\\u0000" in content else value)
+
+
+def row_of(value: Any) -> Row | str:
+    if not isinstance(value, dict):
+        return "A record must be a JSON object."
+    if value.get("object") == "record" and _EXPORTED <= value.keys():
+        return _exported(value)
+    data, op = value.get("data"), value.get("op")
+    ingest = value.keys() <= _INGEST_WORDS and not value.keys() <= {"data"}
+    if not ingest or not (isinstance(data, dict) or op == "delete"):
+        return Row(data=value)
+    if op not in (None, "upsert", "put", "delete"):
+        return f'"op" is {op!r}; it may be "delete", or be left out.'
+    if data is None and op == "delete":
+        data = {}
+    if not isinstance(data, dict):
+        return '"data" must be an object.'
+    for name in ("emitted_at", "stream"):
+        if not isinstance(value.get(name), (str, type(None))):
+            return f'"{name}" must be a string.'
+    return Row(data, value.get("key"), value.get("emitted_at"), value.get("stream"), op == "delete")
+
+
+def _exported(value: dict[str, Any]) -> Row | str:
+    data, deleted = value.get("data") or {}, value.get("deleted") is True
+    if not isinstance(data, dict) or not isinstance(value["emitted_at"], str):
+        return '"data" must be an object, "emitted_at" a string.'
+    data = {name: _stored(item) for name, item in data.items()}
+    return Row(data, value["id"], value["emitted_at"], str(value["stream"]), deleted)
+
+
+def _stored(value: Any) -> Any:
+    """A value without the members that a source adds to a blob reference."""
+    if isinstance(value, list):
+        return [_stored(item) for item in value]
+    if isinstance(value, dict) and "blob_id" in value:
+        return {name: item for name, item in value.items() if name not in _ADDED}
+    return value
+
+
+PIECE_CHARS: Final = 1 << 20
+#: An error so near to the end of a piece may be that of a word or an escape that goes on.
+CUT_CHARS: Final = 16
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+class JsonReader:
+    """Reads the JSON in the text of a source from its beginning, a value or a bracket at a time.
+
+    Raises InvalidRequest if it is not JSON, TooLarge for a value that does not fit into memory.
+    """
+
+    def __init__(self, source: Source, file: TextIO) -> None:
+        self._source, self._name, self._file = source, source.name, file
+        self._scan = JSONDecoder().raw_decode
+        self._text, self._place, self._before = "", 0, 0
+
+    def next(self) -> str:
+        """The next character that is not a space; empty at the end."""
+        while True:
+            found = _SPACE.match(self._text, self._place)
+            self._place = found.end() if found else self._place
+            if self._place < len(self._text):
+                return self._text[self._place]
+            if not self._more(PIECE_CHARS):
+                return ""
+
+    def value(self) -> str:
+        """The JSON of the next value."""
+        self.next()
+        size = PIECE_CHARS
+        while True:
+            try:
+                end, problem = self._scan(self._text, self._place)[1], None
+            except JSONDecodeError as error:
+                end, problem = len(self._text), error
+                open_ = error.msg.startswith("Unterminated") or error.pos >= end
+                if not open_ and error.pos + CUT_CHARS < end:
+                    self._fail(error.msg, error.pos)
+            except RecursionError:
+                self._fail("It is nested too deeply", self._place)
+            # After less than this a number may go on.
+            if end + len("e+1") <= len(self._text) or not self._more(size):
+                if problem is not None:
+                    what = "It ends within a value" if open_ else problem.msg
+                    self._fail(what, problem.pos)
+                break
+            size *= 2
+            if len(self._text) > (limit := BUDGETS.import_row_bytes):
+                large = f"{self._name} has a value over {limit} bytes."
+                raise TooLarge(f"{large} Split it into several records.")
+        value = self._text[self._place : end]
+        self._place = end
+        return value
+
+    def elements(self) -> Iterator[str]:
+        """The JSON of each element of the array that begins here."""
+        for _ in self._inside("[]"):
+            yield self.value()
+
+    def members(self) -> Iterator[str]:
+        """The name of each member of the object that begins here; its value is to be read next."""
+        for _ in self._inside("{}"):
+            if self.next() != '"':
+                self._fail("Expecting a name in double quotes", self._place)
+            name = JSONDecoder().decode(self.value())
+            self._take(":")
+            yield name
+
+    def end(self) -> None:
+        """Checks that nothing is left to be read."""
+        if self.next():
+            advice = " If each line is a value of its own: --format ndjson."
+            self._fail("There is more text after the value", self._place, advice)
+
+    def _inside(self, brackets: str) -> Iterator[None]:
+        self._take(brackets[0])
+        if self.next() != brackets[1]:
+            yield
+            while self.next() == ",":
+                self._place += 1
+                yield
+        self._take(brackets[1])
+
+    def _take(self, char: str) -> None:
+        if self.next() != char:
+            self._fail(f"Expecting {char!r}", self._place)
+        self._place += 1
+
+    def _more(self, size: int) -> bool:
+        """Reads on, and forgets what was read before the current place."""
+        try:
+            piece = self._source.repair.decoded(self._file.read(size))
+        except Undecodable as error:
+            raise InvalidRequest(f"{self._name} cannot be read. {error}.") from None
+        if piece:
+            self._before += self._place
+            self._text, self._place = self._text[self._place :] + piece, 0
+        return bool(piece)
+
+    def _fail(self, problem: str, place: int, advice: str = "") -> NoReturn:
+        at = self._before + place
+        raise InvalidRequest(f"{self._name} is not JSON: {problem} (character {at}).{advice}")

@@ -1,0 +1,218 @@
+"""Rows of tables: CSV, TSV and the sheets of Excel workbooks.
+
+Delimiter, quotes, header and names of columns are detected; every cell is text.
+"""
+
+import csv
+import re
+import tempfile
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, time
+from itertools import chain, islice
+from typing import Any, Final
+
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS, CONTRACT
+from service.importing.column_types import kind_of
+from service.importing.source import Format, Item, Source, Undecodable, as_text
+from service.importing.tree import check
+from service.records.intake import Row
+
+#: The lines examined for delimiter and header.
+HEAD_LINES: Final = 200
+_YEARS: Final = frozenset(map(str, range(1900, 2101)))
+
+
+def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Item]:
+    head = list(islice(numbered, HEAD_LINES))
+    if not head:
+        return
+    first = _first(head)
+    if first:
+        source.notes.append(f"{first} lines before the table are left out.")
+    width = len(head[first][1])
+    sample = [cells for _, cells in head[first:] if len(cells) == width]
+    given = source.reading.header
+    has_header = _is_header(sample) if given is None else given
+    names, unnamed = _names(source, sample[0] if has_header else [""] * width)
+    if not has_header:
+        source.notes.append("The table has no header: its columns are column_1 and so on.")
+    number = None
+    for number, cells in chain(head[first + has_header :], numbered):
+        if len(cells) != width:
+            yield number, f"This row has {len(cells)} cells, the table has {width} columns."
+            continue
+        try:
+            row = {name: source.repair.text(cell) for name, cell in zip(names, cells)}
+        except Undecodable as error:
+            yield number, f"{error}."
+            continue
+        yield number, Row({n: cell for n, cell in row.items() if cell or n not in unnamed})
+    if number is None:
+        source.notes.append(f"There are no rows after the header: {', '.join(names)}.")
+
+
+def _first(head: Sequence[tuple[int, list[str]]]) -> int:
+    """The number of lines before the table: shorter ones, as banks write."""
+    widths = Counter(len(cells) for _, cells in head)
+    width, count = max(widths.items(), key=lambda item: (item[1] > 1, item[0] > 1, item[1]))
+    common = [number for number, (_, cells) in enumerate(head) if len(cells) == width]
+    first = common[0]
+    return first if count > 1 and all(len(cells) < width for _, cells in head[:first]) else 0
+
+
+def _is_header(sample: Sequence[list[str]]) -> bool:
+    """True if the first row names the columns: none of its values has the type of its column."""
+    first, rest = sample[0], sample[1:]
+    for number, cell in enumerate(first):
+        if not cell or cell in _YEARS:
+            continue
+        kind = kind_of("", [cell], untyped=True)
+        if kind.to_json() == {"type": "string"}:
+            continue
+        column = kind_of("", [cells[number] for cells in rest], untyped=True)
+        if not rest or column.to_json() != {"type": "string"}:
+            return False
+    return True
+
+
+def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
+    """A name for every column: the header's, made unique and at most 64 bytes long.
+
+    Columns without one, if others have one, are left out of rows in which they are empty.
+    """
+    names, unnamed = list[str](), set[str]()
+    for number, cell in enumerate(header, start=1):
+        try:
+            cell = source.repair.text(cell).strip()
+        except Undecodable as error:
+            where = f"{source.name}, column {number} of the header"
+            raise InvalidRequest(f"{where}: {error}.") from error
+        name = cell.encode()[: CONTRACT.name_bytes].decode(errors="ignore") or f"column_{number}"
+        while name in names:
+            stem = name.encode()[: CONTRACT.name_bytes - 4].decode(errors="ignore")
+            name = f"{stem}_{number}"
+        if not cell:
+            unnamed.add(name)
+        elif name != cell:
+            source.notes.append(f"The column {cell[:60]!r} is called {name!r} here.")
+        names.append(name)
+    return names, unnamed if len(unnamed) < len(names) else set()
+
+
+DELIMITERS: Final = (",", ";", "\t", "|")
+#: The characters examined for delimiter and header.
+HEAD_CHARS = 8_192
+#: The first line of some files that Excel writes.
+_HINT: Final = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+
+
+def read_csv(source: Source) -> Iterator[Item]:
+    """The rows of a table, with the names of its columns from its header."""
+    csv.field_size_limit(BUDGETS.import_row_bytes)
+    with as_text(source, newline="") as text:
+        lines = iter(text)
+        head = list(islice(lines, HEAD_LINES))
+        hint = _HINT.fullmatch(head[0]) if head else None
+        given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
+        dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], given)
+        source.comma = False if dialect.delimiter == "," else None
+        reader = csv.reader(chain(head[bool(hint) :], lines), dialect)
+        numbered = ((reader.line_num, cells) for cells in reader if cells)
+        try:
+            yield from rows_of(source, numbered)
+        except csv.Error as error:
+            yield reader.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
+
+
+def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:
+    """The delimiter and quotes, by clevercsv, which looks for clean columns."""
+    from clevercsv.detect import Detector  # imported for tables only
+
+    sample = sample.encode("utf-8", "replace").decode().replace("\0", "?")
+    dialect = Detector().detect(sample, delimiters=[delimiter] if delimiter else list(DELIMITERS))
+
+    class Dialect(csv.excel):
+        quotechar = (dialect and dialect.quotechar) or '"'
+        escapechar = (dialect and dialect.escapechar) or None
+
+    Dialect.delimiter = delimiter or (dialect and dialect.delimiter) or ","
+    return Dialect
+
+
+TSV = Format("tsv", (".tsv", ".tab"), re.compile(rb".+\t"), read_csv, untyped=True)
+CSV = Format("csv", (".csv",), re.compile(rb".+[,;|]"), read_csv, untyped=True)
+
+
+_WORKBOOK = re.compile(rb"PK\x03\x04.*[^a-z]xl/", re.DOTALL)
+_UNNAMED = re.compile(
+    r"(Sheet|Tabelle|Feuille?|Hoja|Blad|Foglio|Planilha|シート) ?\d+", re.IGNORECASE
+)
+
+Cells = tuple[int, list[str]]
+
+
+def read_workbook(source: Source) -> Iterator[Item]:
+    """The rows of all sheets."""
+    try:
+        from service.importing import workbook_parts
+    except ImportError:
+        raise InvalidRequest("To read Excel workbooks: pip install 'rung[xlsx]'.") from None
+    with tempfile.TemporaryFile() as kept:
+        with workbook_parts.readable(source.name):
+            size = source.file.seek(0, 2)
+            with zipfile.ZipFile(source.file) as archive:
+                check(archive, source.name, size)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of styles and validations that it cannot read
+                reader = workbook_parts.Reader(source.file, kept)
+                reader.read()
+        book = reader.wb
+        for number, sheet in enumerate(book.worksheets, start=1):
+            name = source.stream
+            if len(book.worksheets) > 1:
+                name = f"{name} {number}" if _UNNAMED.fullmatch(sheet.title) else sheet.title
+                name = name.encode()[: CONTRACT.name_bytes].decode(errors="ignore")
+            reported = len(source.notes)
+            cells = _cells(workbook_parts.rows(sheet, source.name), source.notes)
+            for line, item in rows_of(source, cells):
+                told = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
+                yield line, told
+            source.notes[reported:] = [f"{sheet.title}: {note}" for note in source.notes[reported:]]
+        book.close()
+
+
+def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[Cells]:
+    """The rows of a sheet from the widest of its first ones on, each of the same width."""
+    lines = ((number, cells) for number, values in rows if (cells := _texts(values)))
+    head = list(islice(lines, HEAD_LINES))
+    width = max((len(cells) for _, cells in head), default=0)
+    first = next((place for place, (_, cells) in enumerate(head) if len(cells) == width), 0)
+    if first:
+        notes.append(f"{first} lines before the table are left out.")
+    for number, cells in chain(head[first:], lines):
+        yield number, cells + [""] * (width - len(cells))
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    """The cells of a row as text, without empty ones at its end."""
+    texts = [_text(value) for value in values]
+    while texts and not texts[-1]:
+        texts.pop()
+    return texts
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return (value.date() if value.time() == time() else value).isoformat()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+XLSX = Format(
+    "xlsx", (".xlsx", ".xlsm"), _WORKBOOK, read_workbook, untyped=True, any_extension=True
+)
