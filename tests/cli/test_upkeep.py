@@ -270,8 +270,8 @@ def test_a_damaged_store_is_replaced_by_a_backup(house: House, shell: Shell) -> 
 
 
 DAMAGE = {
-    "texts that search does not find": "DELETE FROM fts_docsize WHERE id IN"
-    " (SELECT id FROM fts_docsize LIMIT 1)",
+    "texts that search does not find": "DELETE FROM fts_content WHERE id IN"
+    " (SELECT id FROM fts_content LIMIT 1)",
     "fields with wrong counts of words": "UPDATE word_count SET n = n + 1",
     "fields with a wrong length": "UPDATE scope SET words = words + 1",
     "texts in the index that no record has": "INSERT INTO value (id, words) SELECT"
