@@ -69,9 +69,13 @@ class Shown(NamedTuple):
 
 
 class _Texts(NamedTuple):
-    """What is read of one record: its texts with their places, the number of its words."""
+    """What is read of one record: its texts with their places, the number of its words.
+
+    `possible` are the groups that it may hold, as bits.
+    """
 
     stream: StreamView
+    possible: int
     texts: list[Text]
     places: list[tuple[int, int]]
     words: list[int]
@@ -120,15 +124,18 @@ class Reader:
                 continue
             found.words.append(folded.count(" ") + 1)
             found.places.append((ordinal, 0))
-            possible = candidates.possible(seq)
-            found.texts.append(Text(folded, _weight(field), field.everywhere, possible=possible))
+            weight = _weight(field)
+            text = Text(folded, weight, field.everywhere, possible=found.possible)
+            found.texts.append(text)
         self._add_passages(parts(), starts)
         self._add_likely(unseen)
         return near()
 
     def _of(self, seq: int, ordinal: int) -> _Texts:
         if seq not in self._texts:
-            self._texts[seq] = _Texts(self._fields[ordinal].stream, [], [], [])
+            self._texts[seq] = _Texts(
+                self._fields[ordinal].stream, self._candidates.possible(seq), [], [], []
+            )
         return self._texts[seq]
 
     def _best(self, places: dict[int, int]) -> dict[int, int]:
@@ -152,9 +159,9 @@ class Reader:
         if not unseen:
             return
         self._snapshot.ahead(ask for place in unseen for ask in self._asks(*place))
-        possible = self._candidates.possible
         likely = {
-            place: dict.fromkeys(self._likely(*place), possible(place[0])) for place in unseen
+            place: dict.fromkeys(self._likely(*place), self._of(*place).possible)
+            for place in unseen
         }
         places = _places(likely)
         self._snapshot.fetch(places)
@@ -188,7 +195,7 @@ class Reader:
             record.seq: Ranked(record.seq, streams[record.stream], NOTHING, 0.0, [])
             for record in self.records(wordless).values()
         }
-        for seq, (stream, texts, places, words) in self._texts.items():
+        for seq, (stream, _, texts, places, words) in self._texts.items():
             score = self.ranker.score(texts, sum(words))
             ranked[seq] = Ranked(seq, stream, score, score.value, places)
         return ranked
