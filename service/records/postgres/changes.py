@@ -94,5 +94,5 @@ class Changes(Attachments):
 
     def clear_derived(self) -> None:
         self.write(f"DROP INDEX IF EXISTS {', '.join(INDEXES.values())}")
-        self.write("TRUNCATE term, passage, word_count, letter, cell")
+        self.write("TRUNCATE term, passage, folded, word_count, letter, cell")
         self.write("UPDATE scope SET words = 0")

@@ -7,8 +7,8 @@ It has the tables of the file (sqlite/ddl.py) with these differences:
 * `term` has a row for each searched value of at most 2,048 characters, `passage` one for each
   passage of a longer one. `terms` is written by us, not by `to_tsvector`: folded words with their
   positions, pairs of adjacent characters of scripts without spaces, and lexemes for the scope, that
-  the index can cut by: `@c7` a connection, `@12` a field, `@s345` the record of a passage. `folded`
-  is the text that they were made of.
+  the index can cut by: `@c7` a connection, `@12` a field, `@s345` the record of a passage.
+  `folded` has the texts that they were made of; `start` is WHOLE for that of a short value.
 * The indexes of words are made by the first `finish`, after the first load.
 * `counter` has one row. It is changed last in every transaction and so puts all commits in one
   order: `version` is that of the last change, `generation` counts commits, `catalog` those that
@@ -42,7 +42,9 @@ GUARDED: Final = (
     *("connection", "stream", "scope", "record", "document", "tombstone", "chunk", "cell"),
     *("change", "blob", "blob_part", "blob_use"),
 )
-VIEWED: Final = ("term", "passage", "word_count")
+VIEWED: Final = ("term", "passage", "folded", "word_count")
+#: In the place of the start of a passage.
+WHOLE: Final = -1
 #: What a role of web processes, `{0}`, needs, and no more.
 WEB_GRANT: Final = (
     'GRANT SELECT ON meta, counter, letter, searched, "grant", package, member, '

@@ -10,6 +10,7 @@ from evidence.pointer import top_level
 from service.records.derived import cells_of, texts_of
 from service.records.large import LargeValue, Place
 from service.records.passages import fold_passages, starts
+from service.records.postgres.ddl import WHOLE
 from service.records.postgres.keys import key_of, number_of
 from service.records.postgres.terms import vector
 from service.records.postgres.transactions import Transactions
@@ -45,6 +46,7 @@ class Index:
     dropped: dict[int, tuple[Scopes, frozenset[str] | None]] = field(default_factory=dict)
     dropped_values: list[int] = field(default_factory=list)
     terms: list[tuple[Any, ...]] = field(default_factory=list)
+    folded: list[tuple[Any, ...]] = field(default_factory=list)
     passages: list[tuple[Any, ...]] = field(default_factory=list)
     cells: list[tuple[Any, ...]] = field(default_factory=list)
     chunks: list[tuple[Any, ...]] = field(default_factory=list)
@@ -63,7 +65,7 @@ class Index:
             gone = [self._forget(*row) for row in writer.rows_of(_DOCUMENTS, piece)]
             pairs = [(seq, ordinal) for seq, ordinals in gone for ordinal in ordinals]
             columns = [list(column) for column in zip(*pairs)]
-            for table in ("term", "passage", "cell") if pairs else ():
+            for table in ("term", "passage", "folded", "cell") if pairs else ():
                 writer.write(_LEAVE.format(table=table), *columns)
         if self.dropped_values:
             writer.write("DELETE FROM chunk WHERE value = ANY(%s)", self.dropped_values)
@@ -102,12 +104,14 @@ class Index:
         words = self.vocabulary.add(ordinal, folded)
         places = starts(len(text))
         if not places:
-            self.terms.append((seq, ordinal, conn, words, vector(folded, marks), folded))
+            self.terms.append((seq, ordinal, conn, words, vector(folded, marks)))
+            self.folded.append((seq, ordinal, WHOLE, conn, folded))
             return
         marks.append(f"@s{seq}")
         # The fold of an ASCII text folds to itself, character by character.
-        pieces = zip(places, fold_passages(folded if text.isascii() else text))
-        self.passages += [(seq, ordinal, at, conn, vector(one, marks), one) for at, one in pieces]
+        for at, one in zip(places, fold_passages(folded if text.isascii() else text)):
+            self.passages.append((seq, ordinal, at, conn, vector(one, marks)))
+            self.folded.append((seq, ordinal, at, conn, one))
 
     def apply_adds(self) -> None:
         self.write()
@@ -117,8 +121,9 @@ class Index:
         for into, rows in (
             ("chunk (value, no, conn, text)", self.chunks),
             ("cell (seq, ordinal, conn, key, number)", self.cells),
-            ("term (seq, ordinal, conn, words, terms, folded)", self.terms),
-            ("passage (seq, ordinal, start, conn, terms, folded)", self.passages),
+            ("term (seq, ordinal, conn, words, terms)", self.terms),
+            ("passage (seq, ordinal, start, conn, terms)", self.passages),
+            ("folded (seq, ordinal, start, conn, text)", self.folded),
         ):
             if rows:
                 writer.copy(into, rows)

@@ -21,6 +21,7 @@ from service.records.engine import (
 )
 from service.records.postgres.asking import Asking
 from service.records.postgres.catalog import Counts
+from service.records.postgres.ddl import WHOLE
 from service.records.postgres.keys import key_of, value_of
 from service.records.postgres.terms import query
 from service.records.sql.conditions import Condition
@@ -43,16 +44,16 @@ _LENGTHS = """
 SELECT seq, sum(words)::bigint FROM term_seen
 WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) GROUP BY seq
 """
-_TEXTS = """
-SELECT seq, ordinal, 0, folded FROM term_seen
-WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[])
+_TEXTS = f"""
+SELECT seq, ordinal, 0, text FROM folded_seen
+WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND start = {WHOLE}
 UNION ALL SELECT seq, ordinal, count(*)::integer, '' FROM passage_seen
 WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) GROUP BY seq, ordinal
 """
 _FOLDED = """
-SELECT p.seq, p.ordinal, p.start, p.folded
-FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS w(seq, ordinal, start)
-JOIN passage_seen p USING (seq, ordinal, start)
+SELECT seq, ordinal, start, f.text
+FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS p(seq, ordinal, start)
+JOIN folded_seen f USING (seq, ordinal, start)
 """
 _HELD = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
 _HOLDING = f"SELECT seq FROM term_seen {_HELD} UNION SELECT seq FROM passage_seen {_HELD}"

@@ -22,10 +22,10 @@ ORDER BY c.connection_id COLLATE "C", s.name COLLATE "C"
 _LOAD = f"{RECORDS} WHERE d.seq = ANY(%s)"
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s AND no BETWEEN %s AND %s ORDER BY no"
 _FETCH = """
-SELECT c.value, c.no, c.text
-FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) p(seq, ordinal, no)
-JOIN scope s USING (ordinal) JOIN document d USING (seq)
-JOIN chunk c ON c.value = (d.big::jsonb -> s.field ->> 0)::bigint AND c.no = p.no
+WITH place AS MATERIALIZED (SELECT (d.big::jsonb -> s.field ->> 0)::bigint AS value, p.no
+  FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) p(seq, ordinal, no)
+  JOIN document d ON d.seq = p.seq AND d.big IS NOT NULL JOIN scope s ON s.ordinal = p.ordinal)
+SELECT value, no, c.text FROM place JOIN chunk c USING (value, no)
 """
 
 

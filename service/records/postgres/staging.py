@@ -37,7 +37,7 @@ _ERASE: Final = (
     f"DELETE FROM chunk WHERE value IN ({_LARGE})",
     *(
         f"DELETE FROM {table} WHERE seq IN ({_OF_STREAM})"
-        for table in ("term", "passage", "cell", "document", "tombstone")
+        for table in ("term", "passage", "folded", "cell", "document", "tombstone")
     ),
     f"DELETE FROM word_count WHERE ordinal IN ({_ORDINALS})",
     *(f"DELETE FROM {table} WHERE stream = %s" for table in ("change", "record", "scope")),
