@@ -18,7 +18,7 @@ from service.records.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
 from service.records.sqlite.passages import read_chunks
-from service.records.writer import Rows
+from service.records.sql.writer import Rows
 
 _FIND = """
 SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at, d.changed

@@ -14,7 +14,7 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service.records.sqlite import files
 from service.records.attachments import Attachment
-from service.records.writer import BaseWriter
+from service.records.sql.writer import BaseWriter
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
