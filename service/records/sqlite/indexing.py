@@ -23,9 +23,8 @@ from service.records.derived import cells_of, texts_of
 from service.records.large import LargeValue, Place
 from service.records.passages import fold_passages, starts
 from service.records.scopes import Scopes, StreamHandle
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.passages import read_chunks, read_text
-from service.records.sqlite.scopes import row_id
 from service.records.sqlite.transactions import INDEXES, Transactions, tune
 from service.records.values import Stored
 from service.records.vocabulary import Vocabulary, is_letter
