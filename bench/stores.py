@@ -24,7 +24,7 @@ from evidence.fold import FOLD_VERSION
 from service.access import grants
 from service.access.registry import Registry
 from service.records import derived, ingest, languages, values, large, passages, vocabulary
-from service.records.sql import writer as steps
+from service.records import writer as steps
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse

@@ -16,7 +16,7 @@ from service.records.postgres.indexing import PIECE_RECORDS
 from service.records.postgres.keys import group_key, key_of
 from service.records.postgres.transactions import Transactions
 from service.records.scopes import StreamHandle
-from service.records.sql.writer import Rows
+from service.records.writer import Rows
 
 #: The keys of rows that came in while streams are staged; see staging.py.
 ARRIVED = "arrived"

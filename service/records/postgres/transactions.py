@@ -11,7 +11,7 @@ from typing import Any
 from service.records.arrivals import Entry
 from service.records.postgres.connections import Connection, explained
 from service.records.postgres.ddl import BLOCK, HELD, KEEP, OPEN
-from service.records.sql.writer import BaseWriter
+from service.records.writer import BaseWriter
 
 _COUNT = """
 UPDATE counter SET generation = generation + 1, catalog = catalog + %s, version = version + %s

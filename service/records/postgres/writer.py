@@ -10,6 +10,7 @@ from service.records.postgres import connections
 from service.records.postgres.changes import Changes
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
 from service.records.scopes import Scopes
+from service.records.sql.conditions import Statements
 from service.records.writing import SECRET_BYTES
 
 #: From so many records on, what the planner knows of the tables is brought up to date at once.
@@ -28,8 +29,7 @@ class Writer(Changes):
     """The store in a database, open for writing. See `writing.Writing`."""
 
     engine = "postgres"
-    owner = "conn"
-    shown = "s.name <> ''"  # all are
+    statements = Statements("conn", "s.name <> ''")  # none is hidden
 
     def finish(self) -> None:
         """Creates the indexes of words after the first load, or merges their pending entries."""

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from service.records.attachments import Attachment, parts
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes
+from service.records.sql.conditions import Statements
 from service.records.sqlite.ddl import CONNECTION_BLOCK, STREAM_BLOCK
 from service.records.sqlite.transactions import Transactions
 
@@ -38,8 +39,8 @@ UPDATE connection SET connector_key = coalesce(?, connector_key),
 class Catalog(Transactions):
     """The verbs of a writer for connections, streams and blobs; see `writing.Writing`."""
 
-    owner = "connection"
-    shown = "s.name >= char(1)"  # hidden streams have names before all others
+    # Hidden streams have names before all others.
+    statements = Statements("connection", "s.name >= char(1)")
 
     def save_connection(
         self, connection_id: str, connector_key: str | None, label: str | None

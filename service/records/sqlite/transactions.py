@@ -14,7 +14,7 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service.records.sqlite import files
 from service.records.attachments import Attachment
-from service.records.sql.writer import BaseWriter
+from service.records.writer import BaseWriter
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
@@ -50,21 +50,6 @@ def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[Non
         if "not a database" not in str(error):
             raise
         raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
-
-
-@contextmanager
-def explain_failures() -> Iterator[None]:
-    """Turns errors of SQLite into `Unavailable` with what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        advice = (
-            "Check the free space, the permissions of its directory, and whether the disk became "
-            "read-only."
-        )
-        if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
-            advice = "If only its index is damaged, `rung check --repair` rebuilds it."
-        raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error
 
 
 class Transactions(BaseWriter):

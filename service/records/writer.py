@@ -13,11 +13,9 @@ from service.records.languages import Sample, merged
 from service.records.large import LargeValue, Place
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes, StreamHandle
+from service.records.sql.conditions import Statements
 from service.records.streams import all_streams
 from service.records.writing import StreamCount, Writing
-
-#: Sets the place of a record in every order.
-_REORDER = "UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?"
 
 
 class Rows(NamedTuple):
@@ -63,10 +61,7 @@ class Index(Protocol):
 class Steps(Protocol):
     """What an engine brings to the steps."""
 
-    #: The column of a stream and of a blob with their connection.
-    owner: ClassVar[str]
-    #: That the stream `s` is not hidden.
-    shown: ClassVar[str]
+    statements: ClassVar[Statements]
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement; `?` marks its parameters."""
@@ -125,66 +120,44 @@ class BaseWriter(Steps, Writing):
         return rows[0] if rows else None
 
     def meta(self, key: str) -> Any:
-        row = self.row("SELECT value FROM meta WHERE key = ?", key)
+        row = self.row(self.statements.meta, key)
         return None if row is None else row[0]
 
     # Connections and streams
-
-    def _streams(self) -> str:
-        return f"stream s JOIN connection c ON c.id = s.{self.owner}"
 
     def changed_catalog(self) -> None:
         """Notes that a connection or a stream changes."""
 
     def connection_ids(self) -> list[str]:
-        rows = self.run(
-            f"SELECT DISTINCT connection_id FROM {self._streams()} WHERE {self.shown} ORDER BY 1"
-        )
-        return [id for (id,) in rows]
+        return [id for (id,) in self.run(self.statements.connection_ids)]
 
     def manifest_rows(self, connection_id: str) -> list[tuple[str, str]]:
-        rows = self.run(
-            f"SELECT name, manifest FROM {self._streams()} WHERE connection_id = ?"
-            f" ORDER BY {self.shown} DESC, name",
-            connection_id,
-        )
+        rows = self.run(self.statements.manifest_rows, connection_id)
         return [(name, manifest) for name, manifest in rows]
 
     def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
-        found = f"SELECT s.id, c.id FROM {self._streams()} WHERE connection_id = ? AND name = ?"
-        row = self.row(found, connection_id, row_name)
+        row = self.row(self.statements.find_stream, connection_id, row_name)
         return None if row is None else (row[0], row[1])
 
     def stream_name(self, stream: int) -> str | None:
-        row = self.row("SELECT name FROM stream WHERE id = ?", stream)
+        row = self.row(self.statements.stream_name, stream)
         return None if row is None else str(row[0])
 
     def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
         self.changed_catalog()
         document = orjson.dumps(manifest.document).decode()
-        self.run(
-            f"INSERT INTO stream ({self.owner}, name, manifest) VALUES (?, ?, ?)"
-            f" ON CONFLICT ({self.owner}, name) DO UPDATE SET manifest = excluded.manifest",
-            *(connection, row_name, document),
-        )
+        self.run(self.statements.save_stream, connection, row_name, document)
 
     def counts(self) -> list[StreamCount]:
-        rows = self.run(
-            "SELECT connection_id, name, count(seq) FILTER (WHERE NOT deleted),"
-            f" count(seq) FILTER (WHERE deleted) FROM {self._streams()}"
-            f" LEFT JOIN record r ON r.stream = s.id WHERE {self.shown}"
-            " GROUP BY s.id, c.id ORDER BY 1, 2"
-        )
-        return [StreamCount(*row) for row in rows]
+        return [StreamCount(*row) for row in self.run(self.statements.counts)]
 
     def note_languages(self, sample: Sample) -> None:
         """Adds the languages of the texts of a sample to those of their connections."""
         for connection, detected in sample.found():
-            ((known,),) = self.run("SELECT languages FROM connection WHERE id = ?", connection)
+            ((known,),) = self.run(self.statements.languages, connection)
             if text := merged(known, detected):
                 self.changed_catalog()
-                save = "UPDATE connection SET languages = ? WHERE id = ?"
-                self.run(save, text, connection)
+                self.run(self.statements.save_languages, text, connection)
 
     # Records
 
@@ -207,7 +180,7 @@ class BaseWriter(Steps, Writing):
         self.note_languages(sample)
         self.sweep(orphans)
         counted = [(count, stream) for stream, count in sorted(live.items())]
-        self.run_each("UPDATE stream SET records = records + ? WHERE id = ?", counted)
+        self.run_each(self.statements.add_records, counted)
 
     def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
         """Writes records, documents and log, and notes for the index the fields that changed."""
@@ -264,7 +237,7 @@ class BaseWriter(Steps, Writing):
                 self.note(count)
                 return count
             index.apply_drops()
-            self.run_each(_REORDER, orders)
+            self.run_each(self.statements.reorder, orders)
             index.apply_adds()
             last = orders[-1][-1]
             count += len(orders)
@@ -289,6 +262,6 @@ class BaseWriter(Steps, Writing):
             self.clear_derived()
             for stream in all_streams(self):
                 count = self.derive(stream, look=look)
-                self.run("UPDATE stream SET records = ? WHERE id = ?", count, stream.id)
+                self.run(self.statements.set_records, count, stream.id)
             self.note_languages(sample)
             self.set_meta("fold_version", FOLD_VERSION)
