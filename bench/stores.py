@@ -28,7 +28,7 @@ from service.records import writer as steps
 from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.sqlite import ddl, indexing, scopes, writer
+from service.records.sqlite import catalog, ddl, indexing, writer
 from service.records.scopes import StreamHandle
 from service.records.streams import connect, declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
@@ -36,7 +36,7 @@ from service.records.sqlite.writer import Writer, open_writer
 HOME = Path("var/bench")
 #: The modules that decide what a store contains.
 WRITERS = (
-    *(ddl, derived, indexing, ingest, language, languages, large, passages, scopes),
+    *(catalog, ddl, derived, indexing, ingest, language, languages, large, passages),
     *(steps, values, vocabulary, writer),
 )
 VERSION = 6

@@ -33,13 +33,7 @@ class Row(NamedTuple):
 
 def check_name(name: str, *, what: str) -> str:
     """The name itself, if it may name a stream or a field."""
-    if name in _FORBIDDEN_NAMES or "\0" in name:
-        raise Refused(f"{name!r} is not a valid {what} name; rename it.")
-    if len(name) * 4 > CONTRACT.name_bytes and len(name.encode()) > CONTRACT.name_bytes:
-        raise Refused(
-            f"The {what} name {name[:40]!r}… is over {CONTRACT.name_bytes} bytes; shorten it."
-        )
-    return name
+    return _checked(name, f"{what} name", CONTRACT.name_bytes, "rename it")
 
 
 def check_connection_id(name: str) -> str:
@@ -78,13 +72,15 @@ def content_key(data: dict[str, Any]) -> str:
 
 def check_record_id(key: str) -> str:
     """The id itself, if it may identify a record."""
-    if key in _FORBIDDEN_NAMES or "\0" in key:
-        raise Refused(f"{key!r} is not a valid record id; use another key.")
-    if len(key) * 4 > CONTRACT.record_id_bytes and len(key.encode()) > CONTRACT.record_id_bytes:
-        raise Refused(
-            f"The record id {key[:40]!r}… is over {CONTRACT.record_id_bytes} bytes; shorten it."
-        )
-    return key
+    return _checked(key, "record id", CONTRACT.record_id_bytes, "use another key")
+
+
+def _checked(text: str, what: str, most: int, remedy: str) -> str:
+    if text in _FORBIDDEN_NAMES or "\0" in text:
+        raise Refused(f"{text!r} is not a valid {what}; {remedy}.")
+    if len(text) * 4 > most and len(text.encode()) > most:
+        raise Refused(f"The {what} {text[:40]!r}… is over {most} bytes; shorten it.")
+    return text
 
 
 def check_nesting(data: dict[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import orjson
@@ -14,28 +13,9 @@ from service.records.languages import Sample, merged
 from service.records.large import LargeValue, Place
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes, StreamHandle
+from service.records.sql.conditions import Statements
 from service.records.streams import all_streams
 from service.records.writing import StreamCount, Writing
-
-
-@dataclass(frozen=True, slots=True)
-class Statements:
-    """The statements of an engine that the steps run; `writing.Writing` describes the verbs."""
-
-    meta: str
-    connection_ids: str
-    manifest_rows: str
-    find_stream: str
-    stream_name: str
-    save_stream: str
-    counts: str
-    languages: str
-    save_languages: str
-    #: Add to the records of a stream, and set them.
-    add_records: str
-    set_records: str
-    #: Sets the place of a record in every order.
-    reorder: str
 
 
 class Rows(NamedTuple):

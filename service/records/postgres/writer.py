@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable
-from typing import Final
 
 from evidence.errors import InvalidRequest
 from evidence.fold import FOLD_VERSION
@@ -11,7 +10,7 @@ from service.records.postgres import connections
 from service.records.postgres.changes import Changes
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
 from service.records.scopes import Scopes
-from service.records.writer import Statements
+from service.records.sql.conditions import Statements
 from service.records.writing import SECRET_BYTES
 
 #: From so many records on, what the planner knows of the tables is brought up to date at once.
@@ -24,33 +23,13 @@ VALUES (%s, coalesce(%s::text, %s), %s) ON CONFLICT (connection_id) DO UPDATE SE
   display_name = coalesce(excluded.display_name, c.display_name)
 RETURNING id
 """
-_STATEMENTS: Final = Statements(
-    meta="SELECT value FROM meta WHERE key = ?",
-    connection_ids="SELECT DISTINCT connection_id FROM connection c JOIN stream s ON s.conn = c.id"
-    " ORDER BY 1",
-    manifest_rows="SELECT name, manifest FROM stream s JOIN connection c ON c.id = s.conn"
-    " WHERE connection_id = ? ORDER BY name",
-    find_stream="SELECT s.id, c.id FROM stream s JOIN connection c ON c.id = s.conn"
-    " WHERE connection_id = ? AND name = ?",
-    stream_name="SELECT name FROM stream WHERE id = ?",
-    save_stream="INSERT INTO stream (conn, name, manifest) VALUES (?, ?, ?)"
-    " ON CONFLICT (conn, name) DO UPDATE SET manifest = excluded.manifest",
-    counts="SELECT c.connection_id, s.name, count(r.seq) FILTER (WHERE NOT r.deleted),"
-    " count(r.seq) FILTER (WHERE r.deleted) FROM stream s JOIN connection c ON c.id = s.conn"
-    " LEFT JOIN record r ON r.stream = s.id GROUP BY c.connection_id, s.name ORDER BY 1, 2",
-    languages="SELECT languages FROM connection WHERE id = ?",
-    save_languages="UPDATE connection SET languages = ? WHERE id = ?",
-    add_records="UPDATE stream SET records = records + ? WHERE id = ?",
-    set_records="UPDATE stream SET records = ? WHERE id = ?",
-    reorder="UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?",
-)
 
 
 class Writer(Changes):
     """The store in a database, open for writing. See `writing.Writing`."""
 
     engine = "postgres"
-    statements = _STATEMENTS
+    statements = Statements("conn", "s.name <> ''")  # none is hidden
 
     def finish(self) -> None:
         """Creates the indexes of words after the first load, or merges their pending entries."""

@@ -131,3 +131,39 @@ class Conditions:
         for comparison, value in comparisons:
             condition.add(f"v.{self.compared} {comparison} ?", self.encode(value))
         return condition
+
+
+class Statements:
+    """The statements of the steps of a writer; `writing.Writing` describes the verbs.
+
+    `owner` is the column of a stream with its connection, `shown` that a stream is not hidden.
+    """
+
+    meta = "SELECT value FROM meta WHERE key = ?"
+    stream_name = "SELECT name FROM stream WHERE id = ?"
+    languages = "SELECT languages FROM connection WHERE id = ?"
+    save_languages = "UPDATE connection SET languages = ? WHERE id = ?"
+    #: Add to the records of a stream, and set them.
+    add_records = "UPDATE stream SET records = records + ? WHERE id = ?"
+    set_records = "UPDATE stream SET records = ? WHERE id = ?"
+    #: Sets the place of a record in every order.
+    reorder = "UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?"
+
+    def __init__(self, owner: str, shown: str) -> None:
+        streams = f"stream s JOIN connection c ON c.id = s.{owner}"
+        named = f"FROM {streams} WHERE connection_id = ?"
+        self.connection_ids = (
+            f"SELECT DISTINCT connection_id FROM {streams} WHERE {shown} ORDER BY 1"
+        )
+        self.manifest_rows = f"SELECT name, manifest {named} ORDER BY {shown} DESC, name"
+        self.find_stream = f"SELECT s.id, c.id {named} AND name = ?"
+        self.save_stream = (
+            f"INSERT INTO stream ({owner}, name, manifest) VALUES (?, ?, ?)"
+            f" ON CONFLICT ({owner}, name) DO UPDATE SET manifest = excluded.manifest"
+        )
+        self.counts = (
+            "SELECT connection_id, name, count(seq) FILTER (WHERE NOT deleted),"
+            f" count(seq) FILTER (WHERE deleted) FROM {streams}"
+            f" LEFT JOIN record r ON r.stream = s.id WHERE {shown}"
+            " GROUP BY s.id, c.id ORDER BY 1, 2"
+        )

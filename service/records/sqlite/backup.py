@@ -21,7 +21,7 @@ from evidence.work import Deadline
 from service import durable
 from service.records.sqlite import files
 from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
-from service.records.sqlite.erasing import erase_hidden
+from service.records.sqlite.staging import erase_hidden
 from service.records.sqlite.transactions import LOCK_SECONDS, LOG_SECONDS, explain_locks
 from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 

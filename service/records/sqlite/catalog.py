@@ -1,48 +1,46 @@
-"""Connections and streams as rows."""
+"""Connections, streams and blobs as rows, and the ordinals of fields.
 
-from typing import Final
+An ordinal is the number each (stream, field) carries in full-text row ids and cells.
+A connection has a block of ordinals, a stream a block inside it, and the fields of a stream
+stand side by side, so that a grant of a whole connection is one range of row ids. A stream that
+outgrows its block gets the next free one; a connection gets one behind the last.
+"""
 
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, islice
+
+from service.records.attachments import Attachment, parts
 from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes
-from service.records.sqlite import scopes
-from service.records.sqlite.scopes import first_ordinal
-from service.records.sqlite.attachments import Attachments
-from service.records.writer import Statements
+from service.records.sql.conditions import Statements
+from service.records.sqlite.ddl import CONNECTION_BLOCK, STREAM_BLOCK
+from service.records.sqlite.transactions import Transactions
 
+_KNOWN_BLOB = "SELECT id, sha256 FROM blob WHERE connection = ? AND blob_id = ?"
+_STORE = """
+INSERT INTO blob (connection, blob_id, media_type, size_bytes, sha256) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (connection, blob_id) DO UPDATE SET media_type = excluded.media_type,
+  size_bytes = excluded.size_bytes, sha256 = excluded.sha256
+RETURNING id
+"""
+_USE = "INSERT OR IGNORE INTO blob_use (blob, seq, field) VALUES (?, ?, ?)"
+_RELEASE = """
+DELETE FROM blob_use WHERE seq = ?1 AND (?2 IS NULL OR field = ?2) RETURNING blob
+"""
 _KNOWN = "SELECT 1 FROM connection WHERE connection_id = ?"
 _ADD = "INSERT INTO connection (connection_id, connector_key, first_ordinal) VALUES (?, ?, ?)"
 _DESCRIBE = """
 UPDATE connection SET connector_key = coalesce(?, connector_key),
   display_name = coalesce(?, display_name) WHERE connection_id = ? RETURNING id
 """
-#: Hidden streams have names before all others.
-STATEMENTS: Final = Statements(
-    meta="SELECT value FROM meta WHERE key = ?",
-    connection_ids="SELECT connection_id FROM connection c WHERE EXISTS"
-    " (SELECT 1 FROM stream s WHERE s.connection = c.id AND s.name >= char(1)) ORDER BY 1",
-    manifest_rows="SELECT name, manifest FROM stream s JOIN connection c ON c.id = s.connection"
-    " WHERE connection_id = ? ORDER BY name >= char(1) DESC, name",
-    find_stream="SELECT s.id, c.id FROM stream s JOIN connection c ON c.id = s.connection"
-    " WHERE connection_id = ? AND name = ?",
-    stream_name="SELECT name FROM stream WHERE id = ?",
-    save_stream="INSERT INTO stream (connection, name, manifest) VALUES (?, ?, ?)"
-    " ON CONFLICT (connection, name) DO UPDATE SET manifest = excluded.manifest",
-    counts="SELECT connection_id, s.name, count(*) FILTER (WHERE deleted = 0),"
-    " count(*) FILTER (WHERE deleted = 1) FROM stream s JOIN connection c ON c.id = s.connection"
-    " LEFT JOIN record r ON r.stream = s.id WHERE s.name >= char(1)"
-    " GROUP BY s.id ORDER BY connection_id, s.name",
-    languages="SELECT languages FROM connection WHERE id = ?",
-    save_languages="UPDATE connection SET languages = ? WHERE id = ?",
-    add_records="UPDATE stream SET records = records + ? WHERE id = ?",
-    set_records="UPDATE stream SET records = ? WHERE id = ?",
-    reorder="UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?",
-)
 
 
-class Catalog(Attachments):
-    """The verbs of a writer for connections and streams; see `writing.Writing`."""
+class Catalog(Transactions):
+    """The verbs of a writer for connections, streams and blobs; see `writing.Writing`."""
 
-    statements = STATEMENTS
+    # Hidden streams have names before all others.
+    statements = Statements("connection", "s.name >= char(1)")
 
     def save_connection(
         self, connection_id: str, connector_key: str | None, label: str | None
@@ -54,4 +52,90 @@ class Catalog(Attachments):
         return int(id)
 
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
-        return scopes.allot(self.db, stream, manifest)
+        known = dict(
+            self.db.execute("SELECT field, ordinal FROM scope WHERE stream = ?", (stream,))
+        )
+        wanted = list(dict.fromkeys((*manifest.lexical_fields, *manifest.cell_fields)))
+        missing = [name for name in wanted if name not in known]
+        free = _free_ordinals(self.db, stream, known.values(), len(missing))
+        known.update(zip(missing, free))
+        self.db.executemany(
+            "INSERT INTO scope (ordinal, stream, field, searchable) VALUES (?, ?, ?, 0)",
+            [(known[name], stream, name) for name in missing],
+        )
+        self.db.executemany(
+            "UPDATE scope SET searchable = ? WHERE ordinal = ?",
+            [(name in manifest.lexical_fields, ordinal) for name, ordinal in known.items()],
+        )
+        return Scopes(
+            searchable={name: known[name] for name in manifest.lexical_fields},
+            cells={name: known[name] for name in manifest.cell_fields},
+        )
+
+    # Blobs are kept once per connection, with the fields that use them
+
+    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
+        for one in attachments:
+            blob = self.row(_KNOWN_BLOB, connection, one.blob_id)
+            if one.content is not None and (blob is None or blob[1] != one.sha256):
+                if blob and self.staged:  # readers see those bytes
+                    self.staged_blobs.append((connection, seq, one))
+                    continue
+                blob = (self._store_blob(connection, one, one.content),)
+            if blob is not None:
+                self.run(_USE, blob[0], seq, one.field)
+
+    def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
+        return {blob for place in fields for (blob,) in self.run(_RELEASE, *place)}
+
+    def sweep(self, blobs: Iterable[int]) -> None:
+        for blob in blobs:
+            if self.row("SELECT 1 FROM blob_use WHERE blob = ? LIMIT 1", blob) is None:
+                self.run("DELETE FROM blob_part WHERE blob = ?", blob)
+                self.run("DELETE FROM blob WHERE id = ?", blob)
+
+    def _store_blob(self, connection: int, one: Attachment, content: bytes) -> int:
+        row = (connection, one.blob_id, one.media_type, len(content), one.sha256)
+        ((blob,),) = self.run(_STORE, *row)
+        self.run("DELETE FROM blob_part WHERE blob = ?", blob)
+        for no, part in enumerate(parts(content)):
+            self.run("INSERT INTO blob_part (blob, no, data) VALUES (?, ?, ?)", blob, no, part)
+        return int(blob)
+
+
+def first_ordinal(db: sqlite3.Connection) -> int:
+    """The beginning of the block that the next connection gets."""
+    last = db.execute(
+        "SELECT max((SELECT coalesce(max(first_ordinal), -1) FROM connection),"
+        " (SELECT coalesce(max(ordinal), -1) FROM scope))"
+    ).fetchone()[0]
+    return 0 if last < 0 else (last // CONNECTION_BLOCK + 1) * CONNECTION_BLOCK
+
+
+def _free_ordinals(
+    db: sqlite3.Connection, stream: int, taken: Collection[int], count: int
+) -> list[int]:
+    """Ordinals of the blocks of a stream, then of free ones of its connection, then of all."""
+    (first,) = db.execute(
+        "SELECT first_ordinal FROM connection"
+        " JOIN stream ON stream.connection = connection.id WHERE stream.id = ?",
+        (stream,),
+    ).fetchone()
+    rows = db.execute(
+        f"SELECT DISTINCT ordinal / {STREAM_BLOCK} FROM scope WHERE ordinal >= ? AND ordinal < ?",
+        (first, first + CONNECTION_BLOCK),
+    )
+    used = {block for (block,) in rows}
+    free = (block for block in _blocks(first) if block not in used)
+    own = sorted({ordinal // STREAM_BLOCK for ordinal in taken})
+    places = (
+        block * STREAM_BLOCK + place
+        for block in chain(own, free, _blocks(first_ordinal(db)))
+        for place in range(STREAM_BLOCK)
+    )
+    return list(islice((place for place in places if place not in taken), count))
+
+
+def _blocks(first: int) -> range:
+    """The blocks for streams in the block of a connection that begins at an ordinal."""
+    return range(first // STREAM_BLOCK, (first + CONNECTION_BLOCK) // STREAM_BLOCK)

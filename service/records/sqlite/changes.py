@@ -17,7 +17,6 @@ from service.records.manifest import StreamManifest
 from service.records.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
-from service.records.sqlite.passages import read_chunks
 from service.records.writer import Rows
 
 _FIND = """
@@ -53,7 +52,7 @@ class Changes(Catalog):
         return found
 
     def read_large(self, place: Place) -> str:
-        return read_chunks(self.db, *place[:2])
+        return indexing.read_chunks(self.db, *place[:2])
 
     def put(self, rows: Rows) -> None:
         buried = [(seq,) for seq, *_ in rows.buried]

@@ -18,10 +18,9 @@ from evidence.pointer import find, searched_text
 from service.records.manifest import StreamManifest, parse
 from service.records.passages import fold_passages
 from service.records.sqlite.checkup import opened
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.index_check import Place, finds_one
-from service.records.sqlite.passages import read_chunks
-from service.records.sqlite.scopes import row_id
+from service.records.sqlite.indexing import read_chunks
 from service.records.values import sortable
 from service.records.vocabulary import Vocabulary
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from evidence.errors import InvalidRequest
 from service.records.content import Tables, spread
 from service.records.sqlite.ddl import SEQ_MASK
-from service.records.sqlite.scopes import first_ordinal
+from service.records.sqlite.catalog import first_ordinal
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite.writer import Writer
 

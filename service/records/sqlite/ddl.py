@@ -205,6 +205,11 @@ LAYOUTS = {6: _TABLES}
 NEWEST = max(LAYOUTS)
 
 
+def row_id(ordinal: int, seq: int) -> int:
+    """The full-text row id of a field of a record."""
+    return ordinal << SEQ_BITS | seq
+
+
 def migrate(db: sqlite3.Connection) -> None:
     """Brings a store to the newest layout in one transaction. Never goes back.
 

@@ -20,12 +20,3 @@ def explain_failures() -> Iterator[None]:
         if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
             advice = "If only its index is damaged, `rung check --repair` rebuilds it."
         raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error
-
-
-def index_damaged() -> Unavailable:
-    """The error for a store whose full-text index does not hold the words of its records."""
-    return Unavailable(
-        "The full-text index of the store is damaged, so a search would miss records. Its owner "
-        "can rebuild it with `rung check --repair`. Reading by id and listing still work.",
-        code="store_unavailable",
-    )

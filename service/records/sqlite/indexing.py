@@ -18,14 +18,12 @@ from typing import Any
 import orjson
 
 from evidence.fold import fold
-from evidence.pointer import top_level
+from evidence.pointer import find, searched_text, top_level
 from service.records.derived import cells_of, texts_of
 from service.records.large import LargeValue, Place
 from service.records.passages import fold_passages, starts
 from service.records.scopes import Scopes, StreamHandle
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
-from service.records.sqlite.passages import read_chunks, read_text
-from service.records.sqlite.scopes import row_id
+from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.transactions import INDEXES, Transactions, tune
 from service.records.values import Stored
 from service.records.vocabulary import Vocabulary, is_letter
@@ -256,3 +254,26 @@ def _renew(db: sqlite3.Connection, index: str) -> None:
         db.execute(f"DROP TABLE IF EXISTS {index}_{shadow}")
     db.execute(sql)
     tune(db, index)
+
+
+def read_chunks(db: sqlite3.Connection, first: int, chunks: int) -> str:
+    """The whole text of a large value."""
+    rows = db.execute(
+        "SELECT text FROM chunk WHERE id >= ? AND id < ? ORDER BY id", (first, first + chunks)
+    )
+    return "".join(row[0] for row in rows)
+
+
+_WHERE_TEXT_IS = """
+SELECT d.data, s.field FROM document d JOIN scope s ON s.ordinal = ? WHERE d.seq = ?
+"""
+
+
+def read_text(
+    db: sqlite3.Connection, seq: int, ordinal: int, first: int | None, chunks: int | None
+) -> str:
+    """The whole text of a value that is indexed."""
+    if first is not None:
+        return read_chunks(db, first, chunks or 0)
+    data, field = db.execute(_WHERE_TEXT_IS, (ordinal, seq)).fetchone()
+    return searched_text(find(orjson.loads(data), field))

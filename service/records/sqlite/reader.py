@@ -22,7 +22,6 @@ from service.records.sqlite import files
 from service.records.engine import BlobRow, Generation
 from service.records.attachments import covering
 from service.records.sqlite.ddl import LAYOUTS, NEWEST
-from service.records.sqlite.failures import index_damaged
 from service.records.sqlite.index_check import Place, missing, sample
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
@@ -130,7 +129,7 @@ class Reader:
                     self._missing = missing(snapshot.db, places)
                     self._next_sample = Deadline.after(BUDGETS.index_check_seconds)
         if self._missing:
-            raise index_damaged()
+            raise failures.index_damaged()
 
     def number(self) -> int:
         """The number of this thread's connection, which changes when the file is opened anew."""
@@ -237,7 +236,7 @@ def _translate(error: sqlite3.Error) -> EvidenceError:
         return failures.timed_out()
     code, text = getattr(error, "sqlite_errorcode", None), str(error)
     if code == CORRUPT_INDEX or "vtable" in text or "fts5" in text:
-        return index_damaged()
+        return failures.index_damaged()
     if code is not None and code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
         return failures.locked_away()
     if isinstance(error, sqlite3.OperationalError):

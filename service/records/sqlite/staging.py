@@ -27,11 +27,13 @@ from service.records.arrivals import Stored, differing, later_times
 from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
 from service.records.large import LargeValue, Place
+from service.records.scopes import Scopes
 from service.records.sqlite import files
-from service.records.sqlite.erasing import HOLD_SECONDS, erase_hidden
 from service.records.sqlite.writer import Writer
 from service.records.streams import declare, manifests_of
 
+#: What is left over is erased in transactions this long, so that others write between them.
+HOLD_SECONDS: Final = 0.4
 PIECE_RECORDS: Final = 200
 #: Versions left to other writers meanwhile.
 RESERVED_VERSIONS: Final = 1 << 33
@@ -63,6 +65,11 @@ ON c.seq = p.value ->> 0
 """
 _LOG = "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)"
 _TIMES = "UPDATE document SET emitted_at = ?, changed = ? WHERE seq = ?"
+_HIDDEN = "SELECT id, connection FROM stream WHERE name < char(1)"
+_RECORDS = """
+SELECT r.seq, d.big FROM record r LEFT JOIN document d ON d.seq = r.seq
+WHERE r.stream = ? ORDER BY r.record_key LIMIT ?
+"""
 
 
 @dataclass(slots=True)
@@ -203,3 +210,48 @@ def _manifest(writer: Writer, connection_id: str, name: str) -> StreamManifest:
         if manifest.name == name:
             return manifest
     raise NotFound(f"The store has no stream {connection_id}/{name}. See them with: rung stats.")
+
+
+def erase_hidden(writer: Writer) -> None:
+    """Erases all hidden streams with everything that is theirs."""
+    for stream, connection in writer.db.execute(_HIDDEN).fetchall():
+        fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
+        ordinals = dict(writer.db.execute(fields, (stream,)))
+        more = True
+        while more:
+            deadline = Deadline.after(HOLD_SECONDS)
+            with writer.transaction():
+                while more and not deadline.expired():
+                    more = _erase_some(writer, stream, Scopes(ordinals, ordinals))
+        _forget(writer, stream, connection)
+
+
+def _erase_some(writer: Writer, stream: int, scopes: Scopes) -> bool:
+    """Erases a piece of a stream; returns whether there was one."""
+    db, index = writer.db, writer.index()
+    rows = db.execute(_RECORDS, (stream, PIECE_RECORDS)).fetchall()
+    for seq, big in rows:
+        index.drop(scopes, seq)
+        for place in orjson.loads(big).values() if big else ():
+            index.drop_value(place)
+    index.apply_drops()
+    index.apply_adds()
+    writer.sweep(writer.release([(seq, None) for seq, _ in rows]))
+    for table in ("document", "tombstone", "change", "record"):
+        db.executemany(f"DELETE FROM {table} WHERE seq = ?", [(seq,) for seq, _ in rows])
+    if rows:
+        writer.note(len(rows))
+    return bool(rows)
+
+
+def _forget(writer: Writer, stream: int, connection: int) -> None:
+    """Removes a stream without records, and its connection if that was the last stream."""
+    with writer.transaction():
+        writer.db.execute("DELETE FROM scope WHERE stream = ?", (stream,))
+        writer.db.execute("DELETE FROM stream WHERE id = ?", (stream,))
+        writer.db.execute(
+            "DELETE FROM connection WHERE id = ? AND NOT EXISTS"
+            " (SELECT 1 FROM stream WHERE connection = connection.id)"
+            " AND NOT EXISTS (SELECT 1 FROM blob WHERE connection = connection.id)",
+            (connection,),
+        )
