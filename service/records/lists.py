@@ -8,7 +8,7 @@ import orjson
 
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
-from evidence.json_text import members
+from evidence.model import members
 from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, Span
 from service.records.engine import Order, Position, Row, Selection, Snapshot
