@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import orjson
 
 from evidence.errors import InvalidRequest
-from evidence.json_text import known, members
+from evidence.model import known, members
 
 RECORD_SCHEME = "pdpp://record/"
 FIELD_WINDOW_SCHEME = "pdpp://field-window/"

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.json_text import chars, known
-from evidence.model import READ_FIELD, Continuation, Source, absolute, label_of, next_page
+from evidence.model import READ_FIELD, Continuation, Source, absolute, chars, known, label_of
+from evidence.model import next_page
 from evidence.model import paged, source_of, spelled
 from evidence.text import clip
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.json_text import known
 from evidence.text import clip, json_line
 
 #: Arguments that a cursor replaces. With the bookmark, a feed would begin again.
@@ -78,6 +77,21 @@ def source_of(source: Source) -> dict[str, Any]:
         "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
     }
     return known(named)
+
+
+def known(members: dict[str, Any]) -> dict[str, Any]:
+    """The members that are not None, in their order."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def members(found: object, *names: str) -> dict[str, Any]:
+    """The attributes of a value that have the same names in JSON."""
+    return {name: getattr(found, name) for name in names}
+
+
+def chars(found: object, *names: str) -> dict[str, Any]:
+    """Offsets and sizes of a value, as JSON names them: `{"start_chars": found.start}`."""
+    return {f"{name}_chars": getattr(found, name) for name in names}
 
 
 def absolute(base_url: str, path: str) -> str:

@@ -6,9 +6,8 @@ As with records, the next calls are derived from these values, so all surfaces o
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from evidence.model import Continuation, windows
+from evidence.model import Continuation, known, windows
 from evidence.limits import BUDGETS
-from evidence.json_text import known
 from evidence.text import clip
 
 SEARCH = "search_papers"

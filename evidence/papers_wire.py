@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from evidence.json_text import chars, members
-from evidence.model import Continuation
+from evidence.model import Continuation, chars, members
 from evidence.papers import (
     Paper,
     PaperFacets,

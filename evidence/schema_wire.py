@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evidence.json_text import known, members
-from evidence.model import Source
+from evidence.model import Source, known, members
 from evidence.schema import FULL, METRICS, NAMED, Connector, ConnectorList, FieldCapability
 from evidence.schema import Relation, Schema, StreamCount, StreamDetails, StreamList, StreamRow
 from evidence.schema import StreamSchema

@@ -12,7 +12,7 @@ import orjson
 from evidence import pointer, routes
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.json_text import known
+from evidence.model import known
 from evidence.text import looks_binary
 
 DEFAULT_MEDIA_TYPE = "application/octet-stream"

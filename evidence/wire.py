@@ -8,8 +8,8 @@ from typing import Any
 
 from evidence import pointer
 from evidence.errors import EvidenceError
-from evidence.json_text import chars, known, members
-from evidence.model import Buckets, Continuation, absolute, paged, source_of, spelled
+from evidence.model import Buckets, Continuation, absolute, chars, known, members, paged, source_of
+from evidence.model import spelled
 from evidence.records import Count, Document, FieldRead, RecordPage
 from evidence.text import json_line
 from evidence.values import Base64, Bytes

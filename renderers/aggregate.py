@@ -3,9 +3,8 @@
 from typing import Any
 
 from evidence import wire
-from evidence.json_text import members
 from evidence.limits import Budgets
-from evidence.model import Buckets, Group
+from evidence.model import Buckets, Group, members
 from evidence.text import escape
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering, header, quoted, shortened, value_of

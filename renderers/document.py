@@ -9,9 +9,8 @@ from typing import Any
 import orjson
 
 from evidence import pointer, values, wire
-from evidence.json_text import known, members
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, absolute, spelled
+from evidence.model import READ_FIELD, Continuation, absolute, known, members, spelled
 from evidence.records import Document, Record
 from evidence.text import clip, json_line
 from evidence.values import Bytes, Preview

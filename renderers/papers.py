@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from evidence import papers_wire
-from evidence.json_text import members
+from evidence.model import members
 from evidence.limits import BUDGETS, CONTRACT, Budgets
 from evidence.papers import SEARCH, Paper, PaperFacets, PaperFinds, PaperHit, PaperOutline
 from evidence.papers import PaperPage, PaperText

@@ -14,9 +14,8 @@ from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
-from evidence import json_text
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, Unauthenticated, Unavailable
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, parse_json
 from evidence.routes import AUTHORIZATION_SERVER
 from evidence.work import Deadline
 from service.access.signins import Signins
@@ -98,7 +97,7 @@ def _issuer(token: str) -> str:
     """The issuer that a JWT claims, before any check; empty if it is no JWT."""
     try:
         part = token.split(".")[1]
-        claims = json_text.parse(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        claims = parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
         return str(claims["iss"])
     except (IndexError, KeyError, TypeError, ValueError):
         return ""

@@ -18,7 +18,7 @@ from secrets import token_bytes, token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from evidence import json_text
+from evidence.limits import parse_json
 from evidence.errors import Forbidden, InvalidRequest, RateLimited, Unauthenticated
 from service.access import tokens
 from service.access.sidecar import FOREVER, Entries, Kept
@@ -265,7 +265,7 @@ def _key(body: dict[str, Any]) -> bytes:
 def _read(answer: str, read: Callable[[Any], T | None]) -> T:
     """Reads the answer of a browser; whatever is wrong with it, raises `Unauthenticated`."""
     try:
-        found = read(json_text.parse(answer.encode()))
+        found = read(parse_json(answer.encode()))
     except Exception as error:  # each parser of fido2 has its own
         raise _invalid_passkey() from error
     if found is None:

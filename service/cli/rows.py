@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evidence.json_text import members
-from evidence.model import Continuation
+from evidence.model import Continuation, members
 from evidence.records import RecordPage
 from service.pdpp.decode import records, search
 from service.pdpp.decode.records import decode_buckets

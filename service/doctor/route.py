@@ -10,9 +10,8 @@ from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from evidence import json_text
 from evidence.errors import EvidenceError, TimedOut, TooLarge
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, parse_json
 from evidence.work import Deadline
 from service.doctor.findings import Finding, plain, problem
 from service.mcp.validation import CAPABILITIES_KEY, NAMED_BY, VERSION_HEADER, VERSION_KEY
@@ -33,7 +32,7 @@ class Reply(Answer):
     def document(self) -> dict[str, Any] | None:
         """The JSON object of the body, if it is one."""
         try:
-            document = json_text.parse(self.body)
+            document = parse_json(self.body)
         except ValueError:
             return None
         return document if isinstance(document, dict) else None

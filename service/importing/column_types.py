@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from service.importing.json_values import Numeral
-from service.records import decimals
-from service.records.forms import FORMS
+from service.records.forms import FORMS, decimal_in, exact_number
 from service.records.values import COMMA, DECIMAL, microseconds
 
 _TYPES: Final = {
@@ -73,7 +72,7 @@ def as_stored(text: Any, type: str) -> Any:
     if type == "integer":
         return int(text) if INTEGER.fullmatch(text) else text or None
     if type == "number" and _NUMERAL.fullmatch(text):
-        found = decimals.exact(text)
+        found = exact_number(text)
         return text if found is None else found
     return BOOLEANS.get(text.lower(), text or None) if type == "boolean" else text or None
 
@@ -138,8 +137,8 @@ def _decimal(texts: list[str]) -> Kind | None:
     likely = any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
     if not likely or any(map(_LEADING_ZERO.match, texts)):
         return None
-    point = all(decimals.parse(text) is not None for text in texts)
-    comma = all(decimals.parse(text, ",") is not None for text in texts)
+    point = all(decimal_in(text) is not None for text in texts)
+    comma = all(decimal_in(text, ",") is not None for text in texts)
     if point and comma:
         return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be thousands or have a fraction")
     return Kind("string", DECIMAL, None if point else COMMA) if point or comma else None

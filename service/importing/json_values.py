@@ -15,8 +15,7 @@ import orjson
 from evidence.errors import InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.importing.source import Repair, Source, Undecodable
-from service.records.decimals import exact
-from service.records.forms import FORMS
+from service.records.forms import FORMS, exact_number
 from service.records.intake import Row
 from service.records.values import moment
 
@@ -50,7 +49,7 @@ def loads(content: bytes) -> Any:
 
 
 def _number(text: str) -> Any:
-    found = exact(text)
+    found = exact_number(text)
     return Numeral(text) if found is None else found
 
 

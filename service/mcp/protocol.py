@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import orjson
 
-from evidence import json_text, request_log
+from evidence import request_log
 from evidence.errors import EvidenceError, Internal
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import BUDGETS, CONTRACT, TooDeeplyNested, TooManyValues, parse_json
 from service.mcp import faults, validation, versions
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.faults import Fault, invalid_params, invalid_request, shown
@@ -303,8 +303,8 @@ def handle_line(
 def parsed(raw: bytes) -> Any:
     """The message in `raw`. NaN, lone surrogates and deep nesting are not JSON here."""
     try:
-        return json_text.parse(raw)
-    except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
+        return parse_json(raw)
+    except (TooManyValues, TooDeeplyNested) as error:
         message = f"The body {error}. Send a smaller, less nested one."
         raise Fault(faults.PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:

@@ -8,7 +8,7 @@ import orjson
 
 from evidence import errors, handles
 from evidence.errors import EvidenceError
-from evidence.json_text import known
+from evidence.model import known
 from evidence.limits import CONTRACT
 from service.operations import OPERATIONS, arguments
 from service.operations.base import Asked, PaperOperation, RecordOperation, Route, names_in

@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from evidence import handles
-from evidence.json_text import known
-from evidence.model import REPLACED_BY_CURSOR
+from evidence.model import REPLACED_BY_CURSOR, known
 from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.pdpp import encode

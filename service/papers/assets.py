@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evidence import json_text
 from evidence.errors import NotFound, TimedOut, Unavailable
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, parse_json
+from evidence.model import known, members
 from evidence.work import Deadline
 from service.papers import text_file
 from service.lru import LruCache
@@ -69,7 +69,7 @@ class Asset:
 
     def details(self) -> dict[str, Any]:
         """The details of an error about it."""
-        return json_text.known(json_text.members(self, "paper_id", "template", "lang"))
+        return known(members(self, "paper_id", "template", "lang"))
 
     def places(self) -> Iterator[Parts]:
         """The candidates whose parts are all plain names."""
@@ -238,7 +238,7 @@ def _is_plain(part: str) -> bool:
 def _is_json(file: io.FileIO) -> bool:
     def parses() -> bool:
         try:
-            json_text.parse(os.pread(file.fileno(), BUDGETS.summary_bytes, 0))
+            parse_json(os.pread(file.fileno(), BUDGETS.summary_bytes, 0))
         except ValueError:
             return False
         return True

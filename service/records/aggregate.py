@@ -15,7 +15,8 @@ from evidence.model import GRANULARITIES, Buckets, Group
 from service.records.engine import Selection, Snapshot
 from service.cursors import Sealer, identity
 from service.ports import AggregateQuery
-from service.records import decimals, lists
+from service.records import lists
+from service.records.forms import decimal_of_key, decimal_total, plain_decimal
 from service.records.filters import tests_of
 from service.records.local_time import FIRST, SPAN, Clock, buckets, key
 from service.records.values import FieldType
@@ -140,13 +141,13 @@ def _exact_sum(snapshot: Snapshot, sources: Sequence[Source], field: str) -> str
         for source in sources
         for value, count in snapshot.groups(source.selection, source.ordinal(field))
     )
-    return decimals.plain(decimals.total(counted))
+    return plain_decimal(decimal_total(counted))
 
 
 def _number(source: Source, field: str, value: Any) -> Decimal:
     """The number that a cell holds."""
     if source.kind(field).is_decimal:
-        return decimals.of_key(str(value))
+        return decimal_of_key(str(value))
     return Decimal(repr(value))
 
 
@@ -209,7 +210,7 @@ def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Coun
         kind = source.kind(field)
         for value, count in snapshot.groups(source.selection, source.ordinal(field)):
             if kind.is_decimal:
-                value = decimals.plain(decimals.of_key(str(value)))
+                value = plain_decimal(decimal_of_key(str(value)))
             counted[bool(value) if kind.type == "boolean" else value] += count
     return counted
 

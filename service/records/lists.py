@@ -8,7 +8,7 @@ import orjson
 
 from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
-from evidence.json_text import members
+from evidence.model import members
 from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, Span
 from service.records.engine import Order, Position, Row, Selection, Snapshot
@@ -17,8 +17,7 @@ from service.pdpp.encode.records import encode_row
 from service import port_rules
 from service.ports import RecordQuery, RecordRead
 from service.records import values
-from service.records.documents import Shown
-from service.records.expand import expand, require
+from service.records.documents import Shown, expand, relations
 from service.records.filters import tests_of
 from service.records.view import StreamView, View
 
@@ -55,7 +54,7 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
     def suits(stream: StreamView) -> None:
         stream.project(read.fields)
         if read.expand:
-            require(view, stream, read.expand, read.expand_limit)
+            relations(view, stream, read.expand, read.expand_limit)
 
     stream, seq = find(snapshot, view, read.ref, suits)
     stored = snapshot.load([seq])[seq]

@@ -29,7 +29,7 @@ from evidence.schema import (
 from service.records.engine import Snapshot
 from service.ports import SchemaQuery
 from service.records import lists
-from service.records.expand import usable
+from service.records.documents import usable
 from service.records.manifest import StreamManifest
 from service.records.values import moment
 from service.records.view import StreamView, View

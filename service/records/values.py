@@ -9,8 +9,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from service.records import decimals
-from service.records.forms import EPOCH, FORMS, since_epoch
+from service.records.forms import EPOCH, FORMS, decimal_in, decimal_key, since_epoch
 
 SORTABLE_CHARS = 256
 #: Earlier than any time a record can have, in microseconds since 1970.
@@ -108,7 +107,7 @@ def time_of(value: Any, kind: FieldType) -> int | None:
 def decimal_of(value: Any, kind: FieldType) -> Decimal | None:
     """The exact number a value of a field is; None if it is none."""
     if isinstance(value, str):
-        return decimals.parse(value, "," if kind.form == COMMA else ".")
+        return decimal_in(value, "," if kind.form == COMMA else ".")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     found = Decimal(repr(value))
@@ -132,13 +131,13 @@ def sortable(value: Any, kind: FieldType) -> Stored | None:
         return time_of(value, kind)
     if kind.is_decimal:
         number = decimal_of(value, kind)
-        return None if number is None else decimals.sort_key(number)
+        return None if number is None else decimal_key(number)
     if kind.type == "string":
         return comparable(value) if isinstance(value, str) else None
     if kind.type == "boolean":
         return int(value) if isinstance(value, bool) else None
     if isinstance(value, str) and kind.is_number:  # text keeps digits that numbers lose
-        number = decimals.parse(value)
+        number = decimal_in(value)
         found = None if number is None else float(number)
         return found if found is not None and isfinite(found) else None
     if not kind.is_number or isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -13,9 +13,9 @@ from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, UnsupportedMediaType
 from werkzeug.routing import BaseConverter
 
-from evidence import json_text, request_log, wire
+from evidence import request_log, wire
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, TooDeeplyNested, TooManyValues, parse_json
 from service.access.guard import Access, Guard, read_body
 from service.statuses import CODES, STATUS, TYPES
 
@@ -90,8 +90,8 @@ def json_body() -> dict[str, Any]:
             "The body must be JSON. Send the header Content-Type: application/json."
         )
     try:
-        body = json_text.parse(read_body(request.environ))
-    except (json_text.TooManyValues, json_text.TooDeeplyNested) as error:
+        body = parse_json(read_body(request.environ))
+    except (TooManyValues, TooDeeplyNested) as error:
         raise TooLarge(f"The body {error}. Send a smaller, less nested one.") from None
     except orjson.JSONDecodeError:
         raise InvalidRequest("The body is not JSON. Send an object with the arguments.") from None

@@ -12,9 +12,8 @@ import orjson
 from authlib.oauth2 import OAuth2Error
 from flask import Blueprint, Flask, Response, request
 
-from evidence import json_text
 from evidence.errors import EvidenceError, InvalidRequest
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, parse_json
 from evidence.routes import AUTHORIZATION_SERVER
 from service.access import grants
 from service.access.guard import is_loopback, read_body
@@ -105,7 +104,7 @@ def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
 def _register(clients: Clients, sessions: Sessions) -> Response:
     sessions.limit("register", *REGISTRATIONS)
     try:
-        body = json_text.parse(read_body(request.environ))
+        body = parse_json(read_body(request.environ))
     except ValueError:
         raise InvalidRequest(
             "The registration must be a JSON object.", code="invalid_client_metadata"

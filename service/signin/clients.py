@@ -18,7 +18,7 @@ from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from evidence import json_text
+from evidence.limits import parse_json
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.work import Deadline
 from service import keys
@@ -216,7 +216,7 @@ class Documents:
                     raise InvalidRequest("It is not a JSON document.")
                 if "Content-Encoding" in sent:
                     raise InvalidRequest("It is compressed.")
-                metadata = json_text.parse(answer.read(BYTES))
+                metadata = parse_json(answer.read(BYTES))
             body = _checked(metadata, url)
         except (EvidenceError, ValueError) as error:
             why = error.message if isinstance(error, EvidenceError) else "It is not valid JSON."

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from evidence.errors import InvalidRequest
-from evidence.json_text import parse
+from evidence.limits import parse_json
 from service.records.overview import StreamOverview
 from service.records.values import microseconds, moment
 from service.signin.metadata import DETAILS_TYPE
@@ -68,7 +68,7 @@ def asked_for(text: str, streams: Sequence[StreamOverview]) -> tuple[list[Choice
     Raises `InvalidRequest` if the details cannot be granted.
     """
     try:
-        details = parse(text.encode())
+        details = parse_json(text.encode())
     except ValueError:
         details = None
     if not isinstance(details, list) or not details:

@@ -116,8 +116,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.importing", "service.ports", "service.records.ingest"),
             *("service.records.intake", "service.records.manifest", "service.records.values"),
-            *("service.records.decimals", "service.records.forms"),
-            *("service.records.scopes", "service.records.streams", "service.records.writing"),
+            *("service.records.forms", "service.records.scopes", "service.records.streams"),
+            "service.records.writing",
         ),
         "an importer writes to the store, and reads nothing else of the service",
     ),

@@ -14,7 +14,6 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *(
             "access_tables",
             "copying",
-            "decimals",
             "engine",
             "forms",
             "ingest",

@@ -4,8 +4,7 @@ from typing import Any
 
 from evidence import routes, wire
 from evidence.handles import RecordRef
-from evidence.json_text import chars, known, members
-from evidence.model import Source
+from evidence.model import Source, chars, known, members
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.values import PLAIN, Base64, Preview, as_json
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence import routes
 from evidence.hits import FanIn, Hit, Match, SearchPage, counts_json, report_json
-from evidence.json_text import chars, known, members
+from evidence.model import chars, known, members
 from service.pdpp import LEFT_OUT, NO_HITS
 
 Body = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evidence.json_text import known, members
+from evidence.model import known, members
 from evidence.errors import Ambiguous
 from evidence.work import Deadline
 from service import port_rules

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from evidence.json_text import known
+from evidence.model import known
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import number_of, object_of, short, text_of
 from service.pdpp.decode import rows as listed

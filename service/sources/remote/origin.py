@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import orjson
 
-from evidence import json_text
 from evidence.errors import (
     EvidenceError,
     Forbidden,
@@ -22,7 +21,7 @@ from evidence.errors import (
     Unauthenticated,
     Unavailable,
 )
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, TooDeeplyNested, TooManyValues, parse_json
 from evidence.work import Deadline
 from service.pdpp.decode import object_of
 from service.ports import SEARCH_EXTENSIONS
@@ -182,8 +181,8 @@ class Line:
         if answer.status != 200:
             raise self.refusal(answer)
         try:
-            body = json_text.parse(answer.body)
-        except (json_text.TooManyValues, json_text.TooDeeplyNested) as found:
+            body = parse_json(answer.body)
+        except (TooManyValues, TooDeeplyNested) as found:
             raise remote_errors.unbounded(found) from None
         except orjson.JSONDecodeError:
             error = remote_errors.invalid("returned a body that is not JSON")

@@ -19,9 +19,9 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
-from evidence import json_text, request_log
+from evidence import request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, parse_json
 from evidence.work import Deadline
 from service.ports import Late, Unreached
 
@@ -48,7 +48,7 @@ class Answer:
     def json(self) -> Any:
         """The value of a JSON body with status 200; None for any other."""
         try:
-            return json_text.parse(self.body) if self.status == 200 else None
+            return parse_json(self.body) if self.status == 200 else None
         except ValueError:
             return None
 

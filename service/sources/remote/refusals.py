@@ -3,10 +3,9 @@
 from dataclasses import fields
 from typing import Any
 
-from evidence.model import Continuation
+from evidence.model import Continuation, known, members
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
-from evidence.json_text import known, members
 from evidence.limits import CONTRACT
 from service.ports import Filter, RecordQuery, SchemaQuery, SearchQuery
 

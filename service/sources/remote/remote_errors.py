@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from evidence import errors, json_text
-from evidence.model import Continuation
+from evidence import errors
+from evidence.model import Continuation, known
 from evidence.errors import EvidenceError
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import BUDGETS, CONTRACT, TooDeeplyNested, TooManyValues, parse_json
 from evidence.text import escape
 from service.pdpp.decode import short, text_of
 from service.sources.remote.outbound import Answer
@@ -81,9 +81,9 @@ def invalid(why: str) -> errors.Unavailable:
     )
 
 
-def unbounded(error: json_text.TooManyValues | json_text.TooDeeplyNested) -> EvidenceError:
+def unbounded(error: TooManyValues | TooDeeplyNested) -> EvidenceError:
     """The error for JSON that is not parsed because it has too many values or levels."""
-    if isinstance(error, json_text.TooManyValues):
+    if isinstance(error, TooManyValues):
         return errors.TooLarge(
             f"An upstream server returned JSON that {error}. Request less data.",
             code="upstream_too_large",
@@ -120,7 +120,7 @@ def retry_seconds(headers: Headers) -> int | None:
 def _error_object(raw: bytes) -> dict[str, Any]:
     """`{code, message, …}` of a body, empty if its form is unknown."""
     try:
-        body = json_text.parse(raw)
+        body = parse_json(raw)
     except ValueError:
         return {}
     if not isinstance(body, dict):
@@ -191,7 +191,7 @@ def _details(body: dict[str, Any]) -> dict[str, Any]:
 
 def _connection(one: Any) -> dict[str, str]:
     shown = {name: short(text_of(one, name), CONTRACT.name_chars) for name in CONNECTION_KEYS}
-    return json_text.known(shown)
+    return known(shown)
 
 
 def _calls(calls: Any) -> tuple[Continuation, ...]:

@@ -17,9 +17,8 @@ import orjson
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge
 from evidence.fold import fold
 from evidence.hits import Counts, Hit, SearchPage
-from evidence.json_text import members
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import distinct
+from evidence.model import distinct, members
 from evidence.proven import Judge, Order, languages_of
 from evidence.question import find_period, parse, spelling
 from evidence.ranking import TAIL

@@ -9,10 +9,9 @@ from urllib.parse import quote
 from evidence import pointer
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
 from evidence.handles import RecordRef, segment
-from evidence.json_text import members
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
-from evidence.model import Buckets
+from evidence.model import Buckets, members
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline

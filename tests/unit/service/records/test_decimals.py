@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.records.decimals import exact, of_key, parse, plain, sort_key, total
+from service.records.forms import decimal_in, decimal_key, decimal_of_key, decimal_total
+from service.records.forms import exact_number, plain_decimal
 
 numbers = st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(
     lambda number: abs(number.adjusted()) < 10_000
@@ -13,9 +14,9 @@ numbers = st.decimals(allow_nan=False, allow_infinity=False, places=None).filter
 
 @given(st.lists(numbers, min_size=2, max_size=20))
 def test_keys_sort_as_their_numbers_do(found: list[Decimal]) -> None:
-    assert [of_key(key) for key in sorted(map(sort_key, found))] == sorted(found)
+    assert [decimal_of_key(key) for key in sorted(map(decimal_key, found))] == sorted(found)
     for number in found:
-        assert of_key(sort_key(number)) == number
+        assert decimal_of_key(decimal_key(number)) == number
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,13 @@ def test_keys_sort_as_their_numbers_do(found: list[Decimal]) -> None:
     ],
 )
 def test_a_number_is_read_with_its_mark(text: str, mark: str, number: str) -> None:
-    found = parse(text, mark)
+    found = decimal_in(text, mark)
     assert found == Decimal(number)
 
 
 @pytest.mark.parametrize("text", ["", ".", "+", "1.2.3", "12,5,0", "1_0", "NaN", "٣", "1,25"])
 def test_what_is_no_number_is_none(text: str) -> None:
-    assert parse(text) is None
+    assert decimal_in(text) is None
 
 
 @pytest.mark.parametrize(
@@ -53,18 +54,20 @@ def test_what_is_no_number_is_none(text: str) -> None:
     ],
 )
 def test_json_numbers_that_keep_every_digit_stay_numbers(text: str, number: float) -> None:
-    assert exact(text) == number
+    assert exact_number(text) == number
 
 
 @pytest.mark.parametrize(
     "text", ["1.10", "9223372036854775808", "0.30000000000000001", "1e400", "123456789012345678.0"]
 )
 def test_json_numbers_that_would_lose_a_digit_are_none(text: str) -> None:
-    assert exact(text) is None
+    assert exact_number(text) is None
 
 
 def test_sums_are_exact() -> None:
-    assert total([(Decimal("0.1"), 3), (Decimal("1e30"), 1)]) == Decimal(
+    assert decimal_total([(Decimal("0.1"), 3), (Decimal("1e30"), 1)]) == Decimal(
         "1000000000000000000000000000000.3"
     )
-    assert plain(Decimal("1250.500")) == "1250.5" and plain(Decimal("1E+3")) == "1000"
+    assert (
+        plain_decimal(Decimal("1250.500")) == "1250.5" and plain_decimal(Decimal("1E+3")) == "1000"
+    )

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import json_text
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, TooDeeplyNested, TooManyValues, parse_json
 
 ROOM = BUDGETS.piece_bytes
 odd = st.text(st.sampled_from('\\"[]{},:/ uné\n'))
@@ -42,17 +41,17 @@ def test_exactly_as_many_marks_and_levels_as_are_allowed_pass(
     for more, refused in ((0, False), (1, True)):
         filling = BUDGETS.json_marks - marks([text, value, []]) + more
         raw = orjson.dumps([text, value, []])[:-2] + b"," * filling + b"]]"
-        assert is_refused(raw, json_text.TooManyValues) == refused
+        assert is_refused(raw, TooManyValues) == refused
     for more, refused in ((0, False), (1, True)):
         around = BUDGETS.json_levels - levels([text, value]) + more
         raw = b"[" * around + orjson.dumps([text, value]) + b"]" * around
-        assert is_refused(raw, json_text.TooDeeplyNested) == refused
+        assert is_refused(raw, TooDeeplyNested) == refused
 
 
 def is_refused(raw: bytes, kind: type[ValueError]) -> bool:
     """Whether a text is refused so; it may be no JSON for all that."""
     try:
-        json_text.parse(raw)
+        parse_json(raw)
     except orjson.JSONDecodeError:
         return False
     except kind:
@@ -64,9 +63,9 @@ def is_refused(raw: bytes, kind: type[ValueError]) -> bool:
 def test_escapes_at_the_end_of_a_piece_are_read_as_such(size: int) -> None:
     for end in ("\\", '"', '\\"', '"\\', "\\\\"):
         told = ["x" * size + end, "[" * (BUDGETS.json_levels + 1)]
-        assert json_text.parse(orjson.dumps(told)) == told
+        assert parse_json(orjson.dumps(told)) == told
 
 
 def test_what_is_nested_again_and_again_is_not_deep() -> None:
     side_by_side = [[[[]]] for _ in range(BUDGETS.json_marks // 8)]
-    assert json_text.parse(orjson.dumps(side_by_side)) == side_by_side
+    assert parse_json(orjson.dumps(side_by_side)) == side_by_side
