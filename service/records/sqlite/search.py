@@ -223,6 +223,7 @@ class SearchVerbs(SharedVerbs):
         ids = {
             ordinal << SEQ_BITS | first[seq, ordinal] + start // STRIDE: (seq, ordinal, start)
             for seq, ordinal, start in places
+            if (seq, ordinal) in first  # a damaged store may lack the value
         }
         return {ids[id]: text for id, text in self.run(_PASSAGES, self.listed(ids))}
 
