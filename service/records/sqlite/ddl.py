@@ -195,13 +195,20 @@ CREATE TABLE member (
   token TEXT,
   PRIMARY KEY (package, no)
 ) WITHOUT ROWID;
-
+"""
+#: The full-text tables, which kept no texts before; a writer builds them anew.
+_INDEX = f"""
+DROP TABLE IF EXISTS fts;
+DROP TABLE IF EXISTS fts_passage;
+DROP VIEW IF EXISTS fts_text;
+DROP VIEW IF EXISTS passage_text;
 CREATE VIRTUAL TABLE fts USING fts5(body, tokenize="{TOKENIZER}");
 CREATE VIRTUAL TABLE fts_passage USING fts5(body, tokenize="{TOKENIZER}");
+UPDATE meta SET value = '' WHERE key = 'fold_version';
 """
 
-#: What leads from one layout to the next. No release wrote the first five.
-LAYOUTS = {6: _TABLES}
+#: What leads from one layout to the next. No release wrote the first four.
+LAYOUTS = {5: _TABLES, 6: _INDEX}
 NEWEST = max(LAYOUTS)
 
 

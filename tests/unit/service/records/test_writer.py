@@ -88,9 +88,27 @@ def test_a_new_fold_rebuilds_the_indexes(
 
 
 def test_a_layout_that_no_release_wrote_is_refused(writer: Writer) -> None:
-    writer.db.execute("PRAGMA user_version = 5")
+    writer.db.execute("PRAGMA user_version = 4")
     with pytest.raises(InvalidRequest, match="before the first release. Import"):
         open_writer(writer.path)
+
+
+def test_an_index_without_texts_is_built_anew(writer: Writer, notes: StreamHandle) -> None:
+    put(writer, notes, [Row({"id": "a", "title": "owl", "text": LONG})])
+    for statement in (
+        "DROP TABLE fts",
+        "DROP TABLE fts_passage",
+        "CREATE VIEW fts_text AS SELECT 1 AS id, '' AS body",
+        "CREATE VIEW passage_text AS SELECT 1 AS id, '' AS body",
+        "CREATE VIRTUAL TABLE fts USING fts5(body, content='fts_text', content_rowid='id')",
+        "CREATE VIRTUAL TABLE fts_passage USING fts5(body, content='', content_rowid='id')",
+        "UPDATE value SET words = NULL",
+        "PRAGMA user_version = 5",
+    ):
+        writer.db.execute(statement)
+    with open_writer(writer.path) as again:
+        assert matches(again, "owl") == 1
+        check(again)
 
 
 def test_the_secret_is_made_once(writer: Writer) -> None:
