@@ -16,7 +16,7 @@ from evidence.work import Deadline
 from service.access import tokens
 from service.records.failures import NEWER
 from service.records.sqlite import files, index_check
-from service.records.sqlite.ddl import LAYOUTS, NEWEST as NEWEST
+from service.records.sqlite.ddl import NEWEST as NEWEST
 from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
 from service.records.sqlite.transactions import INDEXES
 
@@ -55,7 +55,7 @@ class Checkup:
     @property
     def readable(self) -> bool:
         """Whether this version can read its tables and its indexes."""
-        return self.layout in LAYOUTS and self.same_fold
+        return self.layout == NEWEST and self.same_fold
 
 
 def examine(path: Path, deadline: Deadline) -> Checkup:
@@ -83,7 +83,7 @@ def recognise(path: Path) -> None:
         raise _unreadable(error) from error
     if layout > NEWEST:
         raise Unreadable(f"it {NEWER}")
-    if layout not in LAYOUTS or meta.get("fold_version") != FOLD_VERSION:
+    if layout != NEWEST or meta.get("fold_version") != FOLD_VERSION:
         raise Unreadable("an older version wrote it; upgrade it with `rung stats`")
 
 

@@ -21,7 +21,7 @@ from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite import files
 from service.records.engine import BlobRow, Generation
 from service.records.attachments import covering
-from service.records.sqlite.ddl import LAYOUTS, NEWEST
+from service.records.sqlite.ddl import NEWEST
 from service.records.sqlite.index_check import Place, missing, sample
 
 # Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
@@ -223,7 +223,7 @@ def _check_layout(db: sqlite3.Connection) -> None:
     """Raises `Unavailable` for a store with another layout or another fold version."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
-    if version not in LAYOUTS or fold is None or fold[0] != FOLD_VERSION:
+    if version != NEWEST or fold is None or fold[0] != FOLD_VERSION:
         raise failures.of_another_version(newer=version > NEWEST)
 
 

@@ -106,6 +106,9 @@ def test_an_index_without_texts_is_built_anew(writer: Writer, notes: StreamHandl
         "PRAGMA user_version = 5",
     ):
         writer.db.execute(statement)
+    with pytest.raises(Unavailable, match="older version. Upgrade it with `rung stats`"):
+        with Reader(writer.path).snapshot():
+            pass
     with open_writer(writer.path) as again:
         assert matches(again, "owl") == 1
         check(again)
