@@ -2,15 +2,17 @@
 
 Readers of lists and documents get `as_json`: the metadata with the REST route of the bytes. The
 route is always one of this service, never an address that a record or a remote server brings along.
+Routes are relative, each segment percent-encoded once.
 """
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote_plus
 
 import orjson
 
-from evidence import pointer, routes
-from evidence.handles import RecordRef
+from evidence import pointer
+from evidence.handles import UNRESERVED, RecordRef, segment
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import known
 from evidence.text import looks_binary
@@ -19,6 +21,7 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 BASE64 = "base64"
 #: Types of values that are their own JSON.
 PLAIN = frozenset({str, int, float, bool, type(None), dict})
+_ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,5 +230,55 @@ def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
 
 def _route(known: Binary, ref: RecordRef, name: str) -> str | None:
     if isinstance(known, Base64):
-        return routes.field_value(ref, name)
-    return routes.blob(known.blob_id, ref.connection_id) if known.available else None
+        return _field_route(ref, name)
+    return _blob_route(known.blob_id, ref.connection_id) if known.available else None
+
+
+def _blob_route(blob_id: str, connection_id: str | None) -> str:
+    where = f"?connection_id={segment(connection_id)}" if connection_id else ""
+    return f"/v1/blobs/{segment(blob_id)}{where}"
+
+
+def _field_route(ref: RecordRef, field: str) -> str:
+    """The record with the whole value of one field. `fields` would split a name at its commas."""
+    name = "fields[]" if "," in field else "fields"
+    return f"{ref.url}{'&' if ref.connection_id else '?'}{name}={segment(field)}"
+
+
+def field_window_read(
+    stream: str, record_id: str, connection_id: str | None, field: str, **window: Any
+) -> dict[str, Any]:
+    """The `read` descriptor of a PDPP body: which call reads this field."""
+    return {
+        "object": "field_window_read",
+        "method": "GET",
+        "route": f"{RecordRef(stream, record_id).url}/field-window",
+        "stream": stream,
+        "record_id": record_id,
+        "field": pointer.path_of(field),
+        "connection_id": connection_id,
+        **window,
+    }
+
+
+def link_excerpts(body: dict[str, Any]) -> dict[str, Any]:
+    """A search body whose excerpts carry `links.read`: the address that opens the match."""
+    hits = [{**hit, "evidence_excerpts": _linked(hit)} for hit in body["data"]]
+    return {**body, "data": hits}
+
+
+def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
+    excerpts = hit.get("evidence_excerpts") or []
+    return [
+        {**excerpt, "links": {"read": _address(excerpt["read"])}} if "read" in excerpt else excerpt
+        for excerpt in excerpts
+    ]
+
+
+def _address(read: dict[str, Any]) -> str:
+    named = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
+    query = "&".join(
+        f"{name}={value if UNRESERVED.fullmatch(value) else quote_plus(value)}"
+        for name, value in named
+    )
+    return f"{read['route']}?{query}"

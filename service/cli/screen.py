@@ -27,7 +27,7 @@ from evidence.records import Record, RecordPage
 from evidence.schema import Schema, StreamSchema
 from evidence.text import clip, escape
 from evidence.values import Preview, as_json
-from renderers import aggregate, records, search
+from renderers import records, search
 from renderers.rendering import Context
 from service.cli.output import counted
 from service.operations.base import Session
@@ -230,9 +230,9 @@ def _groups(console: Console, counts: Buckets, context: Context) -> None:
     table.add_column(Text(_plain(name)), overflow="fold")
     table.add_column("count", justify="right")
     for group in counts.groups or ():
-        table.add_row(Text(aggregate.key(group.key)), str(group.count))
+        table.add_row(Text(records.group_key(group.key)), str(group.count))
     console.print(table)
-    for line in aggregate.footer(counts, context):
+    for line in records.groups_footer(counts, context):
         _line(console, line)
 
 
@@ -292,8 +292,8 @@ def _(found: Buckets) -> str:
         total = len(found.groups) if found.group_count is None else found.group_count
         return f"{of} in {counted(total, 'group')} by {by}{_shown(len(found.groups), total)}."
     if found.metric == "count":
-        return f"{aggregate.key(found.value)} records of {found.stream}."
-    return f"{METRICS[found.metric]} {found.field} in {of}: {aggregate.key(found.value)}"
+        return f"{records.group_key(found.value)} records of {found.stream}."
+    return f"{METRICS[found.metric]} {found.field} in {of}: {records.group_key(found.value)}"
 
 
 @sentence.register

@@ -17,7 +17,7 @@ from flask import Blueprint, Flask, Response, request
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
 from evidence.limits import BUDGETS, parse_json
-from evidence.routes import AUTHORIZATION_SERVER
+from service.addresses import AUTHORIZATION_SERVER
 from service.access import grants
 from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
