@@ -6,13 +6,12 @@ Routes are relative, each segment percent-encoded once.
 """
 
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote_plus
+from typing import Any, Final
 
 import orjson
 
 from evidence import pointer
-from evidence.handles import UNRESERVED, RecordRef, segment
+from evidence.handles import RecordRef, segment
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import known
 from evidence.text import looks_binary
@@ -21,7 +20,8 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 BASE64 = "base64"
 #: Types of values that are their own JSON.
 PLAIN = frozenset({str, int, float, bool, type(None), dict})
-_ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
+#: Where the metadata of an authorization server are (RFC 8414).
+AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,26 +259,3 @@ def field_window_read(
         "connection_id": connection_id,
         **window,
     }
-
-
-def link_excerpts(body: dict[str, Any]) -> dict[str, Any]:
-    """A search body whose excerpts carry `links.read`: the address that opens the match."""
-    hits = [{**hit, "evidence_excerpts": _linked(hit)} for hit in body["data"]]
-    return {**body, "data": hits}
-
-
-def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
-    excerpts = hit.get("evidence_excerpts") or []
-    return [
-        {**excerpt, "links": {"read": _address(excerpt["read"])}} if "read" in excerpt else excerpt
-        for excerpt in excerpts
-    ]
-
-
-def _address(read: dict[str, Any]) -> str:
-    named = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
-    query = "&".join(
-        f"{name}={value if UNRESERVED.fullmatch(value) else quote_plus(value)}"
-        for name, value in named
-    )
-    return f"{read['route']}?{query}"

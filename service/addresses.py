@@ -7,8 +7,6 @@ from evidence.errors import InvalidRequest
 from service.credentials import provider_url
 
 MCP: Final = "/mcp"
-#: Where the metadata of an authorization server are (RFC 8414).
-AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
 #: Ends of addresses that people copy, each with the MCP endpoint it belongs to; longer ones first.
 ENDPOINTS: Final = {
     "/mcp/papers": "/mcp/papers",

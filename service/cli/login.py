@@ -14,7 +14,8 @@ import orjson
 
 from evidence.errors import EvidenceError, InvalidRequest, Unauthenticated, Unavailable
 from service import credentials
-from service.addresses import AUTHORIZATION_SERVER, is_loopback, rung_url
+from service.addresses import is_loopback, rung_url
+from evidence.values import AUTHORIZATION_SERVER
 from service.cli import tokens
 from service.cli.opening import refuse_owners
 from service.cli.output import on_terminal, say

@@ -215,12 +215,9 @@ def _local(time: str | None) -> str | None:
 
 def _window(console: Console, shown: str) -> None:
     """A window with its marks as colour, and as they are if there is no colour."""
-    text, place = Text(), 0
-    for mark in _MARK.finditer(shown):
-        text.append(shown[place : mark.start()])
-        text.append(mark[1], style="bold reverse")
-        place = mark.end()
-    text.append(shown[place:])
+    text = Text()
+    for place, piece in enumerate(_MARK.split(shown)):
+        text.append(piece, style="bold reverse" if place % 2 else None)
     console.print(Padding(text, (0, 0, 0, WINDOW_INDENT), expand=False))
 
 
@@ -285,8 +282,8 @@ def _(page: RecordPage) -> str:
 
 @sentence.register
 def _(found: Buckets) -> str:
-    records = found.filtered_record_count
-    of = f"{counted(records, 'record')} of {found.stream}" if records is not None else found.stream
+    number = found.filtered_record_count
+    of = f"{counted(number, 'record')} of {found.stream}" if number is not None else found.stream
     if found.groups is not None:
         by = found.group_by or f"{found.granularity} of {found.group_by_time}"
         total = len(found.groups) if found.group_count is None else found.group_count

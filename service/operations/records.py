@@ -11,7 +11,8 @@ from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets, Continuation
 from evidence.records import Document, Record, RecordPage
 from evidence.schema import Schema
-from evidence.values import Preview, link_excerpts
+from evidence.values import Preview
+from evidence.wire import link_excerpts
 from renderers import document, records, schema, search
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session, run_of

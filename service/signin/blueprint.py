@@ -17,14 +17,14 @@ from flask import Blueprint, Flask, Response, request
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
 from evidence.limits import BUDGETS, parse_json
-from service.addresses import AUTHORIZATION_SERVER
+from evidence.values import AUTHORIZATION_SERVER
 from service.access import grants
 from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
 from service.pages.layout import Layout
-from service.signin import consent, owner_pages, redirects
-from service.signin.clients import Client, Clients, Documents
+from service.signin import consent, owner_pages
+from service.signin.clients import Client, Clients, Documents, destination
 from service.signin.consent import Choice
 from service.signin.owner_site import OwnerSite, Sessions, see_other, with_error
 from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, InvalidTarget, Paths
@@ -144,11 +144,7 @@ class Asked:
 
 
 class Refused(Exception):
-    """An invalid request; the browser is redirected to the client with an error."""
-
-    def __init__(self, location: str) -> None:
-        super().__init__(location)
-        self.location = location
+    """An invalid request; its text is the URL of the client, with an error, to redirect to."""
 
 
 def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
@@ -162,7 +158,7 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
         try:
             asked = _asked(site, server)
         except Refused as refused:
-            return see_other(refused.location)
+            return see_other(str(refused))
         if request.method == "POST":
             site.sessions.check_form(session, _purpose())
             return _decided(site, server, asked, session)
@@ -227,7 +223,7 @@ def _page(
     choices: list[Choice],
     error: EvidenceError | None = None,
 ) -> Response:
-    place, kind = redirects.destination(asked.redirect_uri)
+    place, kind = destination(asked.redirect_uri)
     return site.page(
         "consent.html",
         error=error,
@@ -248,7 +244,7 @@ def _purpose() -> str:
 def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Response:
     """Sends the browser back to the client with a code or a refusal."""
     uri = asked.redirect_uri
-    place, _ = redirects.destination(uri)
+    place, _ = destination(uri)
     if request.form.get("decision") != "allow":
         return site.page("leave.html", url=_location(server, uri, error=DENIED), place=place)
     choices = site.sent(asked.choices)
