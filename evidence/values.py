@@ -104,19 +104,10 @@ class Bytes:
         """The REST route that returns the bytes; None if the source does not have them."""
         return _route(self.known, self.ref, pointer.top_level(self.field_path))
 
-    @property
-    def media_type(self) -> str | None:
-        return self.known.media_type
-
-    @property
-    def size(self) -> tuple[int, str] | None:
-        return self.known.size
-
     def as_json(self) -> dict[str, Any]:
         """The metadata, with the route of the bytes."""
         name = pointer.top_level(self.field_path)
-        metadata: dict[str, Any] = as_json(self.known, self.ref, name)
-        return metadata
+        return dict(as_json(self.known, self.ref, name))
 
     @property
     def entry(self) -> dict[str, Any]:

@@ -118,8 +118,9 @@ def step(continuation: Continuation, spell: Spell = spelled) -> str:
 
 def size_of(found: Bytes) -> str:
     """Media type and size of bytes, as far as they are known."""
-    parts = [value_of(found.media_type)] if found.media_type else []
-    parts += [f"{found.size[0]} {found.size[1]}"] if found.size else []
+    media_type, size = found.known.media_type, found.known.size
+    parts = [value_of(media_type)] if media_type else []
+    parts += [f"{size[0]} {size[1]}"] if size else []
     return ", ".join(parts) or "binary"
 
 
