@@ -279,17 +279,18 @@ def structured(
 
 
 def _meta(page: SearchPage) -> dict[str, Any]:
-    meta = {
-        "recall": page.recall,
-        "warnings": page.warnings,
-        "counts": counts_json(page.counts) if page.counts else None,
-        "absent_words": page.absent_words or None,
-        "nearest_words": page.nearest_words or None,
-        "tail_cut": page.tail_cut or None,
-        "left_out": page.left_out,
-        "package": _fan_in(page.fan_in) if page.fan_in else None,
-    }
-    return {name: value for name, value in meta.items() if value is not None}
+    return known(
+        {
+            "recall": page.recall,
+            "warnings": page.warnings,
+            "counts": counts_json(page.counts) if page.counts else None,
+            "absent_words": page.absent_words or None,
+            "nearest_words": page.nearest_words or None,
+            "tail_cut": page.tail_cut or None,
+            "left_out": page.left_out,
+            "package": _fan_in(page.fan_in) if page.fan_in else None,
+        }
+    )
 
 
 def counts_json(found: Counts) -> dict[str, Any]:

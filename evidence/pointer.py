@@ -5,6 +5,8 @@ from typing import Any
 
 from evidence.errors import InvalidRequest, NotFound
 
+_ABSENT = object()
+
 
 def top_level(path: str) -> str:
     """The top-level field a path lies in; raises 400 `invalid_field_path`."""
@@ -38,12 +40,7 @@ def find(data: dict[str, Any], path: str) -> Any:
         return data.get(path)
     value: Any = data
     for token in _tokens(path):
-        if isinstance(value, dict):
-            value = value.get(token)
-        elif isinstance(value, list) and _is_index(token) and int(token) < len(value):
-            value = value[int(token)]
-        else:
-            return None
+        value = _member(value, token)
     return value
 
 
@@ -68,11 +65,8 @@ def inside(value: Any, path: str) -> Any:
     if not path.startswith("/"):
         return value
     for token in _tokens(path)[1:]:
-        if isinstance(value, dict) and token in value:
-            value = value[token]
-        elif isinstance(value, list) and _is_index(token) and int(token) < len(value):
-            value = value[int(token)]
-        else:
+        value = _member(value, token, _ABSENT)
+        if value is _ABSENT:
             raise NotFound(
                 f"Nothing at {token!r} in this pointer. Read the field above it to see its shape.",
                 code="field_not_found",
@@ -97,5 +91,13 @@ def _tokens(path: str) -> list[str]:
     return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
 
 
-def _is_index(token: str) -> bool:
-    return token.isascii() and token.isdigit() and (token == "0" or not token.startswith("0"))
+def _member(value: Any, token: str, absent: Any = None) -> Any:
+    """The member of an object or an array that a token of a pointer names."""
+    if isinstance(value, dict):
+        return value.get(token, absent)
+    return value[int(token)] if isinstance(value, list) and _is_index(token, len(value)) else absent
+
+
+def _is_index(token: str, length: int) -> bool:
+    plain = token.isascii() and token.isdigit() and (token == "0" or not token.startswith("0"))
+    return plain and int(token) < length

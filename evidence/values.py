@@ -2,15 +2,16 @@
 
 Readers of lists and documents get `as_json`: the metadata with the REST route of the bytes. The
 route is always one of this service, never an address that a record or a remote server brings along.
+Routes are relative, each segment percent-encoded once.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-from evidence import pointer, routes
-from evidence.handles import RecordRef
+from evidence import pointer
+from evidence.handles import RecordRef, segment
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import known
 from evidence.text import looks_binary
@@ -19,6 +20,8 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 BASE64 = "base64"
 #: Types of values that are their own JSON.
 PLAIN = frozenset({str, int, float, bool, type(None), dict})
+#: Where the metadata of an authorization server are (RFC 8414).
+AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +104,10 @@ class Bytes:
         """The REST route that returns the bytes; None if the source does not have them."""
         return _route(self.known, self.ref, pointer.top_level(self.field_path))
 
-    @property
-    def media_type(self) -> str | None:
-        return self.known.media_type
-
-    @property
-    def size(self) -> tuple[int, str] | None:
-        return self.known.size
-
     def as_json(self) -> dict[str, Any]:
         """The metadata, with the route of the bytes."""
         name = pointer.top_level(self.field_path)
-        metadata: dict[str, Any] = as_json(self.known, self.ref, name)
-        return metadata
+        return dict(as_json(self.known, self.ref, name))
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -227,5 +221,32 @@ def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
 
 def _route(known: Binary, ref: RecordRef, name: str) -> str | None:
     if isinstance(known, Base64):
-        return routes.field_value(ref, name)
-    return routes.blob(known.blob_id, ref.connection_id) if known.available else None
+        return _field_route(ref, name)
+    return _blob_route(known.blob_id, ref.connection_id) if known.available else None
+
+
+def _blob_route(blob_id: str, connection_id: str | None) -> str:
+    where = f"?connection_id={segment(connection_id)}" if connection_id else ""
+    return f"/v1/blobs/{segment(blob_id)}{where}"
+
+
+def _field_route(ref: RecordRef, field: str) -> str:
+    """The record with the whole value of one field. `fields` would split a name at its commas."""
+    name = "fields[]" if "," in field else "fields"
+    return f"{ref.url}{'&' if ref.connection_id else '?'}{name}={segment(field)}"
+
+
+def field_window_read(
+    stream: str, record_id: str, connection_id: str | None, field: str, **window: Any
+) -> dict[str, Any]:
+    """The `read` descriptor of a PDPP body: which call reads this field."""
+    return {
+        "object": "field_window_read",
+        "method": "GET",
+        "route": f"{RecordRef(stream, record_id).url}/field-window",
+        "stream": stream,
+        "record_id": record_id,
+        "field": pointer.path_of(field),
+        "connection_id": connection_id,
+        **window,
+    }

@@ -5,14 +5,18 @@ Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` accompanies al
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote_plus
 
 from evidence import pointer
 from evidence.errors import EvidenceError
+from evidence.handles import UNRESERVED
 from evidence.model import Buckets, Continuation, absolute, chars, known, members, paged, source_of
 from evidence.model import spelled
 from evidence.records import Count, Document, FieldRead, RecordPage
 from evidence.text import json_line
 from evidence.values import Base64, Bytes
+
+_ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
 
 
 def bytes_line(found: Bytes) -> str:
@@ -141,3 +145,26 @@ def failure(error: EvidenceError) -> dict[str, Any]:
     if error.calls:
         body["next"] = [continuation.as_json for continuation in error.calls]
     return {"error": body}
+
+
+def link_excerpts(body: dict[str, Any]) -> dict[str, Any]:
+    """A search body whose excerpts carry `links.read`: the address that opens the match."""
+    hits = [{**hit, "evidence_excerpts": _linked(hit)} for hit in body["data"]]
+    return {**body, "data": hits}
+
+
+def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
+    excerpts = hit.get("evidence_excerpts") or []
+    return [
+        {**excerpt, "links": {"read": _address(excerpt["read"])}} if "read" in excerpt else excerpt
+        for excerpt in excerpts
+    ]
+
+
+def _address(read: dict[str, Any]) -> str:
+    named = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
+    query = "&".join(
+        f"{name}={value if UNRESERVED.fullmatch(value) else quote_plus(value)}"
+        for name, value in named
+    )
+    return f"{read['route']}?{query}"

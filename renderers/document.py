@@ -10,7 +10,7 @@ import orjson
 
 from evidence import pointer, values, wire
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, absolute, known, members, spelled
+from evidence.model import READ_FIELD, Continuation, absolute, known, members, spelled, window_read
 from evidence.records import Document, Record
 from evidence.text import clip, json_line
 from evidence.values import Bytes, Preview
@@ -80,8 +80,7 @@ def _cut_title(document: Document, field: str) -> None:
     document.title = document.title[: TITLE_CHARS - 1] + "…"
     document.metadata |= {"title_complete": False, "title_field": field}
     if field:
-        args = {"id": document.id, "field_path": pointer.path_of(field)}
-        document.more["title_read"] = Continuation(READ_FIELD, args, "read")
+        document.more["title_read"] = window_read(document.id, pointer.path_of(field), {})
 
 
 def _add_related(document: Document, record: Record) -> None:
@@ -161,8 +160,7 @@ def _fill_json(document: Document, record: Record, following: Sequence[str]) -> 
         document.metadata["incomplete_fields"] = ", ".join(unread[: BUDGETS.names_shown])
         document.metadata["incomplete_field_count"] = len(unread)
         first = previews[0] if previews else left_out[-1]  # the largest
-        args = {"id": document.id, "field_path": pointer.path_of(first)}
-        document.next_read = Continuation(READ_FIELD, args, "read")
+        document.next_read = window_read(document.id, pointer.path_of(first), {})
         unread.remove(first)
     _offer(document, [*unread, *following])
 

@@ -79,9 +79,9 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
 
 def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
     """The metadata of a binary field; HTTP clients can get its bytes."""
-    size = {"bytes": "size_bytes"}.get(found.size[1], "size_chars") if found.size else "size_bytes"
+    number, unit = found.known.size or (None, "bytes")
     facts: dict[str, Any] = {
-        size: found.size[0] if found.size else None,
+        "size_bytes" if unit == "bytes" else "size_chars": number,
         "sha256": found.known.sha256,
         "blob_id": found.known.blob_id if isinstance(found.known, BlobRef) else None,
     }
@@ -91,7 +91,7 @@ def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
             id=read.id,
             field=read.field_path,
             type="binary",
-            media_type=found.media_type,
+            media_type=found.known.media_type,
             **facts,
         ),
         *(warning(one) for one in read.warnings),

@@ -1,4 +1,7 @@
-"""A page of records as text: an id line each, the payload as JSON in a fence, reads of the rest."""
+"""A page of records as text: an id line each, the payload as JSON in a fence, reads of the rest.
+
+Also an aggregate of records: the number, or every group of the page.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +11,14 @@ import orjson
 
 from evidence import pointer, values, wire
 from evidence.limits import CONTRACT, Budgets
-from evidence.model import READ_FIELD, Continuation, spelled
+from evidence.model import Buckets, Continuation, Group, members, spelled, window_read
 from evidence.records import Partial, Record, RecordPage
+from evidence.text import escape
 from evidence.values import Preview
 from evidence.work import Each, serial
 from renderers import rendering
 from renderers.rendering import Context, Rendering, fenced, fit_json, header
-from renderers.rendering import name_source, size_of, value_of, warning
+from renderers.rendering import name_source, quoted, shortened, size_of, value_of, warning
 
 PAGE_BYTES = 1_600
 PARTIAL_BYTES = 100  # around the call that reads on
@@ -229,8 +233,62 @@ def _preview(
 
 
 def _partial(item: Record, path: str, end: int, total: int | None) -> Partial:
-    args: dict[str, Any] = {"id": item.id, "field_path": path}
-    if total is not None and 0 < end < total:
-        args["offset_chars"] = end
-        args["limit_chars"] = CONTRACT.window_chars
-    return Partial(path, end, total, Continuation(READ_FIELD, args, "read"))
+    goes_on = total is not None and 0 < end < total
+    window = {"offset_chars": end, "limit_chars": CONTRACT.window_chars} if goes_on else {}
+    return Partial(path, end, total, window_read(item.id, path, window))
+
+
+def fit_groups(found: Buckets, budgets: Budgets, each: Each = serial) -> Buckets:
+    """The aggregate with as many of its groups as fit a tool result."""
+    return shortened(found, "groups", render_groups, budgets)
+
+
+def render_groups(found: Buckets, context: Context) -> Rendering:
+    """Both channels of an aggregate."""
+    lines = [
+        _groups_header(found),
+        *map(_group_line, found.groups or ()),
+        *groups_footer(found, context),
+    ]
+    return context.rendering(lines, wire.aggregate(found))
+
+
+def _group_line(group: Group) -> str:
+    return f"{group_key(group.key)} {group.count}"
+
+
+def groups_footer(found: Buckets, context: Context = Context()) -> list[str]:
+    """The records left out of the groups, warnings, and the call for further groups."""
+    lines = []
+    if found.other_count:
+        lines.append(f"other_count={found.other_count}: records in groups after these.")
+    lines += [warning(item) for item in found.warnings]
+    if found.ended_early:
+        goes_on = (
+            "next_page goes on" if found.next_cursor else "the groups after these are left out"
+        )
+        lines.append(f"The page ended early to stay within its size; {goes_on}.")
+    return lines + [context.step(continuation) for continuation in found.continuations()]
+
+
+def _groups_header(found: Buckets) -> str:
+    value = None if found.groups is not None else group_key(found.value)
+    line = header(
+        "aggregate",
+        metric=found.metric,
+        stream=found.stream,
+        **members(found, "field", "group_by", "group_by_time", "granularity", "time_zone"),
+        groups=len(found.groups) if found.groups is not None else None,
+        of=found.group_count,
+        records=found.filtered_record_count,
+    )
+    return f"{line} value={value}" if value is not None else line
+
+
+def group_key(found: Any) -> str:
+    """A group's key or a value: numbers as they are, text quoted, null by name."""
+    if found is None:
+        return "null"
+    if isinstance(found, str):
+        return quoted(found) if escape(found)[1] or not found.isalnum() else value_of(found)
+    return value_of(found)

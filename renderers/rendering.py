@@ -7,6 +7,7 @@ its text, and the page goes on.
 
 import hmac
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -117,8 +118,9 @@ def step(continuation: Continuation, spell: Spell = spelled) -> str:
 
 def size_of(found: Bytes) -> str:
     """Media type and size of bytes, as far as they are known."""
-    parts = [value_of(found.media_type)] if found.media_type else []
-    parts += [f"{found.size[0]} {found.size[1]}"] if found.size else []
+    media_type, size = found.known.media_type, found.known.size
+    parts = [value_of(media_type)] if media_type else []
+    parts += [f"{size[0]} {size[1]}"] if size else []
     return ", ".join(parts) or "binary"
 
 
@@ -214,11 +216,7 @@ def most(
 
     if count == 0 or fits(count):
         return count
-    low, high = 1, count - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+    return 1 + bisect_left(range(2, count), True, key=lambda kept: not fits(kept))
 
 
 def shortened(
@@ -235,12 +233,10 @@ def shortened(
     def cut(count: int) -> T:
         return replace(reading, **{name: whole[:count]})  # type: ignore[type-var]
 
-    kept = most(
-        len(whole),
-        lambda count, context: render(cut(count), context),
-        budgets,
-        text_bytes=text_bytes,
-    )
+    def shown(count: int, context: Context) -> Rendering:
+        return render(cut(count), context)
+
+    kept = most(len(whole), shown, budgets, text_bytes=text_bytes)
     return reading if kept == len(whole) else cut(kept)
 
 
@@ -276,10 +272,5 @@ def _longest(text: str, room: int, measure: Callable[[str], int]) -> int:
     if excess <= 0:
         return high
     low, high = max(0, high - excess), high - -(-excess // MOST_BYTES)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if measure(text[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    longer = range(low + 1, high + 1)
+    return low + bisect_right(longer, room, key=lambda end: measure(text[:end]))

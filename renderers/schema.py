@@ -254,11 +254,8 @@ def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
     """As many connections as fit in both channels, at least one."""
     kept: list[Source] = []
     for source in sources:
-        cost = (
-            len(_connection(source).encode()),
-            len(orjson.dumps(schema_wire.connection(source))),
-        )
-        room -= max(cost) + 2
+        shown, data = _connection(source).encode(), orjson.dumps(schema_wire.connection(source))
+        room -= max(len(shown), len(data)) + 2
         if room < 0 and kept:
             break
         kept.append(source)

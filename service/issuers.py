@@ -16,7 +16,7 @@ from joserfc.jwk import KeySet
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS, parse_json
-from evidence.routes import AUTHORIZATION_SERVER
+from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline
 from service.access.signins import Signins
 from service.sources.remote import outbound

@@ -13,9 +13,9 @@ import click
 import orjson
 
 from evidence.errors import EvidenceError, InvalidRequest, Unauthenticated, Unavailable
-from evidence.routes import AUTHORIZATION_SERVER
 from service import credentials
 from service.addresses import is_loopback, rung_url
+from evidence.values import AUTHORIZATION_SERVER
 from service.cli import tokens
 from service.cli.opening import refuse_owners
 from service.cli.output import on_terminal, say

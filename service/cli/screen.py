@@ -27,7 +27,7 @@ from evidence.records import Record, RecordPage
 from evidence.schema import Schema, StreamSchema
 from evidence.text import clip, escape
 from evidence.values import Preview, as_json
-from renderers import aggregate, records, search
+from renderers import records, search
 from renderers.rendering import Context
 from service.cli.output import counted
 from service.operations.base import Session
@@ -215,12 +215,9 @@ def _local(time: str | None) -> str | None:
 
 def _window(console: Console, shown: str) -> None:
     """A window with its marks as colour, and as they are if there is no colour."""
-    text, place = Text(), 0
-    for mark in _MARK.finditer(shown):
-        text.append(shown[place : mark.start()])
-        text.append(mark[1], style="bold reverse")
-        place = mark.end()
-    text.append(shown[place:])
+    text = Text()
+    for place, piece in enumerate(_MARK.split(shown)):
+        text.append(piece, style="bold reverse" if place % 2 else None)
     console.print(Padding(text, (0, 0, 0, WINDOW_INDENT), expand=False))
 
 
@@ -230,9 +227,9 @@ def _groups(console: Console, counts: Buckets, context: Context) -> None:
     table.add_column(Text(_plain(name)), overflow="fold")
     table.add_column("count", justify="right")
     for group in counts.groups or ():
-        table.add_row(Text(aggregate.key(group.key)), str(group.count))
+        table.add_row(Text(records.group_key(group.key)), str(group.count))
     console.print(table)
-    for line in aggregate.footer(counts, context):
+    for line in records.groups_footer(counts, context):
         _line(console, line)
 
 
@@ -285,15 +282,15 @@ def _(page: RecordPage) -> str:
 
 @sentence.register
 def _(found: Buckets) -> str:
-    records = found.filtered_record_count
-    of = f"{counted(records, 'record')} of {found.stream}" if records is not None else found.stream
+    number = found.filtered_record_count
+    of = f"{counted(number, 'record')} of {found.stream}" if number is not None else found.stream
     if found.groups is not None:
         by = found.group_by or f"{found.granularity} of {found.group_by_time}"
         total = len(found.groups) if found.group_count is None else found.group_count
         return f"{of} in {counted(total, 'group')} by {by}{_shown(len(found.groups), total)}."
     if found.metric == "count":
-        return f"{aggregate.key(found.value)} records of {found.stream}."
-    return f"{METRICS[found.metric]} {found.field} in {of}: {aggregate.key(found.value)}"
+        return f"{records.group_key(found.value)} records of {found.stream}."
+    return f"{METRICS[found.metric]} {found.field} in {of}: {records.group_key(found.value)}"
 
 
 @sentence.register

@@ -13,7 +13,7 @@ import orjson
 
 from evidence.errors import EvidenceError, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
-from evidence.routes import AUTHORIZATION_SERVER
+from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline
 from service import credentials, durable, settings
 from service.clients.writing import alone

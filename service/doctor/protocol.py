@@ -8,8 +8,8 @@ import orjson
 
 from evidence.errors import ENDED
 from evidence.limits import BUDGETS
-from evidence.routes import AUTHORIZATION_SERVER
 from service.addresses import MCP
+from evidence.values import AUTHORIZATION_SERVER
 from service.doctor.findings import Finding, ok, problem, skip
 from service.doctor.route import NOBODY, Route, in_place_of, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION

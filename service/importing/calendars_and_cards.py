@@ -208,11 +208,8 @@ def _card(card: Any, source: Source, attached: Attached) -> Iterator[Row]:
     name = name or next(iter(found["emails"] + found["phones"]), "")
     uid = _text(card.uid.value) if "uid" in card.contents else ""
     uid = record_id(uid, "\n".join([name, *found["emails"]]).encode())
-    data: dict[str, Any] = {
-        "id": uid,
-        "name": name,
-        **{field: found[field] for field in [*_LISTS.values()]},
-    }
+    data: dict[str, Any] = {"id": uid, "name": name}
+    data |= {field: found[field] for field in _LISTS.values()}
     data |= {field: "; ".join(found[field]) for field in _ONES.values()}
     data |= {"other": found["other"]}
     data["updated_at"] = _text(card.rev.value) if "rev" in card.contents else None

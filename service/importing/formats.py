@@ -11,8 +11,8 @@ from posixpath import dirname, join
 from typing import Final
 
 from evidence.errors import InvalidRequest
-from service.importing import assistants, bookmarks, calendars_and_cards, json_files, mbox, notes
-from service.importing import slack, sqlite_tables, tables, whatsapp
+from service.importing import assistants, bookmarks, calendars_and_cards, json_files, mbox
+from service.importing import messengers, notes, sqlite_tables, tables
 from service.importing.source import Format
 from service.importing.tree import File, Tree, trees
 
@@ -20,8 +20,8 @@ from service.importing.tree import File, Tree, trees
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
-        *(whatsapp.FORMAT, assistants.CHATGPT, assistants.CLAUDE, slack.FORMAT, bookmarks.FORMAT),
-        *(tables.XLSX, json_files.NDJSON, json_files.JSON, mbox.MBOX, mbox.EML),
+        *(messengers.WHATSAPP, assistants.CHATGPT, assistants.CLAUDE, messengers.SLACK),
+        *(bookmarks.FORMAT, tables.XLSX, json_files.NDJSON, json_files.JSON, mbox.MBOX, mbox.EML),
         *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
         *(tables.TSV, tables.CSV),
     )

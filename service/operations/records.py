@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from evidence import handles, pointer, routes
+from evidence import handles, pointer
 from evidence.errors import InvalidRequest
 from evidence.hits import SearchPage
 from evidence.limits import CONTRACT
@@ -12,7 +12,8 @@ from evidence.model import GRANULARITIES, Buckets, Continuation
 from evidence.records import Document, Record, RecordPage
 from evidence.schema import Schema
 from evidence.values import Preview
-from renderers import aggregate, document, records, schema, search
+from evidence.wire import link_excerpts
+from renderers import document, records, schema, search
 from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
 from service.ports import AggregateQuery, Answer, RecordQuery, RecordRead, SchemaQuery
@@ -156,8 +157,8 @@ AGGREGATE = RecordOperation(
     arguments=AggregateArguments(),
     ask=_aggregate,
     run=run_of(_aggregate),
-    render=aggregate.render,
-    fit=aggregate.fit,
+    render=records.render_groups,
+    fit=records.fit_groups,
     route=Route("/v1/streams/<stream>/aggregate"),
     examples=({"stream": "messages", "metric": "count"},),
 )
@@ -201,7 +202,7 @@ SEARCH = RecordOperation(
         "/v1/search",
         names={"query": "q"},
         defaults={"limit": CONTRACT.search_rest_default},
-        link=routes.link_excerpts,
+        link=link_excerpts,
         posted=True,
         clamped=("limit",),
     ),

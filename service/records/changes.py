@@ -46,7 +46,7 @@ def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
                 break
             page.append(change)
         position = version
-    place = _place(position)
+    place = f"{position:019}"  # its length does not reveal how much else there is
     return RecordPage(
         stream=query.stream,
         records=page,
@@ -74,11 +74,6 @@ def _start(query: RecordQuery, sealer: Sealer, bound: list[Any]) -> int:
     if query.changes_since == BEGINNING:
         return 0
     return int(sealer.open(query.changes_since or "", bound=bound, param="changes_since"))
-
-
-def _place(position: int) -> str:
-    """A position of fixed length, so that a bookmark does not reveal how much else there is."""
-    return f"{position:019}"
 
 
 def _relevant(

@@ -11,14 +11,14 @@ from typing import Any
 
 import orjson
 
-from evidence import routes
 from evidence.errors import InvalidRequest, TooLarge
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Source
 from evidence.records import Record, Related
 from evidence.text import BASE64_MIN, looks_binary
-from evidence.values import Base64, BlobRef, Preview, base64_of, is_reference, previewed
+from evidence.values import Base64, BlobRef, Preview, base64_of, field_window_read, is_reference
+from evidence.values import previewed
 from service.pdpp.encode.records import encode_value
 from service.records.engine import Big, BlobRow, Order, Snapshot, Stored
 from service.records.manifest import Expansion
@@ -97,7 +97,7 @@ class Shown:
                 "field-window URL in `read`.",
                 code="response_too_large",
                 param="fields",
-                read=routes.field_window_read(*self.ref, largest),
+                read=field_window_read(*self.ref, largest),
             )
         return {
             field: (

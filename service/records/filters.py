@@ -35,36 +35,31 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
     else:
         allowed = operator in manifest.range_filters.get(path, ())
     if not allowed or path not in view.ordinals:
-        raise InvalidRequest(
-            f"The stream {view.name!r} does not support "
-            f"{'an exact' if operator == 'eq' else f'a {operator}'} filter on {name!r}. Call "
-            "schema with this stream to see its filters, or use search.",
-            code="invalid_filter",
-            param="filter",
-            field=name,
+        kinds = "an exact" if operator == "eq" else f"a {operator}"
+        raise _invalid(
+            f"The stream {view.name!r} does not support {kinds} filter on {name!r}. Call schema "
+            "with this stream to see its filters, or use search.",
+            name,
         )
     kind = manifest.paths[path]
     stored = _stored(value, kind)
     if stored is None:
-        raise InvalidRequest(
-            f"The filter value for {name!r} is not of type {kind.format or kind.type}.",
-            code="invalid_filter",
-            param="filter",
-            field=name,
-        )
+        word = kind.format or kind.type
+        raise _invalid(f"The filter value for {name!r} is not of type {word}.", name)
     return Test(view.ordinals[path], operator, stored)
+
+
+def _invalid(message: str, field: str) -> InvalidRequest:
+    return InvalidRequest(message, code="invalid_filter", param="filter", field=field)
 
 
 def _stored(value: Scalar, kind: FieldType) -> Stored | None:
     """A filter value as cells hold values: as records write it, or in the usual way."""
     found = sortable(_typed(value, kind), kind)
     if found is None and kind.form and isinstance(value, str):
-        found = sortable(value, replace(kind, form=None, type="string", format=_usual(kind)))
+        usual = "date-time" if kind.is_time else DECIMAL
+        found = sortable(value, replace(kind, form=None, type="string", format=usual))
     return found
-
-
-def _usual(kind: FieldType) -> str:
-    return "date-time" if kind.is_time else DECIMAL
 
 
 def _typed(value: Scalar, kind: FieldType) -> Scalar:

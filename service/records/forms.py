@@ -4,7 +4,7 @@ A time is kept as it was written. Each form reads a value as microseconds since 
 is no such time. A time without an offset counts as UTC.
 
 A decimal is kept as it was written, too. For comparisons it becomes a key: `0`, `1` or `2` for its
-A decimal is kept as written, too. For comparisons it becomes a key: `0`, `1` or `2` for its
+sign, the order of magnitude, and its digits. Keys sort as the numbers do, and those of equal ones
 are equal, so `1.10` equals `1.1`.
 """
 

@@ -32,25 +32,26 @@ class Part:
             raise self.fault("must be an object")
         return Part(f"{self.path}.{key}", self.value.get(key))
 
+    def _typed(self, key: str, kind: type, what: str) -> "Part":
+        """The member at a key, which is of this type if there is one."""
+        found = self.at(key)
+        if found.value is not None and not isinstance(found.value, kind):
+            raise found.fault(f"must be {what}")
+        return found
+
     def part(self, key: str) -> "Part":
         """The object at a key, empty if there is none."""
-        found = self.at(key)
-        if found.value is not None and not isinstance(found.value, dict):
-            raise found.fault("must be an object")
+        found = self._typed(key, dict, "an object")
         return Part(found.path, found.value or {})
 
     def parts(self, key: str) -> list["Part"]:
         """The members of the list at a key, none if there is no list."""
-        found = self.at(key)
-        if found.value is not None and not isinstance(found.value, list):
-            raise found.fault("must be a list")
+        found = self._typed(key, list, "a list")
         return [found.at(number) for number in range(len(found.value or ()))]
 
     def text(self, key: str) -> str | None:
-        found = self.at(key)
-        if found.value is not None and not isinstance(found.value, str):
-            raise found.fault("must be a string")
-        return found.value
+        found: str | None = self._typed(key, str, "a string").value
+        return found
 
     def count(self, key: str, default: int, most: int) -> int:
         """The whole number at a key, from 1 to `most`."""
@@ -113,10 +114,14 @@ def read_name(part: Part, key: str) -> str:
     name = part.text(key)
     if name is None:
         raise part.at(key).fault("is missing; add a name")
+    return _checked(part.at(key), name, key)
+
+
+def _checked(place: Part, name: str, what: str) -> str:
     try:
-        return check_name(name, what=key)
+        return check_name(name, what=what)
     except Refused as refused:
-        raise part.at(key).fault(str(refused).rstrip(".")) from None
+        raise place.fault(str(refused).rstrip(".")) from None
 
 
 def fields_of(part: Part) -> dict[str, FieldType]:
@@ -125,11 +130,7 @@ def fields_of(part: Part) -> dict[str, FieldType]:
     found = {}
     for name in properties.value:
         place = properties.part(name)
-        try:
-            check_name(name, what="field")
-        except Refused as refused:
-            raise place.fault(str(refused).rstrip(".")) from None
-        found[name] = _read_type(place)
+        found[_checked(place, name, "field")] = _read_type(place)
     if not found:
         raise properties.fault('declares no fields; use {"id": {"type": "string"}, …}')
     return found

@@ -36,12 +36,8 @@ def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManif
             known = _find(writer, connection_id, manifest.name) is not None
             if manifest == before.get(manifest.name) and (known or manifest.name not in given):
                 continue
-            _require_staged(
-                writer,
-                connection_id,
-                manifest.name,
-                "rows" if manifest.name in given else "relations",
-            )
+            what = "rows" if manifest.name in given else "relations"
+            _require_staged(writer, connection_id, manifest.name, what)
             old = open_stream(writer, connection_id, manifest.name) if known else None
             row_name = _row_name(writer, connection_id, manifest.name)
             writer.save_stream(connection, row_name, manifest)

@@ -1,35 +1,40 @@
-"""The endpoints of the authorization server: metadata, registration, tokens, revocation.
+"""The endpoints of the authorization server: metadata, registration, tokens, revocation, consent.
 
-Programs use these endpoints. The pages at `/authorize` and `/owner` are mounted here too.
+At `/authorize` a client requests access, and the owner decides on one page what it may read. The
+URL of the page contains the whole request. Nothing is stored before the owner decides.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, wraps
 from typing import Any
+from urllib.parse import urlencode, urlsplit
 
 import orjson
 from authlib.oauth2 import OAuth2Error
 from flask import Blueprint, Flask, Response, request
 
-from evidence.errors import EvidenceError, InvalidRequest
+from evidence.errors import EvidenceError, InvalidRequest, Unavailable
 from evidence.limits import BUDGETS, parse_json
-from evidence.routes import AUTHORIZATION_SERVER
+from evidence.values import AUTHORIZATION_SERVER
 from service.access import grants
 from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
 from service.pages.layout import Layout
-from service.signin import authorize, metadata, owner_pages
-from service.signin.clients import Clients, Documents
-from service.signin.owner_site import OwnerSite, Sessions, with_error
-from service.signin.metadata import Paths, Resources
-from service.signin.server import Server
+from service.signin import consent, owner_pages
+from service.signin.clients import Client, Clients, Documents, destination
+from service.signin.consent import Choice
+from service.signin.owner_site import OwnerSite, Sessions, see_other, with_error
+from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, InvalidTarget, Paths
+from service.signin.server import Resources
+from service.signin.server import Server, metadata
 from service.sources.remote.outbound import is_public
 from service.statuses import STATUS
 
 #: The most requests of one address, and the window in seconds.
-REGISTRATIONS, EXCHANGES = (20, 3_600), (120, 60)
+REGISTRATIONS, EXCHANGES, AUTHORIZATIONS = (20, 3_600), (120, 60), (60, 60)
 JSON = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
@@ -65,15 +70,15 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     site = OwnerSite(services.signins, store, layout, sessions, closed)
     routes = Blueprint("signin", __name__)
     routes.before_request(_allow_long_forms)
-    described = metadata.document(base, documents=documents is not None)
+    described = metadata(base, documents=documents is not None)
     routes.add_url_rule(AUTHORIZATION_SERVER, "metadata", lambda: _json(described))
     for path, view in {
-        metadata.REGISTER: lambda: _register(clients, sessions),
-        metadata.TOKEN: lambda: _token(server, sessions),
-        metadata.REVOKE: lambda: server.create_endpoint_response("revocation"),
+        REGISTER: lambda: _register(clients, sessions),
+        TOKEN: lambda: _token(server, sessions),
+        REVOKE: lambda: server.create_endpoint_response("revocation"),
     }.items():
         routes.add_url_rule(path, path.strip("/"), _answered(view), methods=["POST"])
-    authorize.add(routes, site, server)
+    _add_page(routes, site, server)
     owner_pages.add(routes, site)
     app.register_blueprint(routes)
 
@@ -121,3 +126,135 @@ def _token(server: Server, sessions: Sessions) -> Response:
 
 def _json(body: dict[str, Any], status: int = 200) -> Response:
     return Response(orjson.dumps(body), status, JSON)
+
+
+DENIED = "access_denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A valid authorization request. `words` are the client's statements about its purpose."""
+
+    client: Client
+    redirect_uri: str
+    code: dict[str, Any]
+    choices: list[Choice]
+    words: list[str]
+    limited: bool
+
+
+class Refused(Exception):
+    """An invalid request; its text is the URL of the client, with an error, to redirect to."""
+
+
+def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
+    """Adds the route of the page on which the owner decides."""
+
+    def answered() -> Response:
+        site.sessions.limit("authorize", *AUTHORIZATIONS)
+        session = site.sessions.current()
+        if session is None:  # strangers are not redirected, and let the server fetch nothing
+            return site.sign_in_page()
+        try:
+            asked = _asked(site, server)
+        except Refused as refused:
+            return see_other(str(refused))
+        if request.method == "POST":
+            site.sessions.check_form(session, _purpose())
+            return _decided(site, server, asked, session)
+        return _page(site, asked, session, asked.choices)
+
+    view = site.view(answered)
+    routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
+
+
+def _asked(site: OwnerSite, server: Server) -> Asked:
+    """Validates the request. Raises `InvalidRequest` if the client or redirect URI is invalid, and
+    `Refused` for other errors."""
+    try:
+        grant = server.get_consent_grant()
+    except OAuth2Error as error:
+        if error.redirect_uri is None:
+            raise InvalidRequest(
+                f"The application sent an invalid request: {error.get_error_description()}",
+                hint="Nothing was shared. Start again in the application.",
+            ) from None
+        raise _refused(server, error.redirect_uri, error.error, error.description) from None
+    except ValueError:
+        raise InvalidRequest("The application sent an invalid request.") from None
+    payload, uri = grant.request.payload, grant.redirect_uri
+    try:
+        targets = server.targets(payload)
+        paths = server.resources.opened(targets)
+        records = set(paths) & set(server.resources.paths[site.layout.mcp_path])
+        choices, words = site.choices() if records else [], list[str]()
+        details = payload.data.get("authorization_details")
+        if details:
+            choices, words = consent.asked_for(details, [one.about for one in choices])
+    except (InvalidTarget, InvalidRequest) as error:
+        why = error.error if isinstance(error, InvalidTarget) else error.code
+        raise _refused(server, uri, why, str(error)) from None
+    code = {
+        "client_id": grant.client.client_id,
+        "redirect_uri": uri,
+        "challenge": payload.data["code_challenge"],
+        "scope": grant.request.scope,
+        "resource": targets,
+        "paths": paths,
+    }
+    return Asked(grant.client, uri, code, choices, words, bool(details))
+
+
+def _refused(server: Server, uri: str, error: str, why: str) -> Refused:
+    return Refused(_location(server, uri, error=error, error_description=ascii(why).strip("'\"")))
+
+
+def _location(server: Server, uri: str, **answer: str) -> str:
+    """Returns the redirect URI with an answer, the state and the issuer."""
+    parameters = {**answer, "state": request.args.get("state"), "iss": server.resources.base}
+    sent = urlencode({name: value for name, value in parameters.items() if value is not None})
+    return f"{uri}{'&' if urlsplit(uri).query else '?'}{sent}"
+
+
+def _page(
+    site: OwnerSite,
+    asked: Asked,
+    session: str,
+    choices: list[Choice],
+    error: EvidenceError | None = None,
+) -> Response:
+    place, kind = destination(asked.redirect_uri)
+    return site.page(
+        "consent.html",
+        error=error,
+        asked=asked,
+        place=place,
+        kind=kind,
+        action=request.full_path,
+        token=site.sessions.form(session, _purpose()),
+        **site.form(choices),
+    )
+
+
+def _purpose() -> str:
+    """Returns the request that a form of this page is bound to."""
+    return request.query_string.decode("latin-1")
+
+
+def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Response:
+    """Sends the browser back to the client with a code or a refusal."""
+    uri = asked.redirect_uri
+    place, _ = destination(uri)
+    if request.form.get("decision") != "allow":
+        return site.page("leave.html", url=_location(server, uri, error=DENIED), place=place)
+    choices = site.sent(asked.choices)
+    client = asked.client
+    known = {"client_id": client.client_id, "name": client.name, "place": place}
+    more = server.resources.paths[site.layout.papers_path] if site.papers_ticked else ()
+    body = {**asked.code, "paths": [*asked.code["paths"], *more]}
+    try:
+        with site.granting(choices, f"{client.host or client.name} ({place})") as (grant_id, _):
+            code = site.signins.consented(grant_id, known, body)
+    except (InvalidRequest, Unavailable) as error:
+        return _page(site, asked, session, choices, error)
+    return site.page("leave.html", url=_location(server, uri, code=code), place=place)

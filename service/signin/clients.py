@@ -11,12 +11,12 @@ day. Tokens are bound to the URL and need no document.
 
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from evidence.limits import parse_json
 from evidence.errors import EvidenceError, InvalidRequest
@@ -25,7 +25,6 @@ from service import keys
 from service.access.sidecar import Entries
 from service.access.guard import SCOPE
 from service.access.owner import limit
-from service.signin import redirects
 from service.sources.remote.outbound import opened
 
 OFFLINE: Final = "offline_access"
@@ -45,6 +44,16 @@ _HEADERS: Final = {"Accept": "application/json", "Connection": "close"}
 _JSON: Final = re.compile(r"application/([a-z0-9.-]+\+)?json *(;.*)?", re.IGNORECASE)
 _MAX_AGE: Final = re.compile(r"max-age=([0-9]{1,9})")
 _PORT: Final = 443
+MOST_CHARS: Final = 512
+#: Schemes that a browser handles itself. Other schemes belong to applications.
+REFUSED: Final = frozenset(
+    "about blob chrome data file filesystem ftp http javascript mailto view-source vbscript ws wss"
+    " feed intent jar resource search search-ms shell sms tel".split()
+)
+#: RFC 3986, without a fragment, a user or characters that a browser would rewrite.
+_URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9\-._~:/?\[\]!$&()*+,;=%]+")
+_LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?([/?].*)?")
+_HOST: Final = re.compile(r"([a-z0-9-]+\.)*[a-z0-9-]+|\[[0-9a-f:.]+\]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ class Client:
         return f"{SCOPE} {OFFLINE}" if OFFLINE in (scope or "").split() else SCOPE
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        return redirects.matches(redirect_uri, self.redirect_uris)
+        return is_registered(redirect_uri, self.redirect_uris)
 
     def check_client_secret(self, client_secret: str) -> bool:
         return self.secret is not None and hmac.compare_digest(
@@ -156,7 +165,7 @@ def redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
     uris = metadata.get("redirect_uris")
     if not isinstance(uris, list) or not 0 < len(uris) <= MOST_REDIRECTS:
         raise _invalid(f"redirect_uris must list 1 to {MOST_REDIRECTS} URIs.", uris=True)
-    if not all(map(redirects.acceptable, uris)):
+    if not all(map(acceptable, uris)):
         raise _invalid(
             "Each redirect URI must use https, http on a loopback address, or the application's own"
             " scheme, and have no fragment.",
@@ -195,7 +204,7 @@ class Documents:
         return Client(url, body["name"], tuple(body["redirect_uris"]))
 
     def _check(self, url: str) -> None:
-        parts = urlsplit(url) if redirects.acceptable(url) else None
+        parts = urlsplit(url) if acceptable(url) else None
         if (
             parts is None
             or not parts.path
@@ -238,3 +247,47 @@ def _checked(metadata: Any, url: str) -> dict[str, Any]:
     if NONE not in methods or "client_secret" in metadata:
         raise InvalidRequest("It requires client authentication, which is not supported here.")
     return {"name": claimed_name(metadata), "redirect_uris": redirect_uris(metadata)}
+
+
+def acceptable(uri: object) -> bool:
+    """Whether this URI can be registered: https, http on loopback, or an application's scheme."""
+    if not isinstance(uri, str) or len(uri) > MOST_CHARS or not _URI.fullmatch(uri):
+        return False
+    if _LOOPBACK.fullmatch(uri):
+        return True
+    try:
+        parts = urlsplit(uri)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if parts.scheme == "https":
+        return bool(_HOST.fullmatch(_name(parts, host)))
+    return parts.scheme not in REFUSED and not parts.scheme.startswith("ms-")  # Windows' own
+
+
+def _name(parts: SplitResult, host: str) -> str:
+    return f"[{host}]" if parts.netloc.startswith("[") else host
+
+
+def is_registered(uri: str, registered: Iterable[str]) -> bool:
+    """Whether a URI is registered. On loopback, the port may differ."""
+    if not acceptable(uri):
+        return False
+    asked = _without_port(uri)
+    return any(uri == one or (asked and asked == _without_port(one)) for one in registered)
+
+
+def _without_port(uri: str) -> tuple[str, str] | None:
+    """Returns (host, rest) of an http URI on loopback; None for other URIs."""
+    found = _LOOPBACK.fullmatch(uri)
+    return (found[1], found[2] or "") if found else None
+
+
+def destination(uri: str) -> tuple[str, str]:
+    """Returns (where the URI leads, and "web", "loopback" or "application")."""
+    parts = urlsplit(uri)
+    if _LOOPBACK.fullmatch(uri):
+        return f"{parts.scheme}://{parts.netloc}", "loopback"
+    if parts.scheme == "https":
+        return f"{parts.scheme}://{parts.netloc}", "web"
+    return f"{parts.scheme}:", "application"

@@ -15,8 +15,8 @@ from evidence.errors import InvalidRequest
 from evidence.limits import parse_json
 from service.records.overview import StreamOverview
 from service.records.values import microseconds, moment
-from service.signin.metadata import DETAILS_TYPE
 
+DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
 #: (days that a grant lasts, label); empty for a grant without an end.
 LIFETIMES: Final = (("1", "1 day"), ("30", "30 days"), ("90", "90 days"), ("", "until I revoke it"))
 DEFAULT_LIFETIME: Final = "30"

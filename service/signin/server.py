@@ -1,14 +1,18 @@
 """The authorization server, on Authlib: code grant with PKCE, refresh and revocation (OAuth 2.1).
 
+With the resources that tokens are for, and the metadata of the server (RFC 8414).
+
 It is stricter than Authlib: all clients must use PKCE with S256 and send a redirect URI, only
 `resource` may be repeated, and the parameters of a token request are read from its body only.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2 import OAuth2Error, OAuth2Request
@@ -26,12 +30,68 @@ from flask import Request, request
 from evidence.errors import Unauthenticated
 from service.access.sidecar import Entry
 from service.access.signins import Signins
-from service.signin.clients import METHODS, OFFLINE, Client, Clients, Documents, is_url
-from service.signin.metadata import AUTHORIZE, Resources
+from service.access.guard import SCOPE
+from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, Clients, Documents
+from service.signin.clients import is_url
+from service.signin.consent import DETAILS_TYPE
 
+AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
+
+#: The paths of the surfaces, the default first, with the paths that tokens for each open.
+Paths = Mapping[str, Sequence[str]]
 _REPEATED: Final = "resource"
 #: When a grant ends; None if never. Raises `Unauthenticated` if it has ended.
 Ends = Callable[[str], datetime | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The resources of a server: its base URL, and the paths of its surfaces."""
+
+    base: str
+    paths: Paths
+
+    def canonical(self, uris: Sequence[str]) -> list[str] | None:
+        """Returns URIs in canonical form; None if one belongs to another server."""
+        known = {self.base, *(self.base + path for path in self.paths)}
+        found = [_canonical(uri) for uri in uris] or [self.base + next(iter(self.paths))]
+        return found if known.issuperset(found) else None
+
+    def opened(self, uris: Iterable[str]) -> list[str]:
+        """Returns the paths that tokens for canonical URIs open; those for the base open all."""
+        paths = [uri.removeprefix(self.base) for uri in uris]
+        found = [self.paths[path] if path else self.paths for path in paths]
+        return sorted(set(chain.from_iterable(found)))
+
+
+def _canonical(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri
+    return urlunsplit(parts._replace(netloc=parts.netloc.lower(), path=parts.path.rstrip("/")))
+
+
+def metadata(base: str, *, documents: bool) -> dict[str, Any]:
+    """Returns the metadata of the authorization server. `documents` are those of clients."""
+    return {
+        "issuer": base,
+        "authorization_endpoint": base + AUTHORIZE,
+        "token_endpoint": base + TOKEN,
+        "registration_endpoint": base + REGISTER,
+        "revocation_endpoint": base + REVOKE,
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": list(GRANT_TYPES),
+        "code_challenge_methods_supported": ["S256"],
+        "token_endpoint_auth_methods_supported": list(METHODS),
+        "revocation_endpoint_auth_methods_supported": list(METHODS),
+        "scopes_supported": [SCOPE, OFFLINE],
+        "authorization_response_iss_parameter_supported": True,
+        **({"client_id_metadata_document_supported": True} if documents else {}),
+        "authorization_details_types_supported": [DETAILS_TYPE],
+        "service_documentation": f"{base}/connect",
+    }
 
 
 class InvalidTarget(OAuth2Error):

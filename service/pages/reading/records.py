@@ -263,8 +263,8 @@ def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRea
 
 def _file(one: Bytes, title: str) -> File:
     known = one.known
-    size = " ".join(map(str, one.size)) if one.size else ""
-    about = ", ".join(filter(None, (clip(one.media_type or "", TITLE_CHARS), size)))
+    size = " ".join(map(str, known.size)) if known.size else ""
+    about = ", ".join(filter(None, (clip(known.media_type or "", TITLE_CHARS), size)))
     href, name = None, one.field_path
     if isinstance(known, BlobRef):
         name = str(known.members.get("filename") or known.members.get("name") or known.blob_id)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from evidence import routes, wire
+from evidence import wire
 from evidence.handles import RecordRef
 from evidence.model import Source, chars, known, members
 from evidence.records import FieldRead, Record, RecordPage, Related
-from evidence.values import PLAIN, Base64, Preview, as_json
+from evidence.values import PLAIN, Base64, Preview, as_json, field_window_read
 
 Body = dict[str, Any]
 
@@ -114,7 +114,7 @@ def encode_data(data: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
 
 
 def _read(ref: RecordRef, name: str) -> dict[str, Any]:
-    return routes.field_window_read(ref.stream, ref.record_id, ref.connection_id or "", name)
+    return field_window_read(ref.stream, ref.record_id, ref.connection_id or "", name)
 
 
 def encode_field(read: FieldRead) -> Body:

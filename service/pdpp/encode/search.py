@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from evidence import routes
+from evidence.values import field_window_read
 from evidence.hits import FanIn, Hit, Match, SearchPage, counts_json, report_json
 from evidence.model import chars, known, members
 from service.pdpp import LEFT_OUT, NO_HITS
@@ -116,5 +116,5 @@ def _read(hit: Hit, match: Match) -> Body:
         if name not in ("id", "field_path")
     }
     ref = hit.ref
-    read = routes.field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
+    read = field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
     return known({**read, "field": match.field_path})

@@ -29,7 +29,7 @@ from evidence.schema import (
     View,
     parse_flags,
 )
-from renderers import aggregate as aggregate_renderer
+from renderers import records as records_renderer
 from renderers import schema as schema_renderer
 from renderers.rendering import Context
 from service.pdpp import encode
@@ -189,6 +189,6 @@ def test_a_schema_reads_the_same_from_its_body_and_is_not_changed(
 @given(figures())
 def test_figures_read_the_same_from_their_body_and_are_not_changed(value: Buckets) -> None:
     before = deepcopy(value)
-    rendering = aggregate_renderer.render(value, Context())
+    rendering = records_renderer.render_groups(value, Context())
     assert value == before
-    assert rendering == aggregate_renderer.render(sent(value), Context())
+    assert rendering == records_renderer.render_groups(sent(value), Context())
