@@ -21,7 +21,7 @@ from service.records.view import Coverage, SearchedField, StreamView
 
 #: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
 #: passages are ranked, not all of it.
-CHUNKED_PASSAGES: Final = 43
+CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
 CHUNKED_LENGTH: Final = 0.8
 #: Words that a passage adds to a long value: a word has six characters with its space.
 PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
@@ -163,9 +163,11 @@ class Reader:
             place: dict.fromkeys(self._likely(*place), self._of(*place).possible)
             for place in unseen
         }
-        places = _places(likely)
-        self._snapshot.fetch(places)
-        self._add_passages(self._snapshot.passages(places), likely)
+        snapshot, places = self._snapshot, _places(likely)
+        parts, fetch = partial(snapshot.passages, places), partial(snapshot.fetch, places)
+        snapshot.ahead([parts, fetch])
+        fetch()
+        self._add_passages(parts(), likely)
 
     def _likely(self, seq: int, ordinal: int) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""
