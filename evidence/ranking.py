@@ -104,7 +104,7 @@ class Ranker:
         self._label = [group.idf if group.count else most or 1.0 for group in groups]
         #: Numbers of the groups that occur, as bits.
         self._occurring = sum(1 << number for number, group in enumerate(groups) if group.count)
-        self._needles: dict[int, list[tuple[str, re.Pattern[str] | None, int]]] = {}
+        self._needles: dict[int, list[tuple[str, int, re.Pattern[str] | None, int]]] = {}
         order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
@@ -119,8 +119,11 @@ class Ranker:
         whole = sum(self._label)
         return sum(self._label[number] for number in held) / whole if whole else 0.0
 
-    def score(self, texts: Sequence[Text], length: int) -> Score:
-        """The score of a record of `length` words with these texts."""
+    def score(self, texts: Sequence[Text], length: int, least: float = 0.0) -> Score:
+        """The score of a record of `length` words with these texts.
+
+        One that cannot reach `least` may be given as more than it is, but as less than `least`.
+        """
         counts, parts = dict[int, int](), dict[int, int]()
         free, placed = set[int](), list[dict[int, list[int]]]()
         for folded, weight, everywhere, part, possible in texts:
@@ -142,35 +145,42 @@ class Ranker:
         held = frozenset(counts)
         if not held:
             return Score(0.0, held)
-        return Score(self._weight(counts, length) * self._nearness(held, free, placed), held)
+        words = self._weight(counts, length)
+        return Score(words * self._nearness(held, free, placed, least / (words or 1.0)), held)
 
     def places(self, folded: str, possible: int = -1) -> dict[int, list[int]]:
         """The starts of each group's occurrences in a folded text, ascending."""
         places: dict[int, list[int]] = {}
         padded = f" {folded} "
-        for word, pattern, number in self._looked_for(possible & self._occurring):
-            position = padded.find(word)
+        find = padded.find
+        for word, step, pattern, number in self._looked_for(possible & self._occurring):
+            position = find(word)
             if position < 0:
                 continue
-            starts = places.get(number, [])
-            merged = bool(starts)
-            while position >= 0 and len(starts) < PLACES_MAX:
+            found = list[int]()
+            while position >= 0 and len(found) < PLACES_MAX:
                 if pattern is None or pattern.match(padded, position):
-                    starts.append(position)
-                position = padded.find(word, position + len(word) - 1)
-            if starts:
-                places[number] = sorted(starts) if merged else starts
+                    found.append(position)
+                position = find(word, position + step)
+            if number in places:
+                places[number] = sorted(places[number] + found)[:PLACES_MAX]
+            elif found:
+                places[number] = found
         return places
 
-    def _looked_for(self, bits: int) -> list[tuple[str, re.Pattern[str] | None, int]]:
-        """The needles of some groups, each with the number of its group."""
+    def worth(self, text: Text) -> float:
+        """How rare the words of a text are together; 0 if it has none."""
+        return sum([self._idfs[number] for number in self.places(text.folded, text.possible)])
+
+    def _looked_for(self, bits: int) -> list[tuple[str, int, re.Pattern[str] | None, int]]:
+        """The needles of some groups: (text, where the next may begin, pattern, group)."""
         found = self._needles.get(bits)
         if found is None:
             found = self._needles[bits] = [
-                (*wanted, number)
+                (word, len(word) - 1, pattern, number)
                 for number, group in enumerate(self.groups)
                 if bits >> number & 1
-                for wanted in group.needles
+                for word, pattern in group.needles
             ]
         return found
 
@@ -185,25 +195,46 @@ class Ranker:
         )
 
     def _nearness(
-        self, held: frozenset[int], free: set[int], placed: Sequence[Mapping[int, Sequence[int]]]
+        self,
+        held: frozenset[int],
+        free: set[int],
+        placed: Sequence[Mapping[int, Sequence[int]]],
+        least: float,
     ) -> float:
-        """C: the share of the question near one place of the record, 0 to 1."""
-        idfs = self._idfs
-        near = sum([idfs[number] for number in free])
+        """C: the share of the question near one place of the record, 0 to 1.
+
+        One below `least` may be given as more than it is, but as less than `least`.
+        """
+        idfs, total = self._idfs, self._total
+        best = near = sum([idfs[number] for number in free])
+        bounds = [
+            near + sum([idfs[number] for number in places if number not in free])
+            for places in placed
+        ]
+        most = max(bounds, default=near) / total
+        if most < least:
+            return most
         centres = [number for number in self._rarest if number in held][: self._centres]
-        best = near
-        for places in placed:
+        for bound, places in sorted(zip(bounds, placed), key=_bound, reverse=True):
+            if bound <= best:
+                break
+            if len(places) == 1 and any(number in places for number in centres):
+                best = bound  # it is near itself
+                continue
             others = [(idfs[number], at) for number, at in places.items() if number not in free]
-            most = near + sum([weight for weight, _ in others])
             for centre in chain.from_iterable(places.get(number, ()) for number in centres):
-                if best >= most:
+                if best >= bound:
                     break
-                total = near + sum(
-                    [weight / (1 + _distance(at, centre) / NEAR_CHARS) for weight, at in others]
-                )
-                if total > best:
-                    best = total
-        return best / self._total
+                found = near
+                for weight, at in others:
+                    found += weight / (1 + _distance(at, centre) / NEAR_CHARS)
+                if found > best:
+                    best = found
+        return best / total
+
+
+def _bound(one: tuple[float, Mapping[int, Sequence[int]]]) -> float:
+    return one[0]
 
 
 def with_neighbours(
@@ -221,7 +252,10 @@ def with_neighbours(
 
 def _distance(starts: Sequence[int], centre: int) -> int:
     """The distance from a place to the nearest of ascending places."""
+    if len(starts) == 1:
+        return abs(starts[0] - centre)
     index = bisect_left(starts, centre)
-    after = starts[index] - centre if index < len(starts) else math.inf
-    before = centre - starts[index - 1] if index else math.inf
-    return int(min(after, before))
+    if index == len(starts):
+        return centre - starts[-1]
+    after = starts[index] - centre
+    return min(after, centre - starts[index - 1]) if index else after

@@ -7,9 +7,10 @@ or if their times decide an order.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import heapreplace
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
@@ -17,7 +18,7 @@ from service.records.candidates import Candidates, Passages
 from service.records.engine import Place, Stored
 from service.records.texts import text_of
 from service.records.values import EARLIEST
-from service.records.view import Coverage, SearchedField, StreamView
+from service.records.view import Coverage, StreamView
 
 #: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
 #: passages are ranked, not all of it.
@@ -36,23 +37,29 @@ class Part(NamedTuple):
     field: str
     offset: int
     text: str
-    folded: str
     total: int
+
+
+class Likely(NamedTuple):
+    """A part of a record in which words were found; no passage of it is worth more than `worth`."""
+
+    field: str
+    worth: float
+    read: Callable[[], Part]
 
 
 @dataclass(slots=True)
 class Ranked:
-    """A record with its score; `read` has the ordinals and starts of the texts that gave it."""
+    """A record with its score."""
 
     seq: int
     stream: StreamView
     score: Score
     value: float
-    read: list[tuple[int, int]]
 
 
 class Shown(NamedTuple):
-    """A ranked record with the texts that gave its score.
+    """A ranked record with the parts that gave its score, best first, and their folded `texts`.
 
     `possible` are the groups that it may hold, as bits; `apart` the fields in chunk rows none of
     whose passages can hold all groups; `starts` where passages of these fields start that hold one,
@@ -62,7 +69,8 @@ class Shown(NamedTuple):
     stream: StreamView
     record: Stored
     score: Score
-    parts: list[Part]
+    likely: list[Likely]
+    texts: list[str]
     possible: int
     apart: frozenset[str]
     starts: dict[str, list[int]]
@@ -113,20 +121,20 @@ class Reader:
         snapshot.ahead([prepare, near, texts, parts, fetch])
         prepare()
         fetch()
-        unseen = []
+        unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
+        long = int(CHUNKED_LENGTH * self.ranker.mean)
         for seq, ordinal, count, folded in texts():
-            found, field = self._of(seq, ordinal), self._fields[ordinal]
-            if count:
-                mean = int(CHUNKED_LENGTH * self.ranker.mean)
-                found.words.append(mean if count >= CHUNKED_PASSAGES else count * PASSAGE_WORDS)
-                if not self._saw_all and (seq, ordinal) not in starts:
-                    unseen.append((seq, ordinal))
+            found = self._texts.get(seq) or self._of(seq, ordinal)
+            if not count:
+                field = fields[ordinal]
+                weight = TITLE_WEIGHT if field.is_title else 1
+                found.words.append(folded.count(" ") + 1)
+                found.texts.append(Text(folded, weight, field.everywhere, False, found.possible))
+                found.places.append((ordinal, 0))
                 continue
-            found.words.append(folded.count(" ") + 1)
-            found.places.append((ordinal, 0))
-            weight = _weight(field)
-            text = Text(folded, weight, field.everywhere, possible=found.possible)
-            found.texts.append(text)
+            found.words.append(long if count >= CHUNKED_PASSAGES else count * PASSAGE_WORDS)
+            if not saw_all and (seq, ordinal) not in starts:
+                unseen.append((seq, ordinal))
         self._add_passages(parts(), starts)
         self._add_likely(unseen)
         return near()
@@ -148,10 +156,11 @@ class Reader:
         self, folded: Mapping[Place, str], starts: Mapping[tuple[int, int], Mapping[int, int]]
     ) -> None:
         for (seq, ordinal), places in starts.items():
-            found, weight = self._of(seq, ordinal), _weight(self._fields[ordinal])
+            found = self._texts.get(seq) or self._of(seq, ordinal)
+            weight = TITLE_WEIGHT if self._fields[ordinal].is_title else 1
             for start, possible in places.items():
                 text = folded.get((seq, ordinal, start), "")
-                found.texts.append(Text(text, weight, part=True, possible=possible))
+                found.texts.append(Text(text, weight, False, True, possible))
                 found.places.append((ordinal, start))
 
     def _add_likely(self, unseen: Sequence[tuple[int, int]]) -> None:
@@ -189,17 +198,24 @@ class Reader:
         most = BUDGETS.passages_ranked
         return [partial(ask, wanted, most) for wanted in (*together, *([one] for one in spelled))]
 
-    def ranked(self) -> dict[int, Ranked]:
-        """The loaded records, each with its score."""
+    def ranked(self, most: int | None = None) -> dict[int, Ranked]:
+        """The loaded records, each with its score.
+
+        Only the best `most` scores are exact; others may be more than they are, but stay below.
+        """
         wordless = [seq for seq in self._passages if seq not in self._texts]
         streams = {stream.id: stream for stream in self._covered.streams} if wordless else {}
         ranked = {
-            record.seq: Ranked(record.seq, streams[record.stream], NOTHING, 0.0, [])
+            record.seq: Ranked(record.seq, streams[record.stream], NOTHING, 0.0)
             for record in self.records(wordless).values()
         }
-        for seq, (stream, _, texts, places, words) in self._texts.items():
-            score = self.ranker.score(texts, sum(words))
-            ranked[seq] = Ranked(seq, stream, score, score.value, places)
+        best, least = [0.0] * (most or 0), 0.0
+        for seq, (stream, _, texts, _, words) in self._texts.items():
+            score = self.ranker.score(texts, sum(words), least)
+            ranked[seq] = Ranked(seq, stream, score, score.value)
+            if best and score.value > least:
+                heapreplace(best, score.value)
+                least = best[0]
         return ranked
 
     def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
@@ -231,34 +247,34 @@ class Reader:
         return [self._shown(one, records[one.seq]) for one in ranked]
 
     def _shown(self, one: Ranked, record: Stored) -> Shown:
-        parts, size = list[Part](), CONTRACT.passage_chars
-        read = dict[int, list[int]]()
-        for ordinal, start in one.read:
-            read.setdefault(ordinal, []).append(start)
-        for ordinal, name in one.stream.searchable.items():
-            if ordinal in read:
-                value = text_of(self._snapshot, record, name, ordinal)
-                for start in read[ordinal]:
-                    text = value.read(start, start + size)
-                    parts.append(Part(name, start, text, fold(text), value.total))
+        names, found = one.stream.searchable, self._texts.get(one.seq)
+        texts, places = (found.texts, found.places) if found else ([], [])
+        likely = [
+            Likely(
+                names[ordinal],
+                self.ranker.worth(text),
+                partial(self._part, record, names[ordinal], ordinal, start),
+            )
+            for text, (ordinal, start) in zip(texts, places)
+        ]
+        likely = sorted(filter(_worth, likely), key=_worth, reverse=True)
         known, candidates = self._passages[one.seq], self._candidates
         held = [
-            (name, known.get(ordinal, {}))
-            for ordinal, name in one.stream.searchable.items()
-            if name in record.big
+            (name, known.get(ordinal, {})) for ordinal, name in names.items() if name in record.big
         ]
         apart = frozenset(name for name, places in held if candidates.is_apart(places))
         starts = {name: sorted(places) for name, places in held if self._saw_all}
+        folded = [text.folded for text in texts]
         possible = candidates.possible(one.seq)
-        return Shown(one.stream, record, one.score, parts, possible, apart, starts)
+        return Shown(one.stream, record, one.score, likely, folded, possible, apart, starts)
+
+    def _part(self, record: Stored, name: str, ordinal: int, start: int) -> Part:
+        value = text_of(self._snapshot, record, name, ordinal)
+        return Part(name, start, value.read(start, start + CONTRACT.passage_chars), value.total)
 
 
 NOTHING: Final = Score(0.0, frozenset())
-
-
-def _weight(field: SearchedField) -> int:
-    """What an occurrence of a word counts."""
-    return TITLE_WEIGHT if field.is_title else 1
+_worth: Final = attrgetter("worth")
 
 
 def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[Place]:

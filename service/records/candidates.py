@@ -6,7 +6,7 @@ Records are ordered by how rare the words are that they are known to hold.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
@@ -45,7 +45,7 @@ class Candidates:
     def add(self, rows: Rows, groups: Sequence[int]) -> int:
         """Notes what rows hold; returns how many they are."""
         bits, held = bits_of(groups), self.held
-        for seq in self.snapshot.records_of(rows):
+        for seq in rows.records:
             held[seq] = held.get(seq, 0) | bits
         self._rows.append((bits, rows))
         return len(rows.short) + len(rows.passages[0])
@@ -60,15 +60,19 @@ class Candidates:
                     places[start] = places.get(start, 0) | bits
         return found
 
-    def ordered(self, groups: Sequence[Group], fields: Sequence[int]) -> list[int]:
-        """Rarest words first.
+    def ordered(
+        self,
+        by_bits: Mapping[int, Sequence[int]],
+        groups: Sequence[Group],
+        fields: Sequence[int],
+        most: int,
+    ) -> list[int]:
+        """At least the first `most`, rarest words first.
 
         Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
         some fields, then to the newer records.
         """
-        by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
-        for seq, bits in self.held.items():
-            by_bits[bits].append(seq)
+        alike = defaultdict[float, list[int]](list)
         for bits, seqs in by_bits.items():
             alike[self._worth_of(bits, groups)] += seqs
         found: list[int] = []
@@ -79,6 +83,15 @@ class Candidates:
                 words, ahead = self.snapshot.lengths(fields, tied), self.ahead
                 tied.sort(key=lambda seq: (seq not in ahead, words.get(seq, 0)))
             found += tied
+            if len(found) >= most:
+                break
+        return found
+
+    def by_bits(self) -> dict[int, list[int]]:
+        """The records by the groups they are known to hold."""
+        found = defaultdict[int, list[int]](list)
+        for seq, bits in self.held.items():
+            found[bits].append(seq)
         return found
 
     def starts(self, places: dict[int, int], groups: Sequence[Group], most: int) -> list[int]:
@@ -86,6 +99,8 @@ class Candidates:
 
         After the best few, only those that hold a group which the ones before do not.
         """
+        if len(places) <= BEST_PASSAGES:
+            return sorted(places)[:most]
         chosen, seen = list[int](), 0
         known = sorted((-self._worth_of(bits, groups), at, bits) for at, bits in places.items())
         for _, start, bits in known:
@@ -249,7 +264,7 @@ class _Words:
         for number, ask in zip(self.common, titled):
             rows, spellings = ask(), self._groups[number].spellings
             self.found.add(rows, [number])
-            seqs = self._snapshot.records_of(rows)
+            seqs = rows.records
             self.found.ahead |= self._snapshot.holding(others, spellings, seqs)
         for numbers in newest:
             self.found.add(self._newest(numbers), numbers)
@@ -266,7 +281,7 @@ def of_required(
         rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
         found.complete &= not rows.cut
         found.add(rows, [])
-        seqs = snapshot.records_of(rows)
+        seqs = rows.records
         first = seqs if first is None else first & seqs
     found.keep(first or ())
     found.keep(meeting(snapshot, scope_of, required, found.held))

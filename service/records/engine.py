@@ -176,14 +176,17 @@ class Scope:
 class Rows(NamedTuple):
     """Rows of the full-text index: `short` of whole values, `passages` of long ones.
 
-    A short row is an opaque number that `Snapshot.records_of` maps to its record. Passages are
-    three columns: records, ordinals and starts in code points. `cut` tells whether a limit left
-    rows out.
+    A short row is the record of its value. Passages are three columns: records, ordinals and starts
+    in code points. `cut` tells whether a limit left rows out.
     """
 
     short: list[int]
     passages: tuple[list[int], list[int], list[int]]
     cut: bool = False
+
+    @property
+    def records(self) -> set[int]:
+        return {*self.short, *self.passages[0]}
 
 
 def share(limit: int, used: int, fields: int) -> int:
@@ -303,9 +306,6 @@ class Snapshot(Protocol):
 
         With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
-
-    def records_of(self, rows: Rows) -> set[int]:
-        """The records of rows, short ones and passages."""
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         """{record: words in some fields}, without values that are indexed as passages only."""

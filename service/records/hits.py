@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
-from evidence.fold import fold
 from evidence.handles import RecordRef
 from evidence.hits import Hit, Match
 from evidence.limits import BUDGETS, CONTRACT
@@ -19,7 +18,7 @@ from evidence.model import Continuation, window_read
 from evidence.question import Question
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
-from service.records.blocks import Part, Shown
+from service.records.blocks import Likely, Part, Shown
 from service.records.engine import Snapshot
 from service.records.texts import Known, Text, TooLong, either, matches, sought, text_of
 from service.records.view import View
@@ -165,18 +164,16 @@ def hits_of(ranker: Ranker, ranked: Sequence[Shown], first: int, reads: Reads) -
     """The hits of ranked records, the first of which is number `first` of its question."""
     groups, ranks = ranker.groups, range(first, first + len(ranked))
     windows = [_windows(groups, one, rank) for one, rank in zip(ranked, ranks)]
-    shown = [_shown(each, groups, one.stream.title_field) for one, each in zip(ranked, windows)]
     walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
-    reads.ahead(ranked[:walking], shown[:walking])
-    each = zip(ranked, ranks, windows, shown)
-    return [_hit(ranker, one, rank, found, best, reads) for one, rank, found, best in each]
+    reads.ahead(ranked[:walking], windows[:walking])
+    each = zip(ranked, ranks, windows)
+    return [_hit(ranker, one, rank, shown, reads) for one, rank, shown in each]
 
 
 def _hit(
     ranker: Ranker,
     one: Shown,
     rank: int,
-    windows: Sequence[Window],
     shown: Sequence[Window],
     reads: Reads,
 ) -> Hit:
@@ -193,7 +190,7 @@ def _hit(
         emitted_at=stream.emitted_at(record),
         source=stream.source,
         url=url,
-        matched_fields=list(dict.fromkeys(window.part.field for window in windows)),
+        matched_fields=list(dict.fromkeys(likely.field for likely in one.likely)),
         matches=[
             _match(window, reads.of(id, one, window, walks=rank <= CONTRACT.full_hits))
             for window in shown
@@ -202,53 +199,58 @@ def _hit(
         coverage=round(ranker.coverage(one.score.held), 2),
         matched_words=[group.label for group in held],
         missing_words=[group.label for group in missing],
-        forms=dict(_forms(held, windows)),
+        forms=dict(_forms(held, one.texts)),
     )
 
 
 def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
-    """The passages of a record, best first: rarest words, then the shorter, then field order.
-
-    The best one of the best record may have more characters than the others.
-    """
-    size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
-    found = [
-        (part, passage)
-        for part in one.parts
-        for passage in passages(
-            part.text,
-            groups,
-            folded=part.folded,
-            limit=CONTRACT.windows_per_hit,
-            most=RECORD_PASSAGE_CHARS,
-            among=one.score.held,
-        )
-    ]
-    found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))
-    chosen: list[Window] = []
-    for each in found:
-        window = _window(*each, size=BUDGETS.later_window_chars if chosen else size)
-        if not any(_overlap(window, other) for other in chosen):
-            chosen.append(window)
-    return chosen
-
-
-def _shown(
-    windows: Sequence[Window], groups: Sequence[Group], title: str | None
-) -> Sequence[Window]:
-    """The windows that a hit shows: not the title again, and none of little worth.
+    """The windows that a hit shows, best first: none of the title, if there are others.
 
     A further one is as good as the first, or proves words that those before it do not.
     """
-    beside = [window for window in windows if window.part.field != title] or list(windows)
-    shown, proven = beside[:1], beside[0].passage.held if beside else frozenset[int]()
-    for one in beside[1:]:
-        best, held = beside[0].passage.worth, one.passage.held
-        added = sum(groups[number].idf for number in held - proven)
-        if one.passage.worth >= best or added >= WORTH_ADDED * best:
-            shown.append(one)
-            proven |= held
-    return shown[: CONTRACT.windows_per_hit]
+    size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
+    title = one.stream.title_field
+    found = _passages(groups, one, [likely for likely in one.likely if likely.field != title])
+    if not found:
+        found = _passages(groups, one, one.likely)
+    shown, proven = list[Window](), set[int]()
+    for part, passage in found:
+        best = found[0][1].worth
+        added = sum(groups[number].idf for number in passage.held - proven)
+        if passage.worth < best and added < WORTH_ADDED * best:
+            continue
+        window = _window(part, passage, size=BUDGETS.later_window_chars if shown else size)
+        if not any(_overlap(window, other) for other in shown):
+            shown.append(window)
+            proven |= passage.held
+            if len(shown) == CONTRACT.windows_per_hit:
+                break
+    return shown
+
+
+def _passages(
+    groups: Sequence[Group], one: Shown, likely: Sequence[Likely]
+) -> list[tuple[Part, Passage]]:
+    """Passages, best first: rarest words, then the shorter.
+
+    Parts that cannot hold one that is worth showing are not read.
+    """
+    found, best = list[tuple[Part, Passage]](), 0.0
+    for _, worth, read in likely:
+        if worth < WORTH_ADDED * best:
+            break
+        part = read()
+        for passage in passages(
+            part.text,
+            groups,
+            limit=CONTRACT.windows_per_hit,
+            most=RECORD_PASSAGE_CHARS,
+            among=one.score.held,
+        ):
+            best = max(best, passage.worth)
+            found.append((part, passage))
+    found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))
+    return found
 
 
 def _overlap(one: Window, other: Window) -> bool:
@@ -280,15 +282,15 @@ def _match(window: Window, read: Continuation) -> Match:
     )
 
 
-def _forms(held: Sequence[Group], windows: Sequence[Window]) -> Iterator[tuple[str, str]]:
+def _forms(held: Sequence[Group], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """(word of the question, word of the text) of words that stand there in another form only."""
     formed = [group for group in held if group.forms]
-    folded = [f" {fold(window.shown())} " for window in windows] if formed else []
+    whole = "".join([f" {text} \n" for text in texts]) if formed else ""
     for group in formed:
         (literal, _), *others = group.needles
-        if any(literal in text for text in folded):
+        if literal in whole:
             continue
         for form, (spelled, _) in zip(group.forms, others):
-            if any(spelled in text for text in folded):
+            if spelled in whole:
                 yield group.label, " ".join(form.words)
                 break

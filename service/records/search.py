@@ -203,8 +203,9 @@ class Search:
         return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
 
     @cached_property
-    def order(self) -> list[int]:
-        return self.candidates.ordered(self.ranker.groups, self.searched.scope().fields)
+    def by_bits(self) -> dict[int, list[int]]:
+        """The candidates by the groups they are known to hold."""
+        return self.candidates.by_bits()
 
     @cached_property
     def reader(self) -> Reader:
@@ -213,11 +214,12 @@ class Search:
     def block(self, number: int, most: int) -> list[Ranked]:
         """The records of a block, best first; those of earlier blocks are not repeated.
 
-        After the first `most`, records that tie come in any order.
+        After the first `most` they come in any order.
         """
-        size = BUDGETS.candidates_ranked
-        first, chosen = number * size, self.order[number * size : (number + 1) * size]
-        before = set(self.order[:first])
+        first, end = number * BUDGETS.candidates_ranked, (number + 1) * BUDGETS.candidates_ranked
+        fields = self.searched.scope().fields
+        order = self.candidates.ordered(self.by_bits, self.ranker.groups, fields, end)
+        before, chosen = set(order[:first]), order[first:end]
         threads = self.searched.covered.threads
         reader = self.reader
 
@@ -227,15 +229,18 @@ class Search:
         near = reader.load(chosen, partial(beside, chosen))
         added = sorted({other for places in near.values() for other in places} - set(chosen))
         near |= reader.load(added, partial(beside, added))
-        kept = self._matching(reader.ranked())
+        lifted = near or self.question.period
+        kept = self._matching(reader.ranked(None if lifted else most))
         ordered = in_order(reader, kept, near, self.question, most + len(before & kept.keys()))
         return [one for one in ordered if one.seq not in before]
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
         """Those of some records that match the query themselves."""
-        known, scope = self.candidates.held.keys(), self.searched.scope
+        known, scope = self.candidates.held, self.searched.scope
         wanted = frozenset(range(len(self.wanted)))
-        others = {seq for seq in ranked.keys() - known if wanted & ranked[seq].score.held}
+        others = {
+            seq for seq, one in ranked.items() if seq not in known and wanted & one.score.held
+        }
         if others and self.question.required:
             others = candidates.meeting(self.snapshot, scope, self.question.required, others)
         if others and self.every:
@@ -280,7 +285,7 @@ class Search:
         next_place: tuple[int, int] | None = None
         if offset + len(shown) < len(ranked):
             next_place = number, offset + len(shown)
-        elif (number + 1) * BUDGETS.candidates_ranked < len(self.order):
+        elif (number + 1) * BUDGETS.candidates_ranked < len(self.candidates.held):
             next_place = number + 1, 0
         cursor = None
         if next_place is not None:
@@ -318,7 +323,7 @@ class Search:
         store as a whole would tell a client that something changed which its grant hides.
         """
         counts = [group.count for group in self.ranker.groups]
-        figures = [self.records, self.mean, len(self.order), *counts]
+        figures = [self.records, self.mean, len(self.candidates.held), *counts]
         return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
 
     def _explained(self, page: SearchPage) -> SearchPage:
@@ -347,7 +352,7 @@ class Search:
             return False
         request = words.changed(self.request, changes)
         try:
-            return bool(Search(self.snapshot, self.view, request).order)
+            return bool(Search(self.snapshot, self.view, request).candidates.held)
         except InvalidRequest:  # a filter that does not fit a wider scope
             return False
 
@@ -363,7 +368,7 @@ class Search:
 
     def _newest(self, warnings: list[dict[str, Any]]) -> SearchPage:
         """The first block without its tail, by event time."""
-        ranked = self.block(0, 0)
+        ranked = self.block(0, BUDGETS.candidates_ranked)
         least = ranked[0].value * TAIL if ranked else 0.0
         good = [one for one in ranked if one.value >= least]
         shown = self.reader.newest_first(good)[: self.request.limit]
@@ -377,9 +382,10 @@ class Search:
         found, every = self.candidates, set(range(len(self.wanted)))
         whole = {one.seq for one in ranked if every <= one.score.held}
         if found.complete:
-            bits = candidates.bits_of(every)
-            whole |= {seq for seq, held in found.held.items() if held & bits == bits}
-        some = len(found.held.keys() | {one.seq for one in ranked})
+            all_bits = candidates.bits_of(every)
+            alike = (seqs for bits, seqs in self.by_bits.items() if bits & all_bits == all_bits)
+            whole.update(*alike)
+        some = len(found.held) + sum(one.seq not in found.held for one in ranked)
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 
     def _recall(self) -> dict[str, Any]:
@@ -391,5 +397,5 @@ class Search:
             "sources_searched_count": self.searched.sources,
         }
         if bounded:
-            recall["candidate_window_limit"] = len(self.order)
+            recall["candidate_window_limit"] = len(self.candidates.held)
         return recall

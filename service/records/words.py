@@ -77,7 +77,7 @@ class Vocabulary:
     def count(self, term: Term, scope: Scope) -> int:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
-        return len(self.snapshot.records_of(rows))
+        return len(rows.records)
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:

@@ -173,9 +173,6 @@ class SearchVerbs(Asking):
             sql = f"SELECT {start}, t.seq, t.ordinal {source} {order} LIMIT %s"
         return sql, [*condition.values, limit]
 
-    def records_of(self, rows: Rows) -> set[int]:
-        return {*rows.short, *rows.passages[0]}
-
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         return dict(self.rows_of(_LENGTHS, _array(seqs), _array(fields)))
 

@@ -144,12 +144,12 @@ class SearchVerbs(SharedVerbs):
         newest: bool,
         table: str,
     ) -> list[list[int]]:
-        """Rows of one table by columns: row ids of `fts`; records, ordinals, starts of passages.
+        """Rows of one table by columns: records of `fts`; records, ordinals, starts of passages.
 
         Each column comes as a JSON array: a thread may lose its turn after every row that it reads.
         """
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        columns, seq, joined = ["fts.rowid"], f"fts.rowid & {SEQ_MASK}", ""
+        columns, seq, joined = [f"fts.rowid & {SEQ_MASK}"], f"fts.rowid & {SEQ_MASK}", ""
         if table == "fts_passage":
             columns, seq = ["p.seq", f"p.id >> {SEQ_BITS}", "p.start"], "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
@@ -166,9 +166,6 @@ class SearchVerbs(SharedVerbs):
         listed = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
         found = self.db.execute(f"SELECT {listed} FROM ({rows})", (match, *values, limit))
         return [orjson.loads(column) for column in found.fetchone()]
-
-    def records_of(self, rows: Rows) -> set[int]:
-        return {row & SEQ_MASK for row in rows.short}.union(rows.passages[0])
 
     def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
         inside, values = self._inside(fields, "s.ordinal")
