@@ -18,8 +18,8 @@ from secrets import token_bytes, token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from evidence.limits import parse_json
 from evidence.errors import Forbidden, InvalidRequest, RateLimited, Unauthenticated
+from evidence.work import parse_json
 from service.access import tokens
 from service.access.sidecar import FOREVER, Entries, Kept
 

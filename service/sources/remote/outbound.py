@@ -21,8 +21,8 @@ from urllib.parse import urljoin
 
 from evidence import request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
-from evidence.limits import BUDGETS, parse_json
-from evidence.work import Deadline
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, parse_json
 from service.ports import Late, Unreached
 
 if TYPE_CHECKING:
