@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.ports import AggregateQuery
 from service.access import grants
 from service.access.registry import Registry
