@@ -230,7 +230,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/connect.py",
         (
             *("evidence", "service.cli", "service.clients", *NAMED),
-            *("service.place", "service.settings", "service.sources.remote.reachability"),
+            *("service.place", "service.settings", "service.sources.remote.outbound"),
         ),
         "it tells clients of a service, and reads none of its records",
     ),

@@ -32,8 +32,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.importing": (*("formats", "importer", "inference", "source"),),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
-        *("health_check", "origin", "outbound", "reachability"),
-        *("remote_authority", "server"),
+        *("health_check", "origin", "outbound", "remote_authority", "server"),
     ),
     "service.sources.package": ("",),
     "service.pdpp": ("brackets", "decode", "encode"),
