@@ -48,7 +48,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.openapi": ("",),
     "service.pages": ("blueprint", "layout"),
     "service.signin": ("blueprint",),
-    "service.demo": ("fill", "papers", "year"),
+    "service.demo": ("fill", "papers"),
     "service.doctor": ("findings", "local", "remote"),
     "service.clients": ("servers", "table", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),
