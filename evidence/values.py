@@ -5,6 +5,7 @@ route is always one of this service, never an address that a record or a remote 
 Routes are relative, each segment percent-encoded once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -188,10 +189,12 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
     return [one if type(one) in PLAIN else as_json(one, ref, name) for one in value]
 
 
-def data_as_json(data: dict[str, Any], ref: RecordRef) -> dict[str, Any]:
-    """The JSON of the fields of a record."""
+def data_as_json(
+    data: dict[str, Any], ref: RecordRef, written: Callable[..., Any] = as_json
+) -> dict[str, Any]:
+    """The JSON of the fields of a record; `written` gives that of a value."""
     return {
-        name: value if type(value) in PLAIN else as_json(value, ref, name)
+        name: value if type(value) in PLAIN else written(value, ref, name)
         for name, value in data.items()
     }
 

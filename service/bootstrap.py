@@ -20,7 +20,7 @@ from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings, SettingsError
 from service import keys
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.sources.remote import outbound
 from service.ports import ResourceServer
 from service.sources.package import Child, PackageResourceServer

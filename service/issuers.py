@@ -15,9 +15,9 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, Unauthenticated, Unavailable
-from evidence.limits import BUDGETS, parse_json
+from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
-from evidence.work import Deadline
+from evidence.work import Deadline, parse_json
 from service.access.signins import Signins
 from service.sources.remote import outbound
 from service.sources.remote.origin import Breaker

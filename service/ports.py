@@ -42,7 +42,7 @@ _HARMLESS: Final = frozenset("""
     image/x-icon
     """.split())
 #: Marks a field of a request that may differ between the pages of one question: see
-#: `cursors.identity`.
+#: `keys.identity`.
 _PAGING: Final = {"paging": True}
 
 

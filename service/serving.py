@@ -65,7 +65,7 @@ def _connections() -> int:
 
 bind = f"0.0.0.0:{found.port}"
 worker_class = "service.running.draining.DrainingWorker"
-logger_class = "service.running.logs.GunicornLog"
+logger_class = "service.running.noted.GunicornLog"
 workers = found.workers
 threads = found.threads
 # Above every deadline of ours, below the router's.

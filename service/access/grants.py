@@ -16,6 +16,7 @@ import orjson
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, NotFound, Unauthenticated
 from evidence.limits import CONTRACT
+from service import keys
 from service.access import tokens
 from service.access.registry import Grant, Registry, RegistryReader
 from service.records.manifest import StreamManifest
@@ -146,7 +147,7 @@ def create(
     with registry.transaction():
         frozen = freeze(registry, document)
         created = tokens.iso(now), expires_at
-        registry.add_grant(grant_id, tokens.hashed(token), label, frozen, *created)
+        registry.add_grant(grant_id, keys.hashed(token), label, frozen, *created)
     return grant_id, token
 
 
@@ -158,7 +159,7 @@ def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Gra
     """
     if token.startswith(tokens.OWNER_PREFIX):
         raise Forbidden("Owner tokens are refused here. Create a client token: rung grant create.")
-    return _active(registry.grant_of_token(tokens.hashed(token)), now)
+    return _active(registry.grant_of_token(keys.hashed(token)), now)
 
 
 def by_id(registry: RegistryReader, grant_id: str, *, now: tokens.Now = None) -> Grant:

@@ -18,8 +18,9 @@ from secrets import token_bytes, token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from evidence.limits import parse_json
 from evidence.errors import Forbidden, InvalidRequest, RateLimited, Unauthenticated
+from evidence.work import parse_json
+from service import keys
 from service.access import tokens
 from service.access.sidecar import FOREVER, Entries, Kept
 
@@ -184,7 +185,7 @@ class Passkeys:
         )
 
         user = PublicKeyCredentialUserEntity(
-            id=tokens.hashed(self.base), name="owner", display_name=f"Owner of {self.host}"
+            id=keys.hashed(self.base), name="owner", display_name=f"Owner of {self.host}"
         )
         return self._server.register_begin(
             user,

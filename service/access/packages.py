@@ -15,9 +15,10 @@ from datetime import datetime
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
 from evidence.text import clip
+from service import keys
 from service.access import tokens
 from service.access.registry import Member, Package, Registry, RegistryReader
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.ports import Held
 from service.records.engine import Snapshot
 
@@ -69,7 +70,7 @@ def create(
         for one in members
     )
     entry = Package(package_id, label, sealed, tokens.iso(now), expires_at)
-    registry.add_package(entry, tokens.hashed(token))
+    registry.add_package(entry, keys.hashed(token))
     return package_id, token
 
 
@@ -78,7 +79,7 @@ def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Pac
 
     Raises `Unauthenticated` for a package that has ended.
     """
-    package = registry.package_of_token(tokens.hashed(token))
+    package = registry.package_of_token(keys.hashed(token))
     if package is not None:
         tokens.check_active("package", package.revoked_at, package.expires_at, now)
     return package

@@ -22,7 +22,7 @@ from limits.strategies import FixedWindowRateLimiter
 from evidence import request_log
 from evidence.request_log import Allowance, RequestLog
 from evidence.errors import RateLimited, Unauthenticated
-from service.access.tokens import hashed
+from service.keys import hashed
 from service.settings import Settings, SettingsError
 
 logger = logging.getLogger(__name__)

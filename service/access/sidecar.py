@@ -29,7 +29,7 @@ import orjson
 
 from evidence.errors import Unavailable
 from evidence.work import Deadline
-from service.access import tokens
+from service import keys
 from service.place import Database, Place
 from service.records.access_tables import SCRIPTS
 
@@ -272,4 +272,4 @@ def _entry(rows: list[tuple[Any, ...]]) -> Entry | None:
 
 
 def _hashed(key: str) -> str:
-    return tokens.hashed(key).hex()
+    return keys.hashed(key).hex()

@@ -1,6 +1,5 @@
 """Tokens of this store and when they end. Only the SHA-256 of a token is kept."""
 
-import hashlib
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,11 +28,6 @@ def new(prefix: str) -> str:
 
 def new_id(prefix: str) -> str:
     return prefix + secrets.token_hex(ID_BYTES)
-
-
-def hashed(token: str) -> bytes:
-    """The hash of a token."""
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def check_expiry(expires_at: str | None) -> None:

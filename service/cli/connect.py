@@ -26,7 +26,7 @@ from service.clients.servers import Taken, Unreadable, add, remove, server
 from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Client, Config, Credential
 from service.clients.table import Entry, in_file, named
 from service.clients.writing import Changed, Held, alone
-from service.sources.remote.reachability import trouble
+from service.sources.remote.outbound import trouble
 
 TRIES = 3
 BOM = "\ufeff"

@@ -15,9 +15,8 @@ from service.cli.reading import search
 from service.cli.store import teaching
 from service.addresses import endpoint
 from service.clients.table import RECOMMENDED, named
-from service.demo.fill import fill, token_for
+from service.demo.fill import fill, questions, token_for
 from service.demo.papers import write
-from service.demo.year import questions
 from service.records.opening import open_writer
 
 PAPERS_FOLDER = "demo-papers"

@@ -26,7 +26,7 @@ from service.records.ingest import Counts
 from service.records.manifest import parse
 from service.records.opening import open_writer
 from service.records.sqlite import backup
-from service.records.sqlite.failures import explain_failures
+from service.records.sqlite.transactions import explain_failures
 from service.records.streams import connect, manifests_of, reindexes
 from service.records.writing import Writing
 

@@ -21,9 +21,8 @@ from service.access.tokens import Now
 from service.cli import output
 from service.cli.source import store_option
 from service.records.intake import Refused
-from service.records.sqlite.failures import explain_failures
 from service.records.opening import open_writer
-from service.records.sqlite.writer import explain_locks
+from service.records.sqlite.transactions import explain_failures, explain_locks
 from service.records.streams import manifests_of
 from service.records.writing import Writing
 

@@ -1,13 +1,20 @@
-"""Fills a store with the demo, and creates the token that reads it."""
+"""Fills a store with one invented person's year, and creates the token that reads it.
 
+`year.zip` has the rows of each connection in files of PDPP's ingest form, one for each import;
+`make demo-data` writes it from the files in `tests/demo_life`.
+"""
+
+import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from zipfile import ZipFile
+
+import orjson
 
 from evidence.errors import EvidenceError
 from service import durable
-from service.demo.year import ARCHIVE, CONNECTIONS, manifest
 from service.access.grants import create, find
 from service.access.registry import Registry
 from service.importing.importer import Import
@@ -16,8 +23,40 @@ from service.records.opening import staging
 from service.records.streams import connect, manifests_of
 from service.records.writing import Writing
 
+FOLDER = Path(__file__).parent
+ARCHIVE = FOLDER / "year.zip"
+#: Connection id, connector key and label; the archive has a folder for each.
+CONNECTIONS = (
+    ("gmail-work", "gmail", "Work mail"),
+    ("gmail-home", "gmail", "Home mail"),
+    ("slack-team", "slack", "Team chat"),
+    ("notes", "notes", "Notes"),
+    ("calendar", "calendar", "Calendar"),
+    ("bank", "bank", "Giro account"),
+)
 LABEL = "demo"
 VERSION = "3"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that the demo answers: the record and field, and a phrase of the answer."""
+
+    question: str
+    id: str
+    field: str
+    answer: str
+
+
+def questions() -> list[Question]:
+    """The questions in the order of the file."""
+    text = (FOLDER / "questions.toml").read_text(encoding="utf-8")
+    return [Question(**each) for each in tomllib.loads(text)["questions"]]
+
+
+def manifest(connector_key: str) -> Any:
+    """The manifest of all connections of a kind."""
+    return orjson.loads((FOLDER / "manifests" / f"{connector_key}.json").read_bytes())
 
 
 def fill(writer: Writing) -> list[str]:

@@ -1,18 +1,38 @@
-"""Checks a server in the order of a client's steps, and runs the first: address to certificate."""
+"""Checks a server in the order of a client's steps: from its address to one search."""
 
+import re
 import ssl
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import orjson
+
+from evidence.errors import ENDED
 from evidence.limits import BUDGETS
+from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline
-from service.addresses import is_loopback, parted, with_scheme
-from service.doctor import protocol
+from service.addresses import MCP, is_loopback, parted, with_scheme
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
-from service.doctor.route import Route, Stopped
+from service.doctor.route import NOBODY, Route, Stopped, in_place_of, message
+from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
+from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import health_check, outbound
 from service.sources.remote.health_check import ProxyRefused
+
+MODERN_HEADERS: Final = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
+NAMED_HEADER: Final = re.compile(r"The (\S+) header")
+METADATA: Final = re.compile(r'resource_metadata="([^"]+)"')
+SEARCHES: Final = ("search", "search_papers")
+QUERY: Final = "the"
+NOTHING: Final = "no reason given"
+UNKNOWN_REVISION: Final = "1999-01-01"
+INITIALIZE: Final[dict[str, Any]] = {
+    "protocolVersion": LEGACY[0],
+    "capabilities": {},
+    "clientInfo": {"name": "rung-doctor", "version": "1"},
+}
 
 
 def address(route: Route) -> Finding:
@@ -119,6 +139,172 @@ def _reason(error: Exception) -> str:
     return (strerror or str(error) or type(error).__name__).lower()
 
 
+def post(route: Route) -> Finding:
+    """Checks that a POST arrives unchanged at an MCP endpoint."""
+    path = urlsplit(route.endpoint).path
+    reply = route.opened = route.post(message("ping", {}), {})
+    replaced = in_place_of(route, reply, f"POST {path}")
+    if replaced is not None:
+        return replaced
+    if reply.status == 200 and reply.result is not None:
+        return ok(f"POST {path} arrives and needs no token")
+    if reply.status == 401:
+        return ok(f"POST {path} arrives and needs a token")
+    fault = f"POST {path} returned {reply.status}" + (f": {reply.message}" if reply.error else "")
+    if reply.code == "host_not_allowed":
+        return problem("host-not-allowed", route=route, fault=fault)
+    if reply.status in (404, 410):
+        such = f", such as {route.root}{MCP}" if route.root != route.base else ""
+        return problem("no-endpoint", fault=fault, such=such)
+    if reply.status == 405:
+        return problem("method-changed", fault=fault)
+    if reply.status in (411, 413, 415):
+        return problem("body-refused", fault=fault)
+    return problem("post-refused" if reply.error else "not-mcp", route=route, fault=fault)
+
+
+def headers(route: Route) -> Finding:
+    """Checks that request headers arrive at the server."""
+    sent = route.bearer or {"Authorization": f"Bearer {NOBODY}"}
+    reply = route.post(message("ping", {}), sent)
+    if reply.status == 401 and "invalid_token" not in reply.challenge:
+        challenged = "Bearer" in reply.challenge
+        return problem("authorization-removed" if challenged else "authorization-unknown")
+    arrived = "Authorization is not needed" if route.is_open else "Authorization arrives"
+    if reply.status != 200:
+        return ok(f"{arrived}; checking the others needs a valid token")
+    named = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
+    if named.error.get("code") == HEADER_MISMATCH:
+        match = NAMED_HEADER.search(named.message)
+        header = match[1] if match else "a protocol header"
+        return problem("header-removed", header=header, revision=MODERN[0])
+    if named.document is None:
+        return problem("headers-refused", revision=MODERN[0], status=named.status)
+    if named.error.get("code") == UNSUPPORTED_VERSION or named.status != 200:
+        return ok(f"{arrived}; the others belong to a revision that this server does not support")
+    others = ", ".join(MODERN_HEADERS)
+    return ok(f"{others} arrive; {arrived}" if route.is_open else f"{arrived}, and so do {others}")
+
+
+def auth(route: Route) -> Finding:
+    """Checks that the token is accepted."""
+    if route.is_open:
+        return ok("no token is needed")
+    if not route.token:
+        return problem("no-token")
+    reply = route.legacy("ping", {})
+    if reply.status == 200 and reply.result is not None:
+        return ok("the token is accepted")
+    if reply.status == 401 and "invalid_token" not in reply.challenge:
+        return skip("not checked: Authorization does not arrive")
+    fault = f"the token was refused ({reply.status}): {reply.message or NOTHING}"
+    if reply.status == 401:
+        return problem("token-ended" if reply.code in ENDED else "token-unknown", fault=fault)
+    return problem("token-forbidden" if reply.status == 403 else "grant-not-opened", fault=fault)
+
+
+def challenge(route: Route) -> Finding:
+    """Checks that a 401 has its challenge and its metadata."""
+    reply = route.opened
+    assert reply is not None, "post comes before"
+    if route.is_open:
+        return ok("no token is needed")
+    if "Bearer" not in reply.challenge:
+        return problem("no-challenge")
+    if reply.document is None:
+        return problem("no-body-of-401")
+    if named := METADATA.search(reply.challenge):
+        return _metadata(route, named[1])
+    return ok("the 401 has its Bearer challenge and its body")
+
+
+def _metadata(route: Route, url: str) -> Finding:
+    """Checks that clients can log in by the metadata the challenge names."""
+    reply = route.get(url)
+    resource = (reply.document or {}).get("resource")
+    if reply.status != 200 or not isinstance(resource, str):
+        return problem("no-metadata", route=route, status=reply.status, url=url)
+    if not route.endpoint.startswith(resource.rstrip("/")):
+        return problem("metadata-of-another", route=route, resource=resource)
+    servers = (reply.document or {}).get("authorization_servers")
+    if isinstance(servers, list) and route.base in servers:
+        return _signing_in(route)
+    return ok("the 401 has its Bearer challenge, and its metadata is for this URL")
+
+
+def _signing_in(route: Route) -> Finding:
+    """Checks that clients find the sign-in of this server, and that each of its steps answers."""
+    url = route.base + AUTHORIZATION_SERVER
+    reply = route.get(url)
+    issuer = (reply.document or {}).get("issuer")
+    if reply.status != 200 or issuer != route.base:
+        facts = {"status": reply.status, "issuer": issuer, "url": url}
+        return problem("issuer-differs", route=route, **facts)
+    for step in ("registration", "authorization", "token", "revocation"):
+        endpoint = str((reply.document or {}).get(f"{step}_endpoint") or route.base)
+        answer = route.ask("GET" if step == "authorization" else "POST", endpoint, {})
+        page = step == "authorization" and "frame-ancestors" in answer.headers.get(
+            "Content-Security-Policy", ""
+        )
+        if not page and (answer.document or {}).get("error") is None:
+            return problem("sign-in-replaced", step=step, url=endpoint, status=answer.status)
+    return ok("the 401 has its Bearer challenge, and each step of a sign-in answers")
+
+
+def era(route: Route) -> Finding:
+    """Checks which revisions answer, and that refusals keep their body."""
+    started = route.legacy("initialize", INITIALIZE)
+    legacy = (started.result or {}).get("protocolVersion")
+    discovered = route.modern("server/discover", {})
+    supported = (discovered.result or {}).get("supportedVersions")
+    modern = [str(one) for one in supported] if isinstance(supported, list) else []
+    revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
+    if not revisions:
+        facts = {"legacy": started.status, "modern": discovered.status}
+        return problem("no-revision", route=route, **facts)
+    refused = route.modern("ping", {}, UNKNOWN_REVISION)
+    if refused.document is None or not refused.error:
+        return problem("no-body-of-error", status=refused.status)
+    listed = ", ".join(revisions)
+    return ok(listed) if isinstance(legacy, str) else problem("no-older-revision", revisions=listed)
+
+
+def tools(route: Route) -> Finding:
+    """Checks the tool list."""
+    reply = route.legacy("tools/list", {})
+    listed = (reply.result or {}).get("tools")
+    entries = listed if isinstance(listed, list) else []
+    names = [str(one.get("name")) for one in entries if isinstance(one, dict)]
+    if not names:
+        return problem("no-tools", status=reply.status, reason=reply.message or NOTHING)
+    route.tools = tuple(names)
+    size = len(orjson.dumps(listed))
+    outcome = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
+    if size > BUDGETS.tools_list_bytes:
+        return problem("tools-large", listed=outcome)
+    return ok(outcome)
+
+
+def search(route: Route) -> Finding:
+    """Runs one search, as a model does."""
+    name = next((one for one in SEARCHES if one in route.tools), None)
+    if name is None:
+        return skip("not checked: there is no search tool")
+    before = route.deadline.left()
+    reply = route.legacy("tools/call", {"name": name, "arguments": {"query": QUERY, "limit": 3}})
+    spent = round((before - route.deadline.left()) * 1000)
+    if reply.result is None or reply.result.get("isError"):
+        reason = reply.message or _text(reply.result or {})
+        return problem("search-fails", tool=name, reason=reason[:200] or NOTHING)
+    return ok(f"{name} for {QUERY!r} returned {len(reply.body)} bytes in {spent} ms")
+
+
+def _text(result: dict[str, Any]) -> str:
+    blocks = result.get("content")
+    first = blocks[0] if isinstance(blocks, list) and blocks else None
+    return " ".join(str(first.get("text", "")).split()) if isinstance(first, dict) else ""
+
+
 Look = Callable[[Route], Finding]
 
 
@@ -150,11 +336,11 @@ _STEPS = (
     _step("dns", dns, "proxy"),
     _step("tcp", tcp, "dns"),
     _step("tls", tls, "tcp"),
-    _step("post", protocol.post, "tls"),
-    _step("headers", protocol.headers, "post"),
-    _step("challenge", protocol.challenge, "post"),
-    _step("auth", protocol.auth, "post"),
-    _step("era", protocol.era, "auth", access=True),
-    _step("tools", protocol.tools, "auth", access=True),
-    _step("search", protocol.search, "tools", access=True),
+    _step("post", post, "tls"),
+    _step("headers", headers, "post"),
+    _step("challenge", challenge, "post"),
+    _step("auth", auth, "post"),
+    _step("era", era, "auth", access=True),
+    _step("tools", tools, "auth", access=True),
+    _step("search", search, "tools", access=True),
 )

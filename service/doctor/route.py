@@ -11,8 +11,8 @@ from urllib.parse import urljoin, urlsplit
 import orjson
 
 from evidence.errors import EvidenceError, TimedOut, TooLarge
-from evidence.limits import BUDGETS, parse_json
-from evidence.work import Deadline
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, parse_json
 from service.doctor.findings import Finding, plain, problem
 from service.mcp.validation import CAPABILITIES_KEY, NAMED_BY, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN

@@ -19,7 +19,8 @@ import orjson
 
 from evidence import request_log
 from evidence.errors import EvidenceError, Internal
-from evidence.limits import BUDGETS, CONTRACT, TooDeeplyNested, TooManyValues, parse_json
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.work import TooDeeplyNested, TooManyValues, parse_json
 from service.mcp import faults, validation, versions
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.faults import Fault, invalid_params, invalid_request, shown

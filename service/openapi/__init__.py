@@ -1,19 +1,322 @@
 """The OpenAPI 3.1 document of the mounted routes, made from the operations and their schemas.
 
-`parts/` has what does not depend on an operation: the schemas of bodies, the headers, the routes of
-the server itself, of blobs and of MCP.
+Operations, listings and MCP endpoints are paths with every status each can answer. `parts/` has
+what does not depend on an operation: the schemas of bodies, the headers, the routes of the server
+itself, of blobs and of MCP.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from evidence import errors, handles
+from evidence.errors import EvidenceError
+from evidence.model import known
+from evidence.limits import CONTRACT
 from evidence.version import VERSION
-from service.openapi import paths
+from service.operations import OPERATIONS, arguments
+from service.operations.base import Asked, PaperOperation, RecordOperation, Route, names_in
+from service.operations.json_schema import property_of
+from service.operations.listings import BLOB, LISTINGS
+from service.operations.papers import PAPER_OPERATIONS
+from service.statuses import STATUS, TYPES
 
 PATH = "/openapi.json"
+Shape = dict[str, Any]
+
+TEXT: Shape = {"type": "string"}
+PARTS = Path(__file__).with_name("parts")
+
+
+def part(name: str) -> dict[str, Any]:
+    """A fresh copy of a file in `parts/`."""
+    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return found
+
+
+def ref(name: str) -> Shape:
+    """A shape among the components."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+#: Parameters of the PDPP contract that every route of records takes, by component name.
+SHARED: dict[str, Shape] = {
+    "connector_id": {"description": "Only connections of this connector."},
+    "connector_instance_id": {
+        "description": "The former name of connection_id.",
+        "deprecated": True,
+    },
+    "subject_id": {"description": "Accepted for PDPP clients; has no effect."},
+}
+CONNECTION = "connection_id"
+NAME: Shape = {"type": "string", "minLength": 1, "maxLength": CONTRACT.name_chars}
+IN_PATH: dict[str, str] = part("routes")["in_path"]
+
+
+def template(path: str) -> str:
+    """A route's path as OpenAPI spells it."""
+    return path.replace("<", "{").replace(">", "}")
+
+
+def shared_parameters() -> dict[str, Shape]:
+    """The shared parameters."""
+    shapes: dict[str, Shape] = {
+        name: {"name": name, "in": "query", "schema": {"type": "string"}, **spec}
+        for name, spec in SHARED.items()
+    }
+    shapes[CONNECTION] = {
+        "name": CONNECTION,
+        "in": "query",
+        "description": arguments.connection_id().metadata["description"],
+        "schema": NAME,
+    }
+    return shapes
+
+
+def _component(name: str) -> Shape:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def _connection(example: dict[str, Any]) -> Shape:
+    """`connection_id`: the shared one, or one with an example."""
+    if CONNECTION not in example:
+        return _component(CONNECTION)
+    return {**shared_parameters()[CONNECTION], "example": example[CONNECTION]}
+
+
+def _in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> list[Shape]:
+    """The parameters of a path."""
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": IN_PATH.get(name, ""),
+            "schema": schemas.get(name, NAME),
+            **({"example": example[name]} if name in example else {}),
+        }
+        for name in names_in(path)
+    ]
+
+
+def of_operation(operation: Asked, path: str, fixed: dict[str, Any]) -> list[Shape]:
+    """All parameters of a GET, path first; those of the contract are added by the caller."""
+    route, fields = operation.route, operation.arguments.fields
+    example = spelled_example(operation, path)
+    schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
+    if "<record_id>" in path:
+        schemas["record_id"] = property_of("id", fields["id"])
+    listed = _in_path(path, schemas, example)
+    for name in operation.queried(path, fixed).values():
+        if name == CONNECTION:
+            listed.append(_connection(example))
+            continue
+        schema, spelled = _typed(route, name, fields[name]), route.spelled(name)
+        parameter = _named(spelled, fields[name], schema.pop("description"), schema)
+        if fields[name].required or name in route.needs:
+            parameter["required"] = True
+        if spelled in example:
+            parameter["example"] = example[spelled]
+        listed.append(parameter)
+    for name, field in route.extra.items():
+        listed.append(_named(name, field, field.metadata["description"], {}))
+    return listed
+
+
+def posted(operation: Asked) -> Shape:
+    """The JSON body of a POST: the same arguments as typed members."""
+    route, fields = operation.route, operation.arguments.fields
+    members = {route.spelled(name): _typed(route, name, fields[name]) for name in fields}
+    members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
+    required = [route.spelled(name) for name in fields if fields[name].required]
+    return {
+        "type": "object",
+        "required": required,
+        "properties": members,
+        "additionalProperties": False,
+        "example": spelled_example(operation, route.path),
+    }
+
+
+def spelled_example(operation: Asked, path: str) -> dict[str, Any]:
+    """The first example of an operation in the words of REST; an id is taken apart."""
+    given = dict(operation.examples[0])
+    if "<record_id>" in path:
+        given |= known(handles.parse(given.pop("id"))._asdict())
+    return {operation.route.spelled(name): value for name, value in given.items()}
+
+
+def _typed(route: Route, name: str, field: Any) -> Shape:
+    """The schema of an argument with its description and REST's default."""
+    schema = property_of(name, field)
+    description = arguments.over_rest(field, route.defaults.get(name))
+    if name in route.defaults:
+        schema["default"] = route.defaults[name]
+    if name in route.clamped:
+        most = schema.pop("maximum")
+        description += f" Values over {most:,} are lowered to {most:,}, with a warning."
+    if name in route.synonyms:
+        schema["enum"] = [*schema["enum"], *route.synonyms[name]]
+        meant = route.synonyms[name].items()
+        description += "".join(f" {word} works as {other}." for word, other in meant)
+    return {**schema, "description": description}
+
+
+def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
+    schema = schema or property_of(name, field)
+    parameter: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
+    if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
+        # An empty object sends no parameter, so forms start with it.
+        parameter |= {"style": "deepObject", "explode": True, "example": {}}
+        parameter["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
+    elif isinstance(field, arguments.Names):
+        parameter |= {"style": "form", "explode": True}
+    return parameter
+
+
+RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS
+#: The errors of reading a snapshot of papers.
+_OF_RECORDS = (errors.Unauthenticated, errors.TooLarge, errors.NotText)
+PAPERS: tuple[type[EvidenceError], ...] = tuple(
+    kind for kind in errors.KINDS if kind not in _OF_RECORDS
+)
+
+
+def components(headers: dict[str, Shape]) -> dict[str, Shape]:
+    """One response per kind of error, by its name."""
+    return {kind.__name__: _response(kind, headers) for kind in errors.KINDS}
+
+
+def failures(kinds: Iterable[type[EvidenceError]]) -> dict[str, Shape]:
+    """The responses of a route that can fail in these ways."""
+    return {
+        str(STATUS[kind.kind]): {"$ref": f"#/components/responses/{kind.__name__}"}
+        for kind in sorted(kinds, key=lambda kind: STATUS[kind.kind])
+    }
+
+
+def unsupported() -> Shape:
+    """The response to a body of another content type."""
+    content = {"application/json": {"schema": ref("Error")}}
+    return {"description": "The content type is not application/json.", "content": content}
+
+
+def _response(kind: type[EvidenceError], headers: dict[str, Shape]) -> Shape:
+    status, meant = STATUS[kind.kind], kind.__doc__ or ""
+    own = dict(headers)
+    if status == 401:
+        required = {"description": "The required authentication.", "schema": TEXT, "required": True}
+        own["WWW-Authenticate"] = required
+    if status in (429, 503):
+        own["Retry-After"] = {"description": "Seconds to wait before a retry.", "schema": TEXT}
+    example = {
+        "type": TYPES.get(status, "api_error"),
+        "code": kind.default_code,
+        "message": meant.replace("`", ""),
+        "request_id": "req_0123456789abcdef",
+    }
+    content = {"schema": ref("Error"), "example": {"error": example}}
+    return {
+        "description": f"{meant} Usual code: `{kind.default_code}`.",
+        "headers": own,
+        "content": {"application/json": content},
+    }
+
+
+Paths = dict[str, dict[str, Any]]
+
+USUAL = ("Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+KEPT = {"304": {"description": "Not modified since the version in If-None-Match."}}
+SECURED: list[dict[str, list[str]]] = [{"bearer": []}]
+#: The schemas of the bodies that answer operations and listings.
+ANSWERS: dict[str, list[str]] = part("routes")["answers"]
+
+
+def headers(*names: str) -> dict[str, Shape]:
+    """Response headers by reference."""
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def of_records(blob: Shape) -> Paths:
+    """The routes below /v1; `blob` is that of a blob, without its errors."""
+    paths: Paths = {}
+    for operation in (*OPERATIONS, *LISTINGS):
+        path = operation.route.path
+        asked = [*of_operation(operation, path, {}), *map(_component, SHARED)]
+        item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
+        if isinstance(operation, RecordOperation) and operation.route.posted:
+            item["post"] = _posted(operation)
+        paths[template(path)] = item
+    blob["get"]["responses"] |= failures(RECORDS)
+    return paths | {template(BLOB.route.path): blob}
+
+
+def of_papers(closed: bool) -> Paths:
+    """The routes below /papers/v1."""
+    paths: Paths = {}
+    kinds = (*PAPERS, errors.Unauthenticated) if closed else PAPERS
+    kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
+    for operation in PAPER_OPERATIONS:
+        variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
+        for number, (path, fixed) in enumerate(variants.items()):
+            asked = of_operation(operation, path, fixed)
+            described = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
+            item = {**described, **_answers(described["operationId"], kinds, *kept, secured=closed)}
+            item["responses"] |= {} if closed else KEPT
+            paths[template(path)] = {"get": item}
+    return paths
+
+
+def _of(operation: Asked, asked: list[Shape], beside: str = "") -> Shape:
+    tag = "papers" if isinstance(operation, PaperOperation) else "records"
+    info = operation_info(f"{operation.name}{beside}", operation.title, operation.description, tag)
+    return {**info, "parameters": asked}
+
+
+def operation_info(name: str, title: str, description: str, tag: str) -> Shape:
+    return {"operationId": name, "summary": title, "description": description, "tags": [tag]}
+
+
+def _posted(operation: RecordOperation) -> Shape:
+    content = {"application/json": {"schema": posted(operation)}}
+    name = f"{operation.name}_posted"
+    info = operation_info(name, operation.title, operation.description, "records")
+    item = {**info, "requestBody": {"required": True, "content": content}}
+    item |= _record_answers(operation.name)
+    item["responses"]["415"] = {**unsupported(), "headers": headers("Request-Id")}
+    return item
+
+
+def _record_answers(name: str) -> Shape:
+    return _answers(name, RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
+
+
+def _answers(
+    name: str, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
+) -> Shape:
+    """The responses of the operation `name`, with the headers `names` on the good one."""
+    bodies = [ref(body) for body in ANSWERS[name]]
+    answer = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
+    good = {
+        "description": "The answer.",
+        "headers": headers(*names),
+        "content": {"application/json": {"schema": answer}},
+    }
+    responses = {"200": good, **failures(kinds)}
+    return {"security": SECURED if secured else [], "responses": responses}
+
+
+def of_messages(route: Shape, name: str, secured: bool) -> Shape:
+    """The path item of an MCP endpoint like `route`; `name` is its operation id."""
+    item = {**route["post"], "operationId": name}
+    if not secured:
+        item["security"] = []
+        item["responses"] = {k: one for k, one in item["responses"].items() if k != "401"}
+    return {"post": item}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +331,25 @@ class Mounted:
 
 def document(mounted: Mounted) -> dict[str, Any]:
     """The document, as plain JSON values."""
-    found, routes = paths.part("server"), paths.part("routes")
+    found, routes = part("server"), part("routes")
     found["info"]["version"] = VERSION
     found["servers"] = [{"url": mounted.public_url or "/"}]
     found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
     shared = found["components"]
-    shared["parameters"] = paths.shared_parameters()
-    shared["responses"] |= paths.components(paths.headers("Request-Id"))
+    shared["parameters"] = shared_parameters()
+    shared["responses"] |= components(headers("Request-Id"))
     if mounted.records:
-        shared["schemas"] |= paths.part("records")
-        found["paths"] |= paths.of_records(routes["blob"])
+        shared["schemas"] |= part("records")
+        found["paths"] |= of_records(routes["blob"])
     if mounted.papers:
-        shared["schemas"] |= paths.part("papers")
-        found["paths"] |= paths.of_papers(mounted.closed)
+        shared["schemas"] |= part("papers")
+        found["paths"] |= of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
     secured = mounted.records or mounted.closed
-    found["paths"]["/mcp"] = paths.of_messages(routes["mcp"], "mcp", secured)
+    found["paths"]["/mcp"] = of_messages(routes["mcp"], "mcp", secured)
     if mounted.papers:
-        papers = paths.of_messages(routes["mcp"], "mcp_papers", mounted.closed)
+        papers = of_messages(routes["mcp"], "mcp_papers", mounted.closed)
         found["paths"]["/mcp/papers"] = papers
     return found
 

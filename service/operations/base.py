@@ -239,6 +239,16 @@ class RecordOperation(Operation):
     ask: Callable[..., Answer[Any]]
 
 
+def passed_on(verb: str, query: Callable[..., Any]) -> Callable[..., Answer[Any]]:
+    """An `ask` that hands the arguments to a verb of the source, as the query it takes."""
+
+    def ask(session: Session, **args: Any) -> Answer[Any]:
+        answer: Answer[Any] = getattr(session.rs, verb)(query(**args))
+        return answer
+
+    return ask
+
+
 def run_of(ask: Callable[..., Answer[Any]], **more: Any) -> Callable[..., Any]:
     """A `run` whose reading is the value of an answer with the arguments that asked for it.
 

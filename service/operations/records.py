@@ -6,16 +6,15 @@ from typing import Any
 
 from evidence import handles, pointer
 from evidence.errors import InvalidRequest
-from evidence.hits import SearchPage
 from evidence.limits import CONTRACT
-from evidence.model import GRANULARITIES, Buckets, Continuation
-from evidence.records import Document, Record, RecordPage
+from evidence.model import GRANULARITIES, Continuation
+from evidence.records import Document, Record
 from evidence.schema import Schema
 from evidence.values import Preview
 from evidence.wire import link_excerpts
 from renderers import document, records, schema, search
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session, run_of
+from service.operations.base import Arguments, RecordOperation, Route, Session, passed_on, run_of
 from service.ports import AggregateQuery, Answer, RecordQuery, RecordRead, SchemaQuery
 from service.ports import SearchQuery, WindowRequest
 
@@ -83,9 +82,7 @@ class QueryRecordsArguments(Arguments):
     expand_limit = arguments.ExpandLimit()
 
 
-def _records(session: Session, *, stream: str, **args: Any) -> Answer[RecordPage]:
-    """A page of a stream."""
-    return session.rs.records(RecordQuery(stream, **args))
+_records = passed_on("records", RecordQuery)
 
 
 def _ordered(given: dict[str, Any]) -> dict[str, Any]:
@@ -142,10 +139,7 @@ class AggregateArguments(Arguments):
     connection_id = arguments.connection_id()
 
 
-def _aggregate(session: Session, *, stream: str, metric: str, **args: Any) -> Answer[Buckets]:
-    """The figure or a page of groups."""
-    return session.rs.aggregate(AggregateQuery(stream, metric, **args))
-
+_aggregate = passed_on("aggregate", AggregateQuery)
 
 AGGREGATE = RecordOperation(
     name="aggregate",
@@ -181,10 +175,7 @@ class SearchArguments(Arguments):
     cursor = arguments.cursor()
 
 
-def _search(session: Session, *, query: str, **args: Any) -> Answer[SearchPage]:
-    """Return the page of the source."""
-    return session.rs.search(SearchQuery(query, **args))
-
+_search = passed_on("search", SearchQuery)
 
 SEARCH = RecordOperation(
     name="search",

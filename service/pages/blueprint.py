@@ -1,22 +1,32 @@
 """The pages of a deployment and their static files.
 
-`/` is the contents of this server, its state, and how to connect. `/docs/api` is the OpenAPI
-document for people, by Swagger UI from files of its package.
+`/` is the contents of this server, its state, and how to connect; `/connect` has the configuration
+of each client. `/try` is a form for every tool, made from its schema; the browser makes the calls
+itself, so nothing typed into it comes here, and the token goes only into the header of the calls. A
+link can fill the form of one tool with `?tool=…&arguments=…`, a JSON object. `/docs/api` is the
+OpenAPI document for people, by Swagger UI from files of its package.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
-from flask import Blueprint, Flask, Response, redirect
+import orjson
+from flask import Blueprint, Flask, Response, redirect, request
 
 from evidence.errors import EvidenceError
-from service.mcp.versions import SUPPORTED
+from evidence.text import json_line
+from service.clients.table import CLIENTS, RECOMMENDED, Client, Snippet, install_link
+from service.mcp.versions import MODERN, SUPPORTED
 from service.openapi import PATH as DOCUMENT
-from service.pages import connect, trial
+from service.operations import OPERATIONS
+from service.operations.base import Operation
+from service.operations.papers import PAPER_OPERATIONS
+from service.pages.holdings import PAPERS, RECORDS, Holding
 from service.pages.holdings import contents, health, here, holdings
 from service.pages.layout import PREFIX, SECURITY, Asset, Layout
 from service.pages.reading import papers, records
@@ -25,6 +35,22 @@ from service.pages.reading.visits import Visits
 from service.running.readiness import readiness
 
 FRONT: Final = "/"
+CONNECT: Final = "/connect"
+#: The placeholder of the token. Clients get it as a token, so that every line has room for one;
+#: the visitor may type one into the page, which then replaces it.
+PLACEHOLDER: Final = "YOUR_TOKEN"
+TRY: Final = "/try"
+TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
+#: Tools to show first: the page opens the first one available.
+BEGINNING: Final = ("search", "search_papers")
+#: The input of an argument, by its JSON type. One with an `enum` is a "choice".
+KINDS: Final = {
+    "string": "text",
+    "integer": "number",
+    "boolean": "flag",
+    "array": "list",
+    "object": "object",
+}
 VIEWER: Final = "/docs/api"
 #: The package of Swagger UI, and the two files the page needs.
 SWAGGER: Final = "flask_swagger_ui"
@@ -49,8 +75,8 @@ def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[
     routes = Blueprint("pages", __name__)
     viewer = {"prefix": SWAGGER_PREFIX, "document": DOCUMENT}
     for path, name, page in (
-        (trial.PATH, "trial", lambda: trial.page(layout)),
-        (connect.PATH, "connect", lambda: connect.page(layout)),
+        (TRY, "trial", lambda: _trial(layout)),
+        (CONNECT, "connect", lambda: _connect(layout)),
         (VIEWER, "viewer", lambda: layout.page("viewer.html", here=VIEWER, status=200, **viewer)),
     ):
         routes.add_url_rule(path, name, page)
@@ -121,12 +147,126 @@ def _front(layout: Layout) -> Response:
         sign_in=services.signins is not None,
         ready=ready,
         messages=messages,
-        recommended=connect.recommended(base, mounted[0]),
-        placeholder=connect.PLACEHOLDER,
+        recommended=_recommended(base, mounted[0]),
+        placeholder=PLACEHOLDER,
     )
     if owner:
         response.headers["Cache-Control"] = "private, no-store"
     return response
+
+
+def _connect(layout: Layout) -> Response:
+    """`/connect`, for the surface that `?for=` names, by default the first."""
+    mounted = holdings(layout, readiness(layout.services))
+    wanted = request.args.get("for")
+    chosen = next((each for each in mounted if each.name == wanted), mounted[0])
+    base, sign_in = here(layout.services), layout.services.settings.signs_in
+    return layout.page(
+        "connect.html",
+        here=CONNECT,
+        base=base,
+        url=base + chosen.mcp,
+        holdings=mounted,
+        chosen=chosen,
+        recommended=_recommended(base, chosen),
+        entries=[
+            (client, _snippets(client, base, chosen), _link(client, base, chosen, sign_in=sign_in))
+            for client in CLIENTS
+        ],
+        placeholder=PLACEHOLDER,
+        sign_in=sign_in,
+    )
+
+
+def _recommended(base: str, holding: Holding) -> tuple[Snippet, ...]:
+    """The setup that every client supports in some format."""
+    return _snippets(RECOMMENDED, base, holding)
+
+
+def _snippets(client: Client, base: str, holding: Holding) -> tuple[Snippet, ...]:
+    return client.snippets(base + holding.mcp, "" if holding.open else PLACEHOLDER)
+
+
+def _link(client: Client, base: str, holding: Holding, *, sign_in: bool) -> str:
+    token = "" if holding.open or (sign_in and client.signs_in) else PLACEHOLDER
+    return install_link(client, base + holding.mcp, token)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One argument: its JSON Schema, and its initial text."""
+
+    name: str
+    id: str
+    kind: str
+    required: bool
+    shape: Mapping[str, Any]
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One tool. `examples` are arguments as JSON; the first fills the form.
+
+    Arguments that are neither needed, given nor in an example are folded.
+    """
+
+    operation: Operation
+    shown: Sequence[Field]
+    folded: Sequence[Field]
+    examples: Sequence[str]
+
+
+def _trial(layout: Layout) -> Response:
+    """The page with the form that `?tool=` names, by default a search."""
+    mounted = holdings(layout, readiness(layout.services))
+    surfaces = [(each, [_form(operation) for operation in TOOLS[each.name]]) for each in mounted]
+    names = [form.operation.name for _, forms in surfaces for form in forms]
+    wanted = (request.args.get("tool", ""), *BEGINNING)
+    return layout.page(
+        "try.html",
+        here=TRY,
+        surfaces=surfaces,
+        chosen=next(name for name in wanted if name in names),
+        revision=MODERN[0],
+    )
+
+
+def _form(operation: Operation) -> Form:
+    """The form of a tool, filled with the arguments of the address if they are for it."""
+    schema, filled = operation.tool["inputSchema"], operation.examples[0]
+    if request.args.get("tool") == operation.name:
+        with suppress(orjson.JSONDecodeError):
+            given = orjson.loads(request.args.get("arguments", ""))
+            filled = given if given and isinstance(given, dict) else filled
+    required = schema.get("required", ())
+    fields = [
+        Field(
+            name,
+            f"{operation.name}-{name}",
+            "choice" if "enum" in shape else KINDS[shape["type"]],
+            name in required,
+            shape,
+            _typed(filled.get(name)),
+        )
+        for name, shape in schema["properties"].items()
+    ]
+    used = {name for example in (filled, *operation.examples) for name in example} | {*required}
+    return Form(
+        operation,
+        [field for field in fields if field.name in used],
+        [field for field in fields if field.name not in used],
+        [json_line(example) for example in operation.examples],
+    )
+
+
+def _typed(value: Any) -> str:
+    """A value as text for a form field."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return value if isinstance(value, str) else json_line(value)
 
 
 @cache

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from evidence.errors import NotFound, TimedOut, Unavailable
-from evidence.limits import BUDGETS, parse_json
+from evidence.limits import BUDGETS
 from evidence.model import known, members
-from evidence.work import Deadline
+from evidence.work import Deadline, parse_json
 from service.papers import text_file
 from service.lru import LruCache
 from service.papers.text_file import Identity, TextFile, TextIndex

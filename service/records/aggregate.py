@@ -13,7 +13,7 @@ from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets, Group
 from service.records.engine import Selection, Snapshot
-from service.cursors import Sealer, identity
+from service.keys import Sealer, identity
 from service.ports import AggregateQuery
 from service.records import lists
 from service.records.forms import decimal_of_key, decimal_total, plain_decimal

@@ -14,7 +14,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.records import Record, RecordPage
 from service.records.engine import Change, Snapshot
-from service.cursors import Sealer, identity
+from service.keys import Sealer, identity
 from service.ports import RecordQuery
 from service.records import lists
 from service.records.documents import Shown

@@ -19,7 +19,7 @@ from evidence.records import Record, Related
 from evidence.text import BASE64_MIN, looks_binary
 from evidence.values import Base64, BlobRef, Preview, base64_of, field_window_read, is_reference
 from evidence.values import previewed
-from service.pdpp.encode.records import encode_value
+from service.pdpp.encode import encode_value
 from service.records.engine import Big, BlobRow, Order, Snapshot, Stored
 from service.records.manifest import Expansion
 from service.records.values import comparable

@@ -6,7 +6,7 @@ others write between two of them.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -169,18 +169,3 @@ def _piece(rows: deque[Arrival], load: float) -> list[Arrival]:
     while rows and (load := load - _load(piece[-1])) > 0:
         piece.append(rows.popleft())
     return piece
-
-
-def put(
-    writer: Writing,
-    stream: StreamHandle,
-    rows: Iterable[Row],
-    *,
-    now: datetime | None = None,
-) -> Counts:
-    """Puts rows into one stream, in batches, and counts what became of them."""
-    batch = Batch(writer, now=now)
-    for line, row in enumerate(rows, start=1):
-        batch.add(stream, row, line=line)
-    batch.flush()
-    return batch.counts

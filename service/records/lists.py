@@ -12,8 +12,8 @@ from evidence.model import members
 from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, Span
 from service.records.engine import Order, Position, Row, Selection, Snapshot
-from service.cursors import Sealer, identity
-from service.pdpp.encode.records import encode_row
+from service.keys import Sealer, identity
+from service.pdpp.encode import encode_row
 from service import port_rules
 from service.ports import RecordQuery, RecordRead
 from service.records import values

@@ -1,5 +1,6 @@
 """A stream that is written to, and the numbers of its fields."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.records.manifest import StreamManifest
@@ -11,6 +12,14 @@ class Scopes:
 
     searchable: dict[str, int]
     cells: dict[str, int]
+
+    @classmethod
+    def of(cls, manifest: StreamManifest, known: Mapping[str, int]) -> "Scopes":
+        """Those of the fields of a stream; `known` are the ordinals of all."""
+        return cls(
+            {name: known[name] for name in manifest.lexical_fields},
+            {name: known[name] for name in manifest.cell_fields},
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage, Tail
 from evidence.ranking import TAIL, Ranker
-from service.cursors import Sealer, identity
+from service.keys import Sealer, identity
 from service.port_rules import several_streams
 from service.ports import SearchQuery
 from service.records import candidates, filters, lists, words

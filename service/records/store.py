@@ -15,7 +15,7 @@ from evidence.model import Buckets
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.place import Place
 from service.ports import (
     AggregateQuery,
@@ -67,7 +67,7 @@ class Store:
                 "This token is unknown. Ask the owner for a client token.",
                 code=UNKNOWN_TOKEN,
             )
-        return self._open(tokens.hashed(token), partial(grants.find, token=token))
+        return self._open(keys.hashed(token), partial(grants.find, token=token))
 
     def open_member(self, grant_id: str) -> "StoreResourceServer":
         """The same for a grant of this store that is a member of a package.

@@ -15,7 +15,8 @@ from werkzeug.routing import BaseConverter
 
 from evidence import request_log, wire
 from evidence.errors import EvidenceError, Internal, InvalidRequest, TooLarge
-from evidence.limits import BUDGETS, TooDeeplyNested, TooManyValues, parse_json
+from evidence.limits import BUDGETS
+from evidence.work import TooDeeplyNested, TooManyValues, parse_json
 from service.access.guard import Access, Guard, read_body
 from service.statuses import CODES, STATUS, TYPES
 

@@ -23,8 +23,7 @@ from evidence.limits import BUDGETS
 from evidence.request_log import Allowance, RequestLog, Trace, continued, sent_id
 from service.access.activity import Activity
 from service.access.guard import Guard, peer, preflight
-from service.running import metrics
-from service.running.logs import log_request
+from service.running import metrics, noted
 from service.settings import Settings
 
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
@@ -84,12 +83,12 @@ def prepare(
 
 def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
     """The application, with a request log until its answer is complete, or sent if it streams."""
-    asked = metrics.upstream if counting else request_log.uncounted
+    asked = noted.upstream if counting else request_log.uncounted
 
     def end() -> None:
         request_log.end()
         if counting:
-            metrics.IN_FLIGHT.dec()
+            noted.IN_FLIGHT.dec()
 
     def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
         began, header = perf_counter(), environ.get
@@ -107,7 +106,7 @@ def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
         )
         request_log.begin(opened)
         if counting:
-            metrics.IN_FLIGHT.inc()
+            noted.IN_FLIGHT.inc()
         try:
             answer = application(environ, start_response)
         except BaseException:
@@ -132,7 +131,7 @@ def _log_request(asked: Request, response: Response, opened: RequestLog, countin
     operation = opened.operation or operation
     status, size = response.status_code, _size(asked, response)
     if counting:
-        metrics.count(surface, operation, status, seconds, size, opened.error)
+        noted.count(surface, operation, status, seconds, size, opened.error)
     line = {
         "request_id": opened.request_id,
         "method": asked.method if asked.method in VERBS else request_log.UNKNOWN,
@@ -148,7 +147,7 @@ def _log_request(asked: Request, response: Response, opened: RequestLog, countin
     }
     more = {"grant": opened.grant, "era": opened.era, "error": opened.error}
     line |= {name: value for name, value in more.items() if value}
-    log_request(line, probe=route in PROBES and status < 400)
+    noted.log_request(line, probe=route in PROBES and status < 400)
     return operation
 
 

@@ -16,8 +16,9 @@ from authlib.oauth2 import OAuth2Error
 from flask import Blueprint, Flask, Response, request
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
-from evidence.limits import BUDGETS, parse_json
+from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
+from evidence.work import parse_json
 from service.access import grants
 from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner

@@ -18,9 +18,8 @@ from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from evidence.limits import parse_json
 from evidence.errors import EvidenceError, InvalidRequest
-from evidence.work import Deadline
+from evidence.work import Deadline, parse_json
 from service import keys
 from service.access.sidecar import Entries
 from service.access.guard import SCOPE

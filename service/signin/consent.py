@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from evidence.errors import InvalidRequest
-from evidence.limits import parse_json
+from evidence.work import parse_json
 from service.records.overview import StreamOverview
 from service.records.values import microseconds, moment
 

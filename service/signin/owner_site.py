@@ -13,6 +13,7 @@ from flask import Response, request
 
 from evidence import request_log
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest
+from service import keys
 from service.access import grants, tokens
 from service.access.guard import check_form
 from service.access.owner import SESSION_SECONDS, Owner, Passkeys, limit
@@ -126,7 +127,7 @@ class Sessions:
 
 
 def _of(session: str, purpose: str) -> str:
-    return tokens.hashed(f"{session}\n{purpose}").hex()
+    return keys.hashed(f"{session}\n{purpose}").hex()
 
 
 #: How long a form waits for other writers of the store.

@@ -31,8 +31,10 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/app.py", "service/access/guard.py", "service/mcp/blueprint.py", "service/rest/"),
         "service/running/hooks.py",
     ),
-    "gunicorn": (*WORKER, "service/running/logs.py"),
-    "prometheus_client": ("service/running/metrics.py", "service/serving.py"),
+    "gunicorn": (*WORKER, "service/running/noted.py"),
+    "prometheus_client": (
+        *("service/running/metrics.py", "service/running/noted.py", "service/serving.py"),
+    ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
     "limits": ("service/access/rates.py",),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
@@ -47,7 +49,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "jinja2": ("service/pages/",),
     "marshmallow": ("service/operations/",),
     "apispec": ("service/operations/json_schema.py",),
-    "cryptography": ("service/cursors.py",),
+    "cryptography": ("service/keys.py",),
     "os.environ": ("service/settings/__init__.py",),
     "os.getenv": ("service/settings/__init__.py",),
     # A progress bar counts seconds for a person, the log those of a request, and windows of rates

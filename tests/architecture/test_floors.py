@@ -14,7 +14,6 @@ DURABLE = "service.durable"
 PORTS = (
     "service.ports",
     "service.port_rules",
-    "service.cursors",
     "service.keys",
     "service.lru",
     "service.pdpp",
@@ -38,7 +37,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the port is what both sides agree on, and depends on neither",
     ),
     ("service/port_rules.py", ("evidence", "service.ports"), "rules stand on the port"),
-    ("service/cursors.py", ("evidence",), "cursors seal values, whatever they are of"),
     ("service/lru.py", (), "a cache stands on nothing"),
     ("service/durable.py", (), "it writes files, and knows none of them"),
     (
@@ -46,12 +44,12 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("evidence", "service.access", *OUTBOUND),
         "it checks tokens and finds their grants",
     ),
-    ("service/keys.py", ("evidence", "service.cursors"), "keys are derived from a secret alone"),
+    ("service/keys.py", ("evidence",), "keys seal values, whatever they are of"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
     ("service/access/guard.py", ("evidence",), "it decides, and asks nobody"),
     (
         "service/access/rates.py",
-        ("evidence", "service.access.tokens", "service.settings"),
+        ("evidence", "service.keys", "service.settings"),
         "rates are counted; nothing is opened",
     ),
     ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
@@ -66,7 +64,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/access/sidecar.py",
-        ("evidence", "service.access.tokens", "service.place", *TABLES),
+        ("evidence", "service.keys", "service.place", *TABLES),
         "it has no rule",
     ),
     (
@@ -77,7 +75,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/access/",
         (
-            *("evidence", "service.access", "service.ports"),
+            *("evidence", "service.access", "service.keys", "service.ports"),
             *("service.records.manifest", "service.records.values"),
         ),
         "who may read what; it answers no request",
@@ -209,7 +207,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ),
         "the authorization server stands beside the surfaces, and answers for our own store only",
     ),
-    ("service/running/logs.py", ("service.settings",), "logs know nothing of what they tell"),
+    ("service/running/noted.py", ("service.settings",), "it knows nothing of what it notes"),
     *(
         (
             file,
@@ -232,7 +230,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/connect.py",
         (
             *("evidence", "service.cli", "service.clients", *NAMED),
-            *("service.place", "service.settings", "service.sources.remote.reachability"),
+            *("service.place", "service.settings", "service.sources.remote.outbound"),
         ),
         "it tells clients of a service, and reads none of its records",
     ),
@@ -308,7 +306,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.cursors", "service.fetching", "service.issuers", "service.keys"),
+            *("service.fetching", "service.issuers", "service.keys"),
             "service.ports",
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",

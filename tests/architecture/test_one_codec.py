@@ -84,4 +84,4 @@ def test_only_who_needs_a_codec_imports_it(codec: str, users: tuple[str, ...]) -
 def test_a_second_encoder_is_noticed() -> None:
     module = ast.parse('body = {"next_cursor": 1, "has_more": True}\nbody["emitted_at"] = now')
     assert len(MEMBERS.intersection(keys(module))) >= FEW
-    assert isinstance(tree(Path("service/pdpp/encode/records.py")), ast.Module)
+    assert isinstance(tree(Path("service/pdpp/encode.py")), ast.Module)

@@ -8,7 +8,7 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sql": ("conditions", "snapshot"),
-    "service.records.sqlite": (*("backup", "check", "checkup", "failures", "writer"),),
+    "service.records.sqlite": (*("backup", "check", "checkup", "transactions"),),
     "service.records.postgres": ("checkup", "connections"),
     "service.records": (
         *(
@@ -32,8 +32,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.importing": (*("formats", "importer", "inference", "source"),),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
-        *("health_check", "origin", "outbound", "reachability"),
-        *("remote_authority", "server"),
+        *("health_check", "origin", "outbound", "remote_authority", "server"),
     ),
     "service.sources.package": ("",),
     "service.pdpp": ("brackets", "decode", "encode"),
@@ -49,7 +48,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.openapi": ("",),
     "service.pages": ("blueprint", "layout"),
     "service.signin": ("blueprint",),
-    "service.demo": ("fill", "papers", "year"),
+    "service.demo": ("fill", "papers"),
     "service.doctor": ("findings", "local", "remote"),
     "service.clients": ("servers", "table", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from service.bootstrap import Services
-from service.demo.year import Question, questions
+from service.demo.fill import Question, questions
 from tests.golden.transcripts import CALLS, path_of, transcript
 from tests.helpers import hostile as hostile_world
 from tests.helpers.caller import Caller, Local

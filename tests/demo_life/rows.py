@@ -10,7 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import orjson
 
-from service.demo.year import ARCHIVE, CONNECTIONS
+from service.demo.fill import ARCHIVE, CONNECTIONS
 
 FOLDER = Path(__file__).parent
 EMITTED_AT = "2026-05-11T00:00:00Z"

@@ -15,7 +15,7 @@ from evidence.model import Buckets, Source
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.pdpp.decode import schema
 from service.pdpp.decode.records import decode_buckets
 from service.pdpp.decode import search as decode

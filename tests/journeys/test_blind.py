@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.demo.year import Question, questions
+from service.demo.fill import Question, questions
 from tests.helpers import hostile
 from tests.helpers.caller import Caller, Local, over_http
 from tests.helpers.reading import fenced, ours, printed_calls

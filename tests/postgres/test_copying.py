@@ -12,7 +12,7 @@ from evidence.errors import EvidenceError
 from service.access import packages
 from service.access.registry import Member, Registry
 from service.cli.upkeep import stores as store
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.place import Place, spelled
 from service.records import copying
 from service.records.copying import PARTS, Walk

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from evidence.errors import NotFound
 from service.__main__ import rung
 from service.access.registry import Grant, RegistryReader, StreamGrant
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.place import Database, Place, spelled
 from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery
 from service.records import aggregate, blobs, changes, lists, schema, search

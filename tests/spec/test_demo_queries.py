@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evidence.text import unescape, unmark
-from service.demo.year import Question, questions
+from service.demo.fill import Question, questions
 from tests.helpers.caller import Local
 from tests.helpers.reading import Call, fenced, printed_calls
 

@@ -3,7 +3,7 @@
 import pytest
 from flask.testing import FlaskClient
 
-from service.demo.year import Question, questions
+from service.demo.fill import Question, questions
 from service.place import Place
 from tests.helpers.worlds import House
 from tests.spec.reading_visits import entered, opened, page, text

@@ -17,7 +17,7 @@ from service import keys
 from service.access import packages
 from service.access.registry import Registry
 from service.pdpp.decode.records import decode_record
-from service.pdpp.encode.records import encode_record
+from service.pdpp.encode import encode_record
 from service.records.opening import open_writer
 from service.sources.remote.remote_authority import remote_member
 from tests.helpers import worlds

@@ -14,7 +14,7 @@ from service.__main__ import rung
 from service.cli.deferred import loaded
 from service.app import create_app
 from service.clients.table import CLIENTS, RECOMMENDED
-from service.pages.connect import PLACEHOLDER
+from service.pages.blueprint import PLACEHOLDER
 from service.place import Place, spelled
 from service.access.tokens import PREFIX
 from tests.helpers import canaries, worlds

@@ -8,7 +8,7 @@ from flask import Flask
 from jsonschema import Draft202012Validator, ValidationError
 
 from service import openapi
-from service.openapi import Mounted, paths
+from service.openapi import Mounted
 from service.operations import OPERATIONS
 from service.operations.papers import PAPER_OPERATIONS
 from tests.helpers.api import Api, route_of
@@ -142,8 +142,8 @@ def references(value: Any) -> list[str]:
 
 
 def test_every_operation_has_a_body_and_no_body_is_left_over() -> None:
-    assert {operation.name for operation in OPERATIONS} <= paths.ANSWERS.keys()
-    assert {operation.name for operation in PAPER_OPERATIONS} <= paths.ANSWERS.keys()
+    assert {operation.name for operation in OPERATIONS} <= openapi.ANSWERS.keys()
+    assert {operation.name for operation in PAPER_OPERATIONS} <= openapi.ANSWERS.keys()
 
 
 def served(app: Flask) -> set[str]:

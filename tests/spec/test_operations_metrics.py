@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.running import metrics
+from service.running import noted
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Api
 from tests.helpers.canaries import words_in
@@ -132,4 +132,4 @@ def test_every_code_we_give_is_told_apart() -> None:
                 continue
             given |= set(re.findall(r'\bcode(?:: str)?="([a-z_]+)"', file.read_text()))
             given |= set(re.findall(r'default_code = "([a-z_]+)"', file.read_text()))
-    assert given - metrics.CODES == set()
+    assert given - noted.CODES == set()

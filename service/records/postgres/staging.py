@@ -16,8 +16,7 @@ from typing import Final
 from evidence.errors import NotFound
 from service.records.ingest import Batch, Counts
 from service.records.intake import Row
-from service.records.postgres.changes import ARRIVED, LOCK
-from service.records.postgres.writer import Writer
+from service.records.postgres.writer import ARRIVED, LOCK, Writer
 from service.records.streams import open_stream
 
 PIECE_RECORDS: Final = 1_000

@@ -1,16 +1,25 @@
-"""Opening a store in a database for writing, and its verbs; see `writing.Writing`."""
+"""A store in a database that is open for writing: its verbs and its opening; see `writing`."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from evidence.errors import InvalidRequest
+from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION
+from evidence.pointer import top_level
+from service.records.arrivals import Arrival, Stored, by_stream
+from service.records.attachments import Attachment, parts
+from service.records.derived import order_of
+from service.records.large import Place
 from service.records.manifest import StreamManifest
-from service.records.postgres import connections
-from service.records.postgres.changes import Changes
+from service.records.postgres import connections, indexing
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
-from service.records.scopes import Scopes
+from service.records.postgres.indexing import PIECE_RECORDS
+from service.records.postgres.keys import group_key, key_of
+from service.records.postgres.transactions import Transactions
+from service.records.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
+from service.records.writer import Rows
 from service.records.writing import SECRET_BYTES
 
 #: From so many records on, what the planner knows of the tables is brought up to date at once.
@@ -24,8 +33,41 @@ VALUES (%s, coalesce(%s::text, %s), %s) ON CONFLICT (connection_id) DO UPDATE SE
 RETURNING id
 """
 
+#: The keys of rows that came in while streams are staged; see staging.py.
+ARRIVED = "arrived"
+#: Locks the connections of streams, so that nobody else changes their records or removes them.
+LOCK = """
+SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s) ORDER BY c.id
+FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
+"""
+_FIND = """
+SELECT r.record_key, r.seq, r.deleted, d.data, d.big, d.emitted_at, d.changed
+FROM record r LEFT JOIN document d USING (seq) WHERE r.stream = %s AND r.record_key = ANY(%s)
+"""
+_DOCUMENTS = """
+SELECT d.seq, d.data, d.big FROM document d JOIN record r USING (seq)
+WHERE r.stream = %s AND NOT r.deleted AND r.seq > %s ORDER BY r.seq LIMIT %s
+"""
+_CHANGE_RECORD = """
+UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s, deleted = false WHERE seq = %s
+"""
+#: A database is no place for larger ones.
+BLOB_BYTES = 134_217_728
 
-class Writer(Changes):
+_USE = """
+INSERT INTO blob_use (blob, seq, field, conn) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+"""
+_RELEASE = """
+DELETE FROM blob_use u USING unnest(%s::bigint[], %s::text[]) AS d(seq, field)
+WHERE u.seq = d.seq AND (d.field IS NULL OR u.field = d.field) RETURNING u.blob
+"""
+_SWEEP = """
+DELETE FROM blob b WHERE id = ANY(%s) AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob = b.id)
+RETURNING id
+"""
+
+
+class Writer(Transactions):
     """The store in a database, open for writing. See `writing.Writing`."""
 
     engine = "postgres"
@@ -72,10 +114,96 @@ class Writer(Changes):
             )
             rows = self.rows_of(listed, stream)
         known = {field: ordinal for field, ordinal, _ in rows}
-        return Scopes(
-            searchable={name: known[name] for name in manifest.lexical_fields},
-            cells={name: known[name] for name in manifest.cell_fields},
+        return Scopes.of(manifest, known)
+
+    # Records
+
+    def new_seq(self) -> int:
+        return self.fresh("record_seq")
+
+    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
+        """What the store has of these rows. Nobody else changes it meanwhile."""
+        streams, found = by_stream(piece), {}
+        if len(self.rows_of(LOCK, list(streams))) < len(streams):
+            raise Unavailable("The stream was removed while rows were written to it.")
+        for stream, keys in streams.items():
+            if self.staged:
+                self.copy(f"{ARRIVED} (stream, record_key)", [(stream, key) for key in keys])
+            for key, seq, deleted, data, *rest in self.rows_of(_FIND, stream, keys):
+                found[stream, key] = Stored(seq, deleted, data and data.encode(), *rest)
+        return found
+
+    def read_large(self, place: Place) -> str:
+        return indexing.read_value(self, place[0])
+
+    def put(self, rows: Rows) -> None:
+        gone, known = [row[0] for row in rows.buried], [row[-1] for row in rows.known]
+        if known or gone:
+            self.write("DELETE FROM document WHERE seq = ANY(%s)", known + gone)
+            self.write("DELETE FROM tombstone WHERE seq = ANY(%s)", known)
+            self.write("UPDATE record SET deleted = true WHERE seq = ANY(%s)", gone)
+        self.run_each(_CHANGE_RECORD, rows.known)
+        for into, added in (
+            ("tombstone (seq, conn, deleted_at)", rows.buried),
+            ("record (seq, conn, stream, record_key, at, cursor, thread, place)", rows.new),
+            ("document (seq, conn, emitted_at, changed, data, big)", rows.documents),
+        ):
+            if added:
+                self.copy(into, added)
+
+    def index(self) -> indexing.Index:
+        return indexing.Index(self)
+
+    def order(self, manifest: StreamManifest, data: dict[str, Any]) -> tuple[Any, ...]:
+        at, cursor, thread, place = order_of(manifest, data)
+        return (
+            at,
+            key_of(cursor),
+            None if thread is None else group_key(thread),
+            None if place is None else key_of(place),
         )
+
+    def documents(
+        self, stream: StreamHandle, after: int
+    ) -> Iterator[tuple[int, dict[str, Any], dict[str, Place]]]:
+        names = set(map(top_level, (*stream.scopes.searchable, *stream.scopes.cells)))
+        for seq, text, big in self.rows_of(_DOCUMENTS, stream.id, after, PIECE_RECORDS):
+            yield seq, *indexing.whole(self, text, big, names)
+
+    def clear_derived(self) -> None:
+        self.write(f"DROP INDEX IF EXISTS {', '.join(INDEXES.values())}")
+        self.write("TRUNCATE term, passage, folded, word_count, letter, cell")
+        self.write("UPDATE scope SET words = 0")
+
+    # Blobs are kept once per connection, with the fields that use them
+
+    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
+        for one in attachments:
+            blob = self.row(self.statements.known_blob, connection, one.blob_id)
+            if one.content is not None and (blob is None or blob[1] != one.sha256):
+                blob = (self._store_blob(connection, one, one.content),)
+            if blob is not None:
+                self.write(_USE, blob[0], seq, one.field, connection)
+
+    def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
+        if not fields:
+            return set()
+        return {blob for (blob,) in self.write(_RELEASE, *map(list, zip(*fields)))}
+
+    def sweep(self, blobs: Iterable[int]) -> None:
+        if orphans := list(blobs):
+            gone = [blob for (blob,) in self.write(_SWEEP, orphans)]
+            self.write("DELETE FROM blob_part WHERE blob = ANY(%s)", gone)
+
+    def _store_blob(self, connection: int, one: Attachment, content: bytes) -> int:
+        if len(content) > BLOB_BYTES:
+            raise InvalidRequest(f"The blob {one.blob_id[:40]!r} is over {BLOB_BYTES} bytes.")
+        row = (connection, one.blob_id, one.media_type, len(content), one.sha256)
+        ((blob,),) = self.run(self.statements.save_blob, *row)
+        self.write("DELETE FROM blob_part WHERE blob = %s", blob)
+        pieces = ((blob, no, connection, part) for no, part in enumerate(parts(content)))
+        self.copy("blob_part (blob, no, conn, data)", pieces)
+        return int(blob)
 
 
 def open_writer(url: str, *, lock_seconds: int | None = None) -> Writer:

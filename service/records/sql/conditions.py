@@ -161,6 +161,13 @@ class Statements:
             f"INSERT INTO stream ({owner}, name, manifest) VALUES (?, ?, ?)"
             f" ON CONFLICT ({owner}, name) DO UPDATE SET manifest = excluded.manifest"
         )
+        self.known_blob = f"SELECT id, sha256 FROM blob WHERE {owner} = ? AND blob_id = ?"
+        self.save_blob = (
+            f"INSERT INTO blob ({owner}, blob_id, media_type, size_bytes, sha256)"
+            f" VALUES (?, ?, ?, ?, ?) ON CONFLICT ({owner}, blob_id) DO UPDATE SET media_type ="
+            " excluded.media_type, size_bytes = excluded.size_bytes, sha256 = excluded.sha256"
+            " RETURNING id"
+        )
         self.counts = (
             "SELECT connection_id, name, count(seq) FILTER (WHERE NOT deleted),"
             f" count(seq) FILTER (WHERE deleted) FROM {streams}"

@@ -40,11 +40,7 @@ _CONTENT: Final = (
 
 def back_up(store: Path, target: Path) -> None:
     """Writes a copy of the store, as it is now, to a file; replaces one that is there."""
-    _require_store(store)
-    if target.exists():
-        _require_store(target)
-        if target.samefile(store):
-            raise InvalidRequest("The store cannot be its own backup. Name another file.")
+    _require_stores(store, target, "The store cannot be its own backup. Name another file.")
     with _beside(target) as copy:
         _copy(store, copy, used=True)
         durable.move(copy, target)
@@ -55,17 +51,22 @@ def restore(source: Path, store: Path) -> None:
 
     Bookmarks of changes feeds are refused from then on: their readers start over.
     """
-    _require_store(source)
-    if store.exists():
-        _require_store(store)
-        if source.samefile(store):
-            raise InvalidRequest("The store cannot be restored from itself. Name a backup.")
+    _require_stores(source, store, "The store cannot be restored from itself. Name a backup.")
     store.parent.mkdir(parents=True, exist_ok=True)
     with replacement(store, source) as writer:
         (verdict,) = writer.db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise InvalidRequest(f"{source} is damaged ({verdict}). Nothing was changed.")
         writer.set_meta("history", secrets.token_hex(8))
+
+
+def _require_stores(source: Path, target: Path, same: str) -> None:
+    """Refuses a source that is no store, and a file in the target's place that is none or it."""
+    _require_store(source)
+    if target.exists():
+        _require_store(target)
+        if source.samefile(target):
+            raise InvalidRequest(same)
 
 
 def repair(store: Path) -> None:

@@ -17,13 +17,6 @@ from service.records.sql.conditions import Statements
 from service.records.sqlite.ddl import CONNECTION_BLOCK, STREAM_BLOCK
 from service.records.sqlite.transactions import Transactions
 
-_KNOWN_BLOB = "SELECT id, sha256 FROM blob WHERE connection = ? AND blob_id = ?"
-_STORE = """
-INSERT INTO blob (connection, blob_id, media_type, size_bytes, sha256) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (connection, blob_id) DO UPDATE SET media_type = excluded.media_type,
-  size_bytes = excluded.size_bytes, sha256 = excluded.sha256
-RETURNING id
-"""
 _USE = "INSERT OR IGNORE INTO blob_use (blob, seq, field) VALUES (?, ?, ?)"
 _RELEASE = """
 DELETE FROM blob_use WHERE seq = ?1 AND (?2 IS NULL OR field = ?2) RETURNING blob
@@ -67,16 +60,13 @@ class Catalog(Transactions):
             "UPDATE scope SET searchable = ? WHERE ordinal = ?",
             [(name in manifest.lexical_fields, ordinal) for name, ordinal in known.items()],
         )
-        return Scopes(
-            searchable={name: known[name] for name in manifest.lexical_fields},
-            cells={name: known[name] for name in manifest.cell_fields},
-        )
+        return Scopes.of(manifest, known)
 
     # Blobs are kept once per connection, with the fields that use them
 
     def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
         for one in attachments:
-            blob = self.row(_KNOWN_BLOB, connection, one.blob_id)
+            blob = self.row(self.statements.known_blob, connection, one.blob_id)
             if one.content is not None and (blob is None or blob[1] != one.sha256):
                 if blob and self.staged:  # readers see those bytes
                     self.staged_blobs.append((connection, seq, one))
@@ -96,7 +86,7 @@ class Catalog(Transactions):
 
     def _store_blob(self, connection: int, one: Attachment, content: bytes) -> int:
         row = (connection, one.blob_id, one.media_type, len(content), one.sha256)
-        ((blob,),) = self.run(_STORE, *row)
+        ((blob,),) = self.run(self.statements.save_blob, *row)
         self.run("DELETE FROM blob_part WHERE blob = ?", blob)
         for no, part in enumerate(parts(content)):
             self.run("INSERT INTO blob_part (blob, no, data) VALUES (?, ?, ?)", blob, no, part)

@@ -1,7 +1,7 @@
 """The store, open for writing: its transactions, its counters and the merging of its indexes.
 
 One process writes at a time, readers go on reading. Connections and streams are made in
-catalog.py, rows come in through changes.py.
+catalog.py, rows come in through writer.py.
 """
 
 import sqlite3
@@ -50,6 +50,21 @@ def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[Non
         if "not a database" not in str(error):
             raise
         raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
+
+
+@contextmanager
+def explain_failures() -> Iterator[None]:
+    """Turns errors of SQLite into `Unavailable` with what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        advice = (
+            "Check the free space, the permissions of its directory, and whether the disk became "
+            "read-only."
+        )
+        if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
+            advice = "If only its index is damaged, `rung check --repair` rebuilds it."
+        raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error
 
 
 class Transactions(BaseWriter):

@@ -17,7 +17,7 @@ from evidence.model import Buckets
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, StreamList, merged
 from evidence.work import Deadline, Each
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.sources.package import gathering as schemas
 from service.sources.package.membership import Child, Membership, Place, ambiguous, children_of
 from service.sources.package.search import Search, covered, narrowed

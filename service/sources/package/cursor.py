@@ -15,7 +15,7 @@ import orjson
 
 from evidence.hits import Counts
 from evidence.limits import BUDGETS
-from service.cursors import Sealer
+from service.keys import Sealer
 
 #: Bytes of JSON that seal into the longest cursor: 16 are added, then 3 become 4 characters.
 ROOM = BUDGETS.package_cursor_bytes * 3 // 4 - 16

@@ -16,7 +16,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import distinct
 from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed
-from service.cursors import Sealer, identity
+from service.keys import Sealer, identity
 from service.port_rules import several_streams
 from service.ports import Answer, ResourceServer, SearchQuery
 from service.sources.package import gathering

@@ -21,8 +21,8 @@ from evidence.errors import (
     Unauthenticated,
     Unavailable,
 )
-from evidence.limits import BUDGETS, TooDeeplyNested, TooManyValues, parse_json
-from evidence.work import Deadline
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, TooDeeplyNested, TooManyValues, parse_json
 from service.pdpp.decode import object_of
 from service.ports import SEARCH_EXTENSIONS
 from service.sources.remote import outbound, remote_errors

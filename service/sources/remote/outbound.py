@@ -21,8 +21,8 @@ from urllib.parse import urljoin
 
 from evidence import request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
-from evidence.limits import BUDGETS, parse_json
-from evidence.work import Deadline
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, parse_json
 from service.ports import Late, Unreached
 
 if TYPE_CHECKING:
@@ -259,3 +259,26 @@ def _too_large() -> TooLarge:
         "An upstream server returned too large an answer. Request less data.",
         code="upstream_too_large",
     )
+
+
+#: The end of the address of an endpoint of records.
+_RECORDS = "/mcp"
+
+
+def trouble(url: str, token: str) -> str | None:
+    """The problem of a client with this token at an MCP endpoint, or None. It calls no tool."""
+    deadline = Deadline.after(BUDGETS.start_seconds)
+    try:
+        answer = ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes)
+        if answer.status != 405 or "POST" not in answer.headers.get("Allow", ""):
+            return f"There is no MCP endpoint at {url}: it returned status {answer.status}."
+        if not token or not url.endswith(_RECORDS):
+            return None
+        schema = url.removesuffix(_RECORDS) + "/v1/schema"
+        headers = {"Authorization": f"Bearer {token}"}
+        most = BUDGETS.upstream_bytes
+        answer = ask("GET", schema, deadline=deadline, most_bytes=most, headers=headers)
+    except EvidenceError:
+        return f"{url} does not answer."
+    refused = answer.status in (401, 403)
+    return f"{url} refused this token with status {answer.status}." if refused else None

@@ -15,8 +15,9 @@ import orjson
 from evidence import errors
 from evidence.model import Continuation, known
 from evidence.errors import EvidenceError
-from evidence.limits import BUDGETS, CONTRACT, TooDeeplyNested, TooManyValues, parse_json
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import escape
+from evidence.work import TooDeeplyNested, TooManyValues, parse_json
 from service.pdpp.decode import short, text_of
 from service.sources.remote.outbound import Answer
 from service.statuses import STATUS

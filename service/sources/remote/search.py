@@ -22,7 +22,7 @@ from evidence.model import distinct, members
 from evidence.proven import Judge, Order, languages_of
 from evidence.question import find_period, parse, spelling
 from evidence.ranking import TAIL
-from service.cursors import identity
+from service.keys import identity
 from service.pdpp.brackets import Pair, filter_pairs, parameters
 from service.pdpp.decode import object_of, search as decode
 from service.ports import Answer, SearchQuery

@@ -3,24 +3,29 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
 from evidence import pointer
 from evidence.errors import EvidenceError, InvalidRequest, NotText, TooLarge
+from evidence.find import literals, spans
 from evidence.handles import RecordRef, segment
 from evidence.hits import SearchPage
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Buckets, members
+from evidence.question import parse_query
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
+from evidence.values import Base64, BlobRef, previewed, text_of
 from evidence.work import Deadline
-from service.sources.remote import bodies, refusals, remote_errors, search, whole_values
+from service.sources.remote import bodies, refusals, remote_errors, search
 from service.pdpp.decode import schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
+from service.pdpp.decode.records import decode_value
 from service.sources.remote.origin import Line, Origin, Permit
-from service import ports
+from service import port_rules, ports
 from service.ports import Answer
 
 #: The codes of servers that do not know `view=compact`.
@@ -120,7 +125,7 @@ class HttpResourceServer:
         )
         page = decode_page(body, query.stream, whole=query.whole)
         if not query.whole:
-            page = replace(page, records=list(map(whole_values.previewed, page.records)))
+            page = replace(page, records=list(map(_previewed, page.records)))
         return Answer(page, body)
 
     def record(self, read: ports.RecordRead) -> Answer[Record]:
@@ -139,7 +144,7 @@ class HttpResourceServer:
             most_bytes=BUDGETS.upstream_record_bytes if named else BUDGETS.upstream_bytes,
         )
         record = decode_record(body, read.ref, whole=read.whole)
-        return Answer(record if read.whole else whole_values.previewed(record), body)
+        return Answer(record if read.whole else _previewed(record), body)
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         params = [
@@ -195,7 +200,7 @@ class HttpResourceServer:
         except EvidenceError:
             raise error from None
         data = (answer.body or {})["data"]
-        return whole_values.window(answer.value, data, field_path, window)
+        return _window(answer.value, data, field_path, window)
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)
@@ -286,3 +291,43 @@ def _may_be_inside(error: EvidenceError, field_path: str) -> bool:
     if isinstance(error, NotText):
         return True
     return field_path.startswith("/") and error.code in NO_POINTERS
+
+
+def _previewed(record: Record) -> Record:
+    """The record with values over 64 KiB as previews."""
+    data = {
+        name: previewed(value, most_bytes=CONTRACT.inline_bytes)
+        for name, value in record.data.items()
+    }
+    return replace(record, data=data)
+
+
+def _window(record: Record, data: Body, path: str, asked: ports.WindowRequest) -> FieldRead:
+    """The window of a field of a record that was read whole, with `data` as it was received.
+
+    Nested values are read as canonical JSON, as everywhere.
+    """
+    name = pointer.top_level(path)
+    if name not in data:
+        raise port_rules.no_value(name)
+    value = pointer.inside(data[name], path)
+    read = FieldRead(record.ref, record.source, path, pointer.json_type(value))
+    known = decode_value(value)
+    if isinstance(known, Base64 | BlobRef):
+        return replace(read, type="binary", binary=known)
+    text = text_of(value)
+    return port_rules.window(
+        read,
+        asked,
+        len(text),
+        lambda start, stop: text[start:stop],
+        lambda needle: _matches(text, needle),
+    )
+
+
+def _matches(text: str, needle: str) -> Any:
+    """Ranges that match the query exactly, or without any, those that hold all its words."""
+    places = list(islice(literals(text, needle), CONTRACT.page_items))
+    if not places:
+        places = [(span.start, span.end) for span in spans(text, parse_query(needle))]
+    return iter(places)

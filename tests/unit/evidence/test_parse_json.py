@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.limits import BUDGETS, TooDeeplyNested, TooManyValues, parse_json
+from evidence.limits import BUDGETS
+from evidence.work import TooDeeplyNested, TooManyValues, parse_json
 
 ROOM = BUDGETS.piece_bytes
 odd = st.text(st.sampled_from('\\"[]{},:/ uné\n'))

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from evidence.text import unmark
 from service.__main__ import rung
-from service.demo.fill import VERSION
-from service.demo.year import ARCHIVE, CONNECTIONS, manifest, questions
+from service.demo.fill import ARCHIVE, CONNECTIONS, VERSION, manifest, questions
 from service.records.sqlite.transactions import INDEXES
 from service.access.grants import find
 from service.access.registry import Registry

@@ -20,7 +20,7 @@ from renderers import document, field, records
 from renderers.document import lay_out
 from renderers.rendering import Context
 from service.pdpp.decode.records import decode_field, decode_page, decode_record
-from service.pdpp.encode.records import encode_field, encode_page, encode_record
+from service.pdpp.encode import encode_field, encode_page, encode_record
 from tests.helpers.monsters import Held, held, items, monstrous, record_pages
 
 CONNECTION = "mail-work"

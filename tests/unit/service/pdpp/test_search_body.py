@@ -12,7 +12,7 @@ from evidence.hits import Counts, FanIn, SearchPage, SourceReport, structured
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import search as decode
 from service.pdpp import LEFT_OUT, NO_HITS
-from service.pdpp.encode.search import encode
+from service.pdpp.encode import encode_search as encode
 from tests.helpers.monsters import Held, held, monstrous, names, pages
 
 HIT = {"stream": "notes", "record_key": "a", "connection_id": "home"}

@@ -11,13 +11,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.ports import AggregateQuery
 from service.access import grants
 from service.access.registry import Registry
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records import aggregate
-from service.records.ingest import put
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.streams import connect, declare, open_stream

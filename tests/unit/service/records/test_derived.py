@@ -13,7 +13,7 @@ from evidence.limits import CONTRACT
 from service.access import grants
 from service.access.registry import Registry
 from service.records.store import Store
-from service.records.ingest import put
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.checkup import examine

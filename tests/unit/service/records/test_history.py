@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 
 from service.records.values import comparable
-from service.records.ingest import put
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.streams import declare, open_stream

@@ -10,7 +10,7 @@ from evidence.limits import CONTRACT
 from evidence.work import Deadline
 from service.records import ingest
 from service.records.sqlite.ddl import NO_CURSOR
-from service.records.ingest import put
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.scopes import StreamHandle
 from service.records.streams import open_stream

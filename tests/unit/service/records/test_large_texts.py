@@ -8,7 +8,7 @@ from evidence.limits import CONTRACT
 from evidence.question import Term
 from evidence.ranking import Group
 from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.ingest import put
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.scopes import StreamHandle
 from service.records.texts import ChunkedText, InlineText, matches

@@ -16,7 +16,7 @@ from evidence.errors import (
 )
 from evidence.limits import BUDGETS
 from service import keys
-from service.cursors import Sealer
+from service.keys import Sealer
 from service.ports import Held
 from service.access import grants, packages
 from service.records.store import Store
@@ -123,7 +123,7 @@ def test_a_grant_whose_token_is_spelled_like_that_of_a_package_still_opens(
 ) -> None:
     grant_id, _ = grants.create(Registry(writer), {"streams": [{"connection_id": "c"}]})
     token = "rung_pkg_that-chance-made"
-    hashed = sqlite3.Binary(grants.tokens.hashed(token))
+    hashed = sqlite3.Binary(grants.keys.hashed(token))
     writer.db.execute('UPDATE "grant" SET token_hash = ? WHERE grant_id = ?', (hashed, grant_id))
     store = Store(Path(writer.path))
     assert store.package(token) is None

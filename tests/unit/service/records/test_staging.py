@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
-from service.records.ingest import Batch, put
+from service.records.ingest import Batch
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.check import check as faults

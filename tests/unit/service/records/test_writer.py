@@ -12,7 +12,7 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION, fold
 from service.records.sqlite import indexing, transactions, writer as writer_module
 from service.records.sqlite.ddl import CONNECTION_BLOCK, NO_CURSOR, SEQ_BITS, STREAM_BLOCK
-from service.records.ingest import put
+from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.reader import Reader

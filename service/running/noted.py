@@ -1,7 +1,9 @@
-"""Logs on stdout: a JSON line for each event, or plain text for a person at a terminal.
+"""What is noted of requests: lines in the log, and counts for `/metrics`.
 
-Logs contain our own words only. The message of an exception is left out, because it may quote
-data: its type and stack are logged, without the values of variables.
+The log on stdout has a JSON line for each event, or plain text for a person at a terminal. It
+contains our own words only. The message of an exception is left out, because it may quote data:
+its type and stack are logged, without the values of variables. Labels of counts come from closed
+sets only.
 """
 
 import logging
@@ -10,12 +12,14 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from traceback import StackSummary, walk_tb
 from types import TracebackType
 from typing import Any, Final
 
 import orjson
 from gunicorn import glogging
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from service import settings
 
@@ -141,3 +145,84 @@ def _short(event: Event) -> Event:
     summary = f"{event['method']} {event['route']} {event['status']} {event['ms']} ms"
     kept = ("time", "level", "operation", "error", "request_id")
     return {"event": summary, **{name: event[name] for name in kept if name in event}}
+
+
+OTHER: Final = "other"
+#: The error codes with their own label; all others are codes of upstreams.
+CODES: Final = frozenset("""
+    access_off ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
+    asset_fetch_failed asset_parse_failed authentication_error blob_not_found
+    conflicting_connection_id
+    connection_not_found cursor_expired deadline_exceeded field_not_found field_not_granted
+    field_not_text grant_expired grant_revoked grant_stream_not_allowed host_not_allowed
+    introspection_failed invalid_argument invalid_authorization_details invalid_client_metadata
+    invalid_cursor invalid_expand invalid_field_path
+    invalid_filter invalid_grant invalid_manifest invalid_query invalid_redirect_uri
+    invalid_request invalid_sort
+    invalid_token invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
+    paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
+    request_too_large response_too_large snapshot_refused snapshot_unavailable
+    source_not_available store_unavailable template_not_available translation_not_available
+    unsupported_by_source unsupported_media_type unsupported_version upstream_busy
+    upstream_invalid_response upstream_timeout upstream_too_large upstream_unreachable
+    -32700 -32600 -32601 -32602 -32603 -32002 -32020 -32021 -32022
+    """.split())
+SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
+UPSTREAM_OUTCOMES: Final = frozenset({"2xx", "3xx", "4xx", "5xx"}) | CODES
+
+REGISTRY: Final = CollectorRegistry()
+
+
+def _counter(name: str, help: str, *labels: str) -> Counter:
+    return Counter(name, help, labels, registry=REGISTRY)
+
+
+REQUESTS: Final = _counter("rung_requests", "Requests served.", "surface", "operation", "status")
+ERRORS: Final = _counter("rung_errors", "Error responses, by code.", "surface", "code")
+LIMITED: Final = _counter("rung_rate_limited", "Requests refused by a rate limit.", "surface")
+BYTES: Final = _counter("rung_response_bytes", "Bytes of response bodies.", "surface")
+UPSTREAM: Final = _counter(
+    "rung_upstream_outcomes",
+    "Outcomes of upstream requests; an interrupted one counts twice.",
+    "outcome",
+)
+LATENCY: Final = Histogram(
+    "rung_request_seconds",
+    "Request duration in seconds.",
+    ("surface", "operation"),
+    buckets=SECONDS,
+    registry=REGISTRY,
+)
+IN_FLIGHT: Final = Gauge(
+    "rung_requests_in_flight",
+    "Requests in progress.",
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
+
+
+def count(surface: str, operation: str, status: int, seconds: float, size: int, error: str) -> None:
+    """Counts one answer. `error` is its code, or ""."""
+    requests, latency, sent = _counters(surface, operation, f"{status // 100}xx")
+    requests.inc()
+    latency.observe(seconds)
+    sent.inc(size)
+    if error:
+        ERRORS.labels(surface, error if error in CODES else OTHER).inc()
+    if status == 429:
+        LIMITED.labels(surface).inc()
+
+
+@lru_cache(maxsize=None)
+def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histogram, Counter]:
+    """The counters of a kind of response. Labels are a closed set."""
+    return (
+        REQUESTS.labels(surface, operation, status),
+        LATENCY.labels(surface, operation),
+        BYTES.labels(surface),
+    )
+
+
+def upstream(outcome: str) -> None:
+    """Counts the outcome of an upstream request."""
+    UPSTREAM.labels(outcome if outcome in UPSTREAM_OUTCOMES else OTHER).inc()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from service.running import logs
+from service.running import noted
 
 
 def test_a_stack_has_types_and_places_but_no_message_and_no_value() -> None:
@@ -16,7 +16,7 @@ def test_a_stack_has_types_and_places_but_no_message_and_no_value() -> None:
         except KeyError as cause:
             raise ValueError(f"cannot read {secret}") from cause
     except ValueError as error:
-        told = logs.stack(error)
+        told = noted.stack(error)
     assert secret not in told
     assert "ValueError" in told and "caused by KeyError" in told
     assert "test_a_stack_has_types_and_places" in told
@@ -29,7 +29,7 @@ def test_a_cause_that_was_left_out_stays_out() -> None:
         except KeyError:
             raise ValueError from None
     except ValueError as error:
-        assert "KeyError" not in logs.stack(error).split("\n")
+        assert "KeyError" not in noted.stack(error).split("\n")
 
 
 def test_a_line_for_a_person_has_the_event_its_facts_and_the_stack(
@@ -38,14 +38,14 @@ def test_a_line_for_a_person_has_the_event_its_facts_and_the_stack(
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
-        logs.configure("text", "info")
+        noted.configure("text", "info")
         root.handlers[0].setStream(sys.stdout)  # type: ignore[attr-defined]
         request = {"method": "GET", "route": "/v1/search", "status": 200, "ms": 4.5}
-        logs.log_request({**request, "operation": "search", "request_id": "req_1"})
+        noted.log_request({**request, "operation": "search", "request_id": "req_1"})
         logging.getLogger("x").warning("something odd", exc_info=ValueError("a secret"))
     finally:
         root.handlers[:], root.level = handlers, level
-        logs._written = None
+        noted._written = None
     said = capsys.readouterr().out
     first, second, *stack = said.splitlines()
     assert "info    GET /v1/search 200 4.5 ms operation=search request_id=req_1" in first

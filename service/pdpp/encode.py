@@ -1,0 +1,284 @@
+"""From typed values to PDPP bodies: the only place that writes them.
+
+Bodies of searches have the additive keys of rank, coverage and words.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from evidence import schema_wire, wire
+from evidence.handles import RecordRef
+from evidence.hits import FanIn, Hit, Match, SearchPage, counts_json, report_json
+from evidence.model import Buckets, Source, chars, known, members
+from evidence.records import FieldRead, Record, RecordPage, Related
+from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
+from evidence.values import Base64, Preview, as_json, data_as_json, field_window_read
+from service.pdpp import LEFT_OUT, NO_HITS
+from service.ports import Answer
+
+Body = dict[str, Any]
+_REST_NAMES = {"query": "q"}
+
+
+def encode_page(page: RecordPage) -> Body:
+    """The list body of a page."""
+    body: Body = {
+        "object": "list",
+        "url": f"/v1/streams/{page.stream}/records",
+        "has_more": page.has_more,
+        "data": [encode_row(record) for record in page.records],
+    }
+    if page.next_changes_since is not None:
+        body["next_changes_since"] = page.next_changes_since
+    body["meta"] = {"count": known(page.count._asdict()), "warnings": page.warnings}
+    if page.span:
+        body["meta"]["window"] = known(page.span._asdict())
+    if page.next_cursor is not None:
+        body["next_cursor"] = page.next_cursor
+    return body
+
+
+def encode_row(record: Record) -> Body:
+    """A record of a list."""
+    return {**_members(record), **_expanded(record)}
+
+
+def encode_record(record: Record) -> Body:
+    """The body of one record by itself, with its roles."""
+    return {
+        "connector_key": record.source.connector_key,
+        **_members(record),
+        "roles": record.roles,
+        **known(members(record, "authored_at", "title", "text")),
+        **_expanded(record),
+    }
+
+
+def _members(record: Record) -> Body:
+    body: Body = {
+        "object": "record",
+        "id": record.ref.record_id,
+        "stream": record.ref.stream,
+    }
+    if record.deleted:
+        body |= {"deleted": True, "deleted_at": record.deleted_at}
+    body |= {"emitted_at": record.emitted_at, **source_members(record.source)}
+    if not record.deleted:
+        body["data"] = data_as_json(record.data, record.ref, encode_value)
+    return body
+
+
+def _expanded(record: Record) -> Body:
+    if not record.expanded:
+        return {}
+    return {"expanded": {name: _related(found) for name, found in record.expanded.items()}}
+
+
+def source_members(source: Source) -> Body:
+    """The members that name the source of a row."""
+    id = source.connection_id
+    named = {"display_name": source.display_name} if source.display_name else {}
+    return {"connection_id": id, "connector_instance_id": id, **named}
+
+
+def _related(found: Related) -> Body | None:
+    records = [_encode_related(record) for record in found.records]
+    if found.single:
+        return records[0] if records else None
+    body: Body = {"object": "list", "has_more": found.has_more, "data": records}
+    return body if found.listing is None else {**body, "more": found.listing}
+
+
+def _encode_related(record: Record) -> Body:
+    return {
+        "object": "record",
+        "id": record.ref.record_id,
+        "stream": record.ref.stream,
+        "emitted_at": record.emitted_at,
+        "connection_id": record.source.connection_id,
+        "data": data_as_json(record.data, record.ref, encode_value),
+    }
+
+
+def encode_value(value: Any, ref: RecordRef, name: str) -> Any:
+    """The JSON of the value of a field."""
+    if isinstance(value, Preview):
+        return {
+            "object": "field_preview",
+            **members(value, "type", "size_chars", "size_bytes"),
+            "read": _read(ref, name),
+            "preview_text": value.text,
+        }
+    if isinstance(value, Base64):
+        return {**as_json(value, ref, name), "read": _read(ref, name)}
+    return as_json(value, ref, name)
+
+
+def _read(ref: RecordRef, name: str) -> dict[str, Any]:
+    return field_window_read(ref.stream, ref.record_id, ref.connection_id or "", name)
+
+
+def encode_field(read: FieldRead) -> Body:
+    """The window of a text, or the metadata of bytes."""
+    body: Body = {
+        "object": "field_window",
+        "stream": read.ref.stream,
+        "record_id": read.ref.record_id,
+        **source_members(read.source),
+        "url": f"{read.ref._replace(connection_id=None).url}/field-window",
+        "field": {"path": read.field_path, "type": read.type},
+    }
+    if read.media_type is not None:
+        body["field"]["media_type"] = read.media_type
+    if read.warnings:
+        body["meta"] = {"warnings": read.warnings}
+    if read.bytes is None:
+        return {**body, "window": _window(read)}
+    known = read.bytes.as_json()
+    if isinstance(read.binary, Base64):
+        del known["object"]
+    return {**body, "binary": known}
+
+
+def _window(read: FieldRead) -> Body:
+    more = read.end < read.total
+    window: Body = {
+        **wire.window(read),
+        **chars(read, "match_start", "match_end"),
+        "next_offset_chars": read.end if more else None,
+        "previous_offset_chars": max(0, read.start - read.limit) if read.start else None,
+    }
+    if read.match is not None:
+        window |= members(read, "match", "next_match")
+    return window
+
+
+def encode_search(page: SearchPage) -> Body:
+    """The PDPP body of a page; absent members are left out."""
+    body: Body = {
+        "object": "list",
+        "url": "/v1/search",
+        "has_more": page.has_more,
+        "data": [_row(hit) for hit in page.hits],
+        "meta": _meta(page),
+    }
+    if page.next_cursor is not None:
+        body["next_cursor"] = page.next_cursor
+    return body
+
+
+def _meta(page: SearchPage) -> Body:
+    meta: Body = {}
+    if page.counts:
+        counts = meta["counts"] = counts_json(page.counts)
+        meta |= {"count": counts["some"], "count_accuracy": counts["accuracy"]}
+    meta["recall"] = page.recall
+    meta["warnings"] = [*page.warnings, *_end_warnings(page)]
+    optional = {
+        "absent_words": page.absent_words or None,
+        "nearest_words": page.nearest_words or None,
+        "package": _package(page.fan_in) if page.fan_in else None,
+        "tail": asdict(page.tail) if page.tail else None,
+    }
+    return meta | known(optional)
+
+
+def _end_warnings(page: SearchPage) -> Iterator[Body]:
+    """The end of a page as warnings; REST reports its tail and never cuts it."""
+    if page.left_out is not None:
+        yield {
+            "code": LEFT_OUT,
+            "message": f"sort=newest gives one page: {page.left_out} more matching records are "
+            "left out. Narrow with since, until or filter to reach them.",
+            "detail": {"left_out": page.left_out},
+        }
+    if page.retry is not None:
+        names = {_REST_NAMES.get(name, name): value for name, value in page.retry.items()}
+        yield {
+            "code": NO_HITS,
+            "message": "No results. The search with retry_arguments in place of those given "
+            "has hits; null leaves an argument out.",
+            "detail": {"retry_arguments": names},
+        }
+
+
+def _package(found: FanIn) -> Body:
+    return {
+        "member_count": found.members,
+        "waiting_count": found.waiting,
+        "partial": bool(found.silent),
+        "sources": [*map(report_json, found.sources)],
+    }
+
+
+def _row(hit: Hit) -> Body:
+    source = hit.source
+    row: Body = {
+        "object": "search_result",
+        "stream": hit.ref.stream,
+        "record_key": hit.ref.record_id,
+        "connector_id": source.connector_key,
+        "connector_key": source.connector_key,
+        "emitted_at": hit.emitted_at,
+        "record_url": hit.url or None,
+        "connection_id": source.connection_id,
+        "connector_instance_id": source.connection_id,
+        "display_name": source.display_name,
+        **members(hit, "matched_fields", "rank", "coverage", "matched_words", "missing_words"),
+        **members(hit, "forms", "title", "authored_at"),
+    }
+    row = known(row)
+    if hit.matches:
+        first = hit.matches[0]
+        row["snippet"] = {"field": first.field_path, "text": first.shown}
+    row["evidence_excerpts"] = [_excerpt(hit, match) for match in hit.matches]
+    return row
+
+
+def _excerpt(hit: Hit, match: Match) -> Body:
+    excerpt: Body = {
+        "object": "evidence_excerpt",
+        "field_path": match.field_path,
+        "preview_text": match.shown,
+        "provenance": "lexical_match",
+        "truncated": not match.complete,
+        **chars(match, "start", "end", "total", "match_start", "match_end"),
+        "read": _read_around(hit, match),
+    }
+    return known(excerpt)
+
+
+def _read_around(hit: Hit, match: Match) -> Body:
+    """The `read` descriptor of a window: its call in the words of REST."""
+    window = {
+        "q" if name == "query" else name: value
+        for name, value in match.read.args.items()
+        if name not in ("id", "field_path")
+    }
+    ref = hit.ref
+    read = field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
+    return known({**read, "field": match.field_path})
+
+
+ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Buckets: wire.aggregation,
+    ConnectorList: schema_wire.connectors,
+    FieldRead: encode_field,
+    Record: encode_record,
+    RecordPage: encode_page,
+    Schema: schema_wire.document,
+    SearchPage: encode_search,
+    StreamDetails: schema_wire.details,
+    StreamList: schema_wire.streams,
+}
+
+
+def body(value: Any) -> dict[str, Any]:
+    """The PDPP body of a value."""
+    return ENCODERS[type(value)](value)
+
+
+def body_of(answer: Answer[Any]) -> dict[str, Any]:
+    """The body that a remote source sent, or else the encoded value."""
+    return body(answer.value) if answer.body is None else answer.body

@@ -1,0 +1,24 @@
+"""Puts rows straight into a stream."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from service.records.ingest import Batch, Counts
+from service.records.intake import Row
+from service.records.scopes import StreamHandle
+from service.records.writing import Writing
+
+
+def put(
+    writer: Writing,
+    stream: StreamHandle,
+    rows: Iterable[Row],
+    *,
+    now: datetime | None = None,
+) -> Counts:
+    """Puts rows into one stream, in batches, and counts what became of them."""
+    batch = Batch(writer, now=now)
+    for line, row in enumerate(rows, start=1):
+        batch.add(stream, row, line=line)
+    batch.flush()
+    return batch.counts
