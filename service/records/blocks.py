@@ -41,10 +41,14 @@ class Part(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """A part of a record in which words were found; no passage of it is worth more than `worth`."""
+    """A part of a record in which words were found; no passage of it is worth more than `worth`.
+
+    `place` is that of a passage of a long value.
+    """
 
     field: str
     worth: float
+    place: Place | None
     read: Callable[[], Part]
 
 
@@ -117,10 +121,9 @@ class Reader:
         texts = partial(snapshot.texts, self._covered.scope().fields, seqs)
         places = _places(starts)
         parts = partial(snapshot.passages, places)
-        prepare, fetch = partial(snapshot.prepare, seqs), partial(snapshot.fetch, places)
-        snapshot.ahead([prepare, near, texts, parts, fetch])
+        prepare = partial(snapshot.prepare, seqs)
+        snapshot.ahead([prepare, near, texts, parts])
         prepare()
-        fetch()
         unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
         long = int(CHUNKED_LENGTH * self.ranker.mean)
         for seq, ordinal, count, folded in texts():
@@ -172,11 +175,7 @@ class Reader:
             place: dict.fromkeys(self._likely(*place), self._of(*place).possible)
             for place in unseen
         }
-        snapshot, places = self._snapshot, _places(likely)
-        parts, fetch = partial(snapshot.passages, places), partial(snapshot.fetch, places)
-        snapshot.ahead([parts, fetch])
-        fetch()
-        self._add_passages(parts(), likely)
+        self._add_passages(self._snapshot.passages(_places(likely)), likely)
 
     def _likely(self, seq: int, ordinal: int) -> list[int]:
         """Where the passages of a long value start that hold most of the rarest words."""
@@ -253,6 +252,7 @@ class Reader:
             Likely(
                 names[ordinal],
                 self.ranker.worth(text),
+                (one.seq, ordinal, start) if text.part else None,
                 partial(self._part, record, names[ordinal], ordinal, start),
             )
             for text, (ordinal, start) in zip(texts, places)

@@ -7,7 +7,7 @@ that `next_match` walks on; others print offsets.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
@@ -93,8 +93,25 @@ class Reads:
             },
         )
 
-    def ahead(self, shown: Sequence[Shown], windows: Sequence[Sequence[Window]]) -> None:
-        """Fetches what `of` will need for windows of some records that walk."""
+    def ahead(self, shown: Sequence[Shown], walking: int) -> None:
+        """Fetches what windows will read, and what finds the matches of those that walk."""
+        places = [each.place for one in shown for each in one.likely if each.place]
+        fields = dict.fromkeys(
+            (number, each.field, each.place[:2])
+            for number, one in enumerate(shown[:walking] if self._is_plain else ())
+            for each in one.likely
+            if each.place
+        )
+        for number, field, place in fields:
+            starts = shown[number].starts.get(field, ())
+            places += [(*place, start) for start in starts[:PIECES_READ]]
+        fetch = partial(self._snapshot.fetch, places)
+        asks = (ask for n, field, _ in fields for ask in self._sought(shown[n], field))
+        self._snapshot.ahead(chain([fetch], asks))
+        fetch()
+
+    def walks_ahead(self, shown: Sequence[Shown], windows: Sequence[Sequence[Window]]) -> None:
+        """Fetches the matches of the fields of some windows."""
         if not self._is_plain:
             return
         fields = dict.fromkeys(
@@ -103,7 +120,6 @@ class Reads:
             for window in each
             if window.part.total > CONTRACT.window_chars
         )
-        self._snapshot.ahead(ask for n, field in fields for ask in self._sought(shown[n], field))
         found = (partial(self._first_matches, shown[n], field) for n, field in fields)
         self._snapshot.ahead(found, turns=LOOKS)
 
@@ -163,9 +179,10 @@ BESIDE_CHARS: Final = 40
 def hits_of(ranker: Ranker, ranked: Sequence[Shown], first: int, reads: Reads) -> list[Hit]:
     """The hits of ranked records, the first of which is number `first` of its question."""
     groups, ranks = ranker.groups, range(first, first + len(ranked))
-    windows = [_windows(groups, one, rank) for one, rank in zip(ranked, ranks)]
     walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
-    reads.ahead(ranked[:walking], windows[:walking])
+    reads.ahead(ranked, walking)
+    windows = [_windows(groups, one, rank) for one, rank in zip(ranked, ranks)]
+    reads.walks_ahead(ranked[:walking], windows[:walking])
     each = zip(ranked, ranks, windows)
     return [_hit(ranker, one, rank, shown, reads) for one, rank, shown in each]
 
@@ -236,7 +253,7 @@ def _passages(
     Parts that cannot hold one that is worth showing are not read.
     """
     found, best = list[tuple[Part, Passage]](), 0.0
-    for _, worth, read in likely:
+    for _, worth, _, read in likely:
         if worth < WORTH_ADDED * best:
             break
         part = read()
