@@ -1,7 +1,7 @@
-"""Every number that bounds something: `CONTRACT` is promised, `Budgets` are our own choices.
+"""All limits: `CONTRACT` is promised to clients, `Budgets` are our own choices.
 
-Sizes are code points (`_chars`) or UTF-8 bytes (`_bytes`); times are seconds. `parse_json` keeps
-JSON from elsewhere within its bounds.
+Sizes are code points (`_chars`) or UTF-8 bytes (`_bytes`); times are seconds. `parse_json` enforces
+the limits on JSON from other sources.
 """
 
 from dataclasses import dataclass, field, fields
@@ -223,27 +223,26 @@ def describe(limits: Any) -> list[tuple[str, Any, str]]:
     return [(f.name, getattr(limits, f.name), f.metadata["why"]) for f in fields(limits)]
 
 
-#: Everything but quotes and the marks between values.
+#: Every byte except quotes and the marks between values.
 _OTHERS = bytes(set(range(256)) - set(b'",:[]{}'))
 #: Brackets as steps: one level down, one level up.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class TooManyValues(ValueError):
-    """JSON of more values than are parsed; the message reports how many."""
+    """The JSON has more values than are parsed; the message reports how many."""
 
 
 class TooDeeplyNested(ValueError):
-    """JSON in more levels than can be written out again; the message reports how many."""
+    """The JSON is nested too deeply to be written out; the message reports how many levels."""
 
 
 def parse_json(raw: bytes) -> Any:
-    """The value of a JSON text from elsewhere, of as many values and levels as `BUDGETS` allow.
+    """The value of a JSON text from another source, within the values and levels of `BUDGETS`.
 
-    A value of two bytes takes a hundred in memory, so a bound on bytes alone is not enough.
-
-    Raises `TooManyValues` and `TooDeeplyNested`, before any of it is parsed, and
-    `orjson.JSONDecodeError`: each is a `ValueError`.
+    A value of two bytes takes a hundred in memory, so a limit on bytes alone is not enough. Raises
+    `TooManyValues` and `TooDeeplyNested`, before any of it is parsed, and `orjson.JSONDecodeError`:
+    each is a `ValueError`.
     """
     _look_over(raw)
     return orjson.loads(raw)
@@ -255,7 +254,7 @@ def _look_over(raw: bytes) -> None:
     inside, held = False, b""
     for start in range(0, len(raw), BUDGETS.piece_bytes):
         piece = held + raw[start : start + BUDGETS.piece_bytes]
-        # A last backslash waits for what it escapes.
+        # A final backslash stays with the character it escapes.
         held = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         piece = piece[: len(piece) - len(held)].replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = piece.translate(None, _OTHERS).split(b'"')

@@ -1,4 +1,4 @@
-"""Deadlines, and doing one thing for many items. The one place that reads the clock."""
+"""Deadlines, and applying one function to many items. The only module that reads the clock."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A point in time work must not pass. `clock` is injectable, in seconds, monotonic."""
+    """A time by which work must end. `clock` is injectable: monotonic seconds."""
 
     at: float
     clock: Callable[[], float] = time.monotonic
@@ -31,7 +31,7 @@ class Deadline:
         return max(0.0, self.at - self.clock())
 
     def share(self, part: float, *, most: float) -> "Deadline":
-        """An earlier deadline: after `part` of the time left, and after `most` seconds at most."""
+        """An earlier deadline: after `part` of the remaining time, at most `most` seconds."""
         return Deadline(self.clock() + min(most, part * self.left()), self.clock)
 
     def expired(self) -> bool:
@@ -45,14 +45,14 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[R]):
-    """It worked."""
+    """The call succeeded."""
 
     value: R
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call failed with an error that a client may see."""
+    """The call failed with an error that clients may see."""
 
     error: EvidenceError
 
@@ -66,7 +66,7 @@ Outcome = Done[R] | Failed | Late
 
 
 class Each(Protocol):
-    """Does one thing for every item: one outcome per item, in their order, by the deadline."""
+    """Applies a function to every item by the deadline; returns one outcome per item, in order."""
 
     def __call__(
         self, fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /
@@ -74,7 +74,7 @@ class Each(Protocol):
 
 
 def serial(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
-    """One after the other, here; what has not begun by the deadline is `Late`."""
+    """Runs the calls in sequence, here; those not begun by the deadline are `Late`."""
     return [Late() if deadline.expired() else attempt(fn, item) for item in items]
 
 

@@ -1,6 +1,6 @@
 """One invented person's year: the connections of the demo, and questions that it answers.
 
-`year.zip` has the rows of each connection in files of PDPP's ingest form, one for each import;
+`year.zip` has the rows of each connection in files in PDPP's ingest format, one for each import;
 `make demo-data` writes it from the files in `tests/demo_life`.
 """
 
@@ -41,5 +41,5 @@ def questions() -> list[Question]:
 
 
 def manifest(connector_key: str) -> Any:
-    """The manifest of all connections of a kind."""
+    """The manifest that all connections of a kind share."""
     return orjson.loads((FOLDER / "manifests" / f"{connector_key}.json").read_bytes())

@@ -109,7 +109,7 @@ def challenge(route: Route) -> Finding:
 
 
 def _metadata(route: Route, url: str) -> Finding:
-    """Checks that clients can log in by the metadata the challenge names."""
+    """Checks that clients can log in with the metadata that the challenge names."""
     reply = route.get(url)
     resource = (reply.document or {}).get("resource")
     if reply.status != 200 or not isinstance(resource, str):
@@ -142,7 +142,7 @@ def _signing_in(route: Route) -> Finding:
 
 
 def era(route: Route) -> Finding:
-    """Checks which revisions answer, and that refusals keep their body."""
+    """Checks which revisions are supported, and that refusals keep their body."""
     started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
     discovered = route.modern("server/discover", {})

@@ -1,4 +1,4 @@
-"""Checks a server in the order of a client's steps, and runs the first: address to certificate."""
+"""Checks a server in the order of a client's steps; has the first ones, address to certificate."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def proxy(route: Route) -> Finding:
 
 
 def dns(route: Route) -> Finding:
-    """The addresses of the host a client connects to first."""
+    """Looks up the addresses of the host that a client connects to first."""
     host, port = health_check.endpoint(route.proxy or route.base)
     whose = "the proxy " if route.proxy else ""
     try:
@@ -83,7 +83,7 @@ def tcp(route: Route) -> Finding:
     return ok(f"{host}:{port} accepts connections")
 
 
-#: Problems by OpenSSL's code: expired, signed by itself, of another name, of another IP address.
+#: Problems by OpenSSL's code: expired, self-signed, another name, another IP address.
 _DISTRUST = {
     10: "certificate-expired",
     18: "certificate-self-signed",
@@ -93,7 +93,7 @@ _DISTRUST = {
 
 
 def tls(route: Route) -> Finding:
-    """Checks that the certificate is trusted, matches the name, and lasts."""
+    """Checks that the certificate is trusted, matches the name, and does not expire soon."""
     if urlsplit(route.base).scheme == "http":
         return ok("not used: the URL is http")
     try:
@@ -130,7 +130,7 @@ def look(
 
 
 def _step(name: str, look: Look, *needs: str, access: bool = False) -> Step[Route]:
-    """A step with a time limit; one with `access` needs a server that answers this caller."""
+    """A step with a time limit; a step with `access` needs a server that answers this caller."""
 
     def run(route: Route) -> Finding:
         route.deadline = Deadline.after(route.seconds)

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the mounted routes, made from the operations and their schemas.
+"""The OpenAPI 3.1 document of the mounted routes, built from the operations and their schemas.
 
 `parts/` has what does not depend on an operation: the schemas of bodies, the headers, the routes of
 the server itself, of blobs and of MCP.
@@ -53,5 +53,5 @@ def document(mounted: Mounted) -> dict[str, Any]:
 
 @cache
 def encoded(mounted: Mounted) -> bytes:
-    """The document as it is served: built once in a process."""
+    """The document as served; built once per process."""
     return orjson.dumps(document(mounted))

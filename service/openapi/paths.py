@@ -1,4 +1,4 @@
-"""Operations, listings and MCP endpoints as OpenAPI paths, with every status each can answer."""
+"""Operations, listings and MCP endpoints as OpenAPI paths, with every status they can return."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,11 +30,11 @@ def part(name: str) -> dict[str, Any]:
 
 
 def ref(name: str) -> Shape:
-    """A shape among the components."""
+    """A reference to a schema among the components."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-#: Parameters of the PDPP contract that every route of records takes, by component name.
+#: Parameters of the PDPP contract that every route of records accepts, by component name.
 SHARED: dict[str, Shape] = {
     "connector_id": {"description": "Only connections of this connector."},
     "connector_instance_id": {
@@ -49,7 +49,7 @@ IN_PATH: dict[str, str] = part("routes")["in_path"]
 
 
 def template(path: str) -> str:
-    """A route's path as OpenAPI spells it."""
+    """A route's path in OpenAPI's notation."""
     return path.replace("<", "{").replace(">", "}")
 
 
@@ -134,7 +134,7 @@ def posted(operation: Asked) -> Shape:
 
 
 def spelled_example(operation: Asked, path: str) -> dict[str, Any]:
-    """The first example of an operation in the words of REST; an id is taken apart."""
+    """The first example of an operation with REST names; an id is split into its parts."""
     given = dict(operation.examples[0])
     if "<record_id>" in path:
         given |= known(handles.parse(given.pop("id"))._asdict())
@@ -178,7 +178,7 @@ PAPERS: tuple[type[EvidenceError], ...] = tuple(
 
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:
-    """One response per kind of error, by its name."""
+    """One response per kind of error, by name."""
     return {kind.__name__: _response(kind, headers) for kind in errors.KINDS}
 
 
@@ -289,7 +289,7 @@ def _record_answers(name: str) -> Shape:
 def _answers(
     name: str, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
 ) -> Shape:
-    """The responses of the operation `name`, with the headers `names` on the good one."""
+    """The responses of the operation `name`, with the headers `names` on the successful one."""
     bodies = [ref(body) for body in ANSWERS[name]]
     answer = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
     good = {

@@ -89,7 +89,7 @@ def _records(session: Session, *, stream: str, **args: Any) -> Answer[RecordPage
 
 
 def _ordered(given: dict[str, Any]) -> dict[str, Any]:
-    """`order` is PDPP's: a direction, on its own or beside `sort`; or a value of `sort`."""
+    """Applies PDPP's `order`: a direction, alone or with `sort`, or a value of `sort`."""
     order, sort = given.get("order"), given.get("sort")
     if order not in ORDERS:
         return arguments.renamed(given, order="sort")
@@ -143,7 +143,7 @@ class AggregateArguments(Arguments):
 
 
 def _aggregate(session: Session, *, stream: str, metric: str, **args: Any) -> Answer[Buckets]:
-    """The figure or a page of groups."""
+    """The single value or a page of groups."""
     return session.rs.aggregate(AggregateQuery(stream, metric, **args))
 
 
@@ -244,7 +244,7 @@ def _document(
 
 
 def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:
-    """The fields of the record after the last requested one, if no more could be named.
+    """The fields of the record after the last requested one, if the request names the maximum.
 
     The call for the fields left out of a wide record then leads to all of them.
     """

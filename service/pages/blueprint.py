@@ -1,7 +1,7 @@
 """The pages of a deployment and their static files.
 
-`/` is the contents of this server, its state, and how to connect. `/docs/api` is the OpenAPI
-document for people, by Swagger UI from files of its package.
+`/` shows the contents of this server, its state, and how to connect. `/docs/api` shows the OpenAPI
+document in Swagger UI, served from files of its package.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ SWAGGER_FILES: Final = {
     "swagger-ui.css": "text/css; charset=utf-8",
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
 }
-#: The address has the version, so its files never change.
+#: The address contains the version, so its files never change.
 SWAGGER_PREFIX: Final = f"/static/swagger/{version('flask-swagger-ui')}"
 FOREVER = "public, max-age=31536000, immutable"
-#: Of addresses without a digest, and of a digest that was: while a deployment is replaced, a page
-#: of the one release asks the other for its files.
+#: For addresses without a digest or with an old one: while a deployment is replaced, a page of one
+#: release may request its files from the other.
 CHECKED = "no-cache"
 ICON = "icon.svg"
 
@@ -44,7 +44,8 @@ ICON = "icon.svg"
 def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[[], Response]]:
     """Adds the pages, their files below `/static` and the icon.
 
-    Returns those at addresses that give programs JSON: `/`, and the page for missing addresses.
+    Returns the pages of addresses that return JSON to programs: `/`, and the one for missing
+    addresses.
     """
     routes = Blueprint("pages", __name__)
     viewer = {"prefix": SWAGGER_PREFIX, "document": DOCUMENT}
@@ -67,7 +68,7 @@ def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[
 
 
 def _reading(layout: Layout) -> Blueprint:
-    """The reading pages over what the server has: records, papers or both."""
+    """The reading pages for what the server has: records, papers or both."""
     visits, routes = Visits(layout), Blueprint("reading", __name__)
     routes.register_error_handler(EvidenceError, visits.refused)
     routes.after_request(_private)
@@ -87,7 +88,7 @@ def _reading(layout: Layout) -> Blueprint:
 
 
 def _private(response: Response) -> Response:
-    """No cache keeps a page, and none shows one visitor the page of another."""
+    """Prevents caches from storing a page or showing it to another visitor."""
     for name, value in SECURITY.items():
         response.headers.setdefault(name, value)
     response.headers["Cache-Control"] = "private, no-store"
@@ -96,9 +97,10 @@ def _private(response: Response) -> Response:
 
 
 def _front(layout: Layout) -> Response:
-    """The page. It needs no token, so it has no information that requires one.
+    """The front page.
 
-    It shows the contents of the store to the owner, and to everyone if the settings allow it.
+    It needs no token, so it has no information that requires one. It shows the contents of the
+    store to the owner, and to everyone if the settings allow it.
     """
     services = layout.services
     state = readiness(services)

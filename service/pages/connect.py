@@ -10,13 +10,13 @@ from service.pages.layout import Layout
 from service.running.readiness import readiness
 
 PATH: Final = "/connect"
-#: The placeholder of the token. Clients get it as a token, so that every line has room for one;
-#: the visitor may type one into the page, which then replaces it.
+#: The placeholder for the token. Snippets are generated with it, so that every line has a place for
+#: one; if the visitor types a token into the page, it replaces the placeholder.
 PLACEHOLDER: Final = "YOUR_TOKEN"
 
 
 def page(layout: Layout) -> Response:
-    """The page for the surface that `?for=` names, by default the first."""
+    """The page for the surface that `?for=` names; the default is the first."""
     mounted = holdings(layout, readiness(layout.services))
     wanted = request.args.get("for")
     chosen = next((each for each in mounted if each.name == wanted), mounted[0])

@@ -1,7 +1,7 @@
-"""`/try`: a form for every tool, made from its schema; the browser makes the calls itself.
+"""`/try`: a form for every tool, built from its schema; the browser makes the calls itself.
 
-This route receives nothing typed into the page; the token goes only into the header of the
-calls. A link can fill the form of one tool with `?tool=…&arguments=…`, a JSON object.
+This route receives nothing typed into the page; the token is sent only in the header of the calls.
+A link can fill the form of one tool with `?tool=…&arguments=…`, a JSON object.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from service.running.readiness import readiness
 
 PATH: Final = "/try"
 TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
-#: Tools to show first: the page opens the first one available.
+#: Tools to show first; the page opens the first available one.
 BEGINNING: Final = ("search", "search_papers")
 #: The input of an argument, by its JSON type. One with an `enum` is a "choice".
 KINDS: Final = {
@@ -51,7 +51,7 @@ class Field:
 class Form:
     """One tool. `examples` are arguments as JSON; the first fills the form.
 
-    Arguments that are neither needed, given nor in an example are folded.
+    Arguments that are not required, given or in an example are collapsed.
     """
 
     operation: Operation
@@ -61,7 +61,7 @@ class Form:
 
 
 def page(layout: Layout) -> Response:
-    """The page with the form that `?tool=` names, by default a search."""
+    """The page with the form that `?tool=` names; the default is a search."""
     mounted = holdings(layout, readiness(layout.services))
     surfaces = [(each, [_form(operation) for operation in TOOLS[each.name]]) for each in mounted]
     names = [form.operation.name for _, forms in surfaces for form in forms]
@@ -76,7 +76,7 @@ def page(layout: Layout) -> Response:
 
 
 def _form(operation: Operation) -> Form:
-    """The form of a tool, filled with the arguments of the address if they are for it."""
+    """The form of a tool, filled with the arguments in the URL if they are for this tool."""
     schema, filled = operation.tool["inputSchema"], operation.examples[0]
     if request.args.get("tool") == operation.name:
         with suppress(orjson.JSONDecodeError):

@@ -1,7 +1,7 @@
 """`GET /metrics` in the Prometheus format. Labels come from closed sets only.
 
-Several workers count in files of a folder that `serving` names before the first
-count; the worker that answers adds them up. Without a folder it reports its own counts.
+Workers count in files in a folder that `serving` names before the first count; the worker that
+answers adds them up. Without a folder it reports only its own counts.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from service.bootstrap import Services
 PATH: Final = "/metrics"
 OTHER: Final = "other"
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-#: The error codes with their own label; all others are codes of upstreams.
+#: The error codes with their own label; all others come from upstreams.
 CODES: Final = frozenset("""
     access_off ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
     asset_fetch_failed asset_parse_failed authentication_error blob_not_found
@@ -46,7 +46,7 @@ CODES: Final = frozenset("""
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 UPSTREAM_OUTCOMES: Final = frozenset({"2xx", "3xx", "4xx", "5xx"}) | CODES
 SNAPSHOT: Final = ("status", "snapshot")
-#: Headers that proxies add: with any of them, the peer is not the client.
+#: Headers that proxies add; with any of them, the peer is not the client.
 FORWARDED: Final = (
     *("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via"),
     *("X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip"),

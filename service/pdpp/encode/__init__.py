@@ -1,4 +1,4 @@
-"""From typed values to PDPP bodies: the only place that writes them."""
+"""From typed values to PDPP bodies: the only code that writes them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -35,7 +35,7 @@ def encode_row(record: Record) -> Body:
 
 
 def encode_record(record: Record) -> Body:
-    """The body of one record by itself, with its roles."""
+    """The body of a single record, with its roles."""
     return {
         "connector_key": record.source.connector_key,
         **_members(record),
@@ -66,7 +66,7 @@ def _expanded(record: Record) -> Body:
 
 
 def source_members(source: Source) -> Body:
-    """The members that name the source of a row."""
+    """The members that identify the source of a row."""
     id = source.connection_id
     named = {"display_name": source.display_name} if source.display_name else {}
     return {"connection_id": id, "connector_instance_id": id, **named}

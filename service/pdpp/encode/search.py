@@ -109,7 +109,7 @@ def _excerpt(hit: Hit, match: Match) -> Body:
 
 
 def _read(hit: Hit, match: Match) -> Body:
-    """The `read` descriptor of a window: its call in the words of REST."""
+    """The `read` descriptor of a window: its call with REST names."""
     window = {
         "q" if name == "query" else name: value
         for name, value in match.read.args.items()

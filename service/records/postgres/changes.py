@@ -1,4 +1,4 @@
-"""What a batch of rows changes, written in one go; see `ingest` for how it is found."""
+"""Writes the changes of a batch of rows at once; `ingest` determines them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -18,9 +18,9 @@ from service.records.postgres.transactions import Transactions
 from service.records.scopes import StreamHandle
 from service.records.writer import Rows
 
-#: The keys of rows that came in while streams are staged; see staging.py.
+#: The keys of rows that arrive while streams are staged; see staging.py.
 ARRIVED = "arrived"
-#: Locks the connections of streams, so that nobody else changes their records or removes them.
+#: Locks the connections of streams, so that nobody else changes or removes their records.
 LOCK = """
 SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s) ORDER BY c.id
 FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
@@ -36,7 +36,7 @@ WHERE r.stream = %s AND NOT r.deleted AND r.seq > %s ORDER BY r.seq LIMIT %s
 _CHANGE_RECORD = """
 UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s, deleted = false WHERE seq = %s
 """
-#: A database is no place for larger ones.
+#: A database is not suited to larger ones.
 BLOB_BYTES = 134_217_728
 
 _KNOWN = "SELECT id, sha256 FROM blob WHERE conn = ? AND blob_id = ?"
@@ -66,7 +66,7 @@ class Changes(Transactions):
         return self.fresh("record_seq")
 
     def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
-        """What the store has of these rows. Nobody else changes it meanwhile."""
+        """The stored records of these rows. Nobody else can change them meanwhile."""
         streams, found = by_stream(piece), {}
         if len(self.rows_of(LOCK, list(streams))) < len(streams):
             raise Unavailable("The stream was removed while rows were written to it.")
@@ -119,7 +119,7 @@ class Changes(Transactions):
         self.write("TRUNCATE term, passage, folded, word_count, letter, cell")
         self.write("UPDATE scope SET words = 0")
 
-    # Blobs are kept once per connection, with the fields that use them
+    # Blobs are stored once per connection, with the fields that use them
 
     def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
         for one in attachments:

@@ -13,7 +13,7 @@ from service.records.scopes import Scopes
 from service.records.sql.conditions import Statements
 from service.records.writing import SECRET_BYTES
 
-#: From so many records on, what the planner knows of the tables is brought up to date at once.
+#: From this many records on, the planner's statistics of the tables are updated immediately.
 ANALYZE_RECORDS = 1_000
 
 _CONNECT = """
@@ -79,7 +79,7 @@ class Writer(Changes):
 
 
 def open_writer(url: str, *, lock_seconds: int | None = None) -> Writer:
-    """Opens the store in a database for writing; makes its tables if they are new."""
+    """Opens the store in a database for writing; creates its tables if necessary."""
     with connections.explained():
         db = connections.connect(url)
     try:

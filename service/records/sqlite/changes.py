@@ -1,8 +1,8 @@
-"""What a batch of rows changes: found by comparison with the store, then written in one go.
+"""Writes the changes of a batch of rows at once, after comparison with the store.
 
-A change takes what it replaces out of the indexes, then stores and indexes the new. A batch is
-large, because the full-text index takes the words of many records at once much faster than those
-of few. So it holds of each row only its JSON, and goes through them in small pieces.
+A change removes the replaced data from the indexes, then stores and indexes the new data. Batches
+are large, because the full-text index adds the words of many records at once much faster than those
+of few. So a batch keeps only the JSON of each row, and processes the rows in small pieces.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,8 @@ SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at
 FROM record r LEFT JOIN document d ON d.seq = r.seq
 WHERE r.stream = ? AND r.record_key IN (SELECT value FROM json_each(?))
 """
-#: The second parameter of a statement with numbered ones is the connection, which no row names.
+#: The second parameter of a statement with numbered parameters is the connection, which rows do not
+#: have.
 _ADD_RECORD = """
 INSERT INTO record (seq, stream, record_key, at, cursor, thread, place)
 VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8)

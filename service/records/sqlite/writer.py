@@ -1,4 +1,4 @@
-"""Opening the store for writing: a new file, its tables, and indexes of an older fold made anew."""
+"""Opens the store for writing: creates file and tables, rebuilds indexes of an older fold."""
 
 import os
 import secrets
@@ -39,7 +39,7 @@ class Writer(Changes):
 
 
 def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer":
-    """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
+    """Opens the store at `path` for writing; creates the folder, the file and its tables if new."""
     path, seconds = Path(path), LOCK_SECONDS if lock_seconds is None else lock_seconds
     try:
         _reserve(path)
@@ -58,15 +58,15 @@ def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer
 
 
 def _reserve(path: Path) -> None:
-    """Makes a new store, and its folder. It is for its owner's eyes: it holds records, and the
-    secret of the deployment. The entries of both are on the disk when this returns.
+    """Creates a new store and its folder, whose entries are on the disk when this returns.
 
-    One that is there is not touched: closing it would end the locks of this process's readers, and
-    another process would take itself for the last one and remove the log they read.
+    Only its owner can read it, because it contains records and the secret of the deployment. An
+    existing file is not opened: closing it would release the locks of this process's readers, and
+    another process would then treat itself as the last one and remove the log that they read.
     """
     made = [path, *(folder for folder in path.parents if not folder.exists())]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):  # SQLite says what is wrong with a path
+    with suppress(OSError):  # SQLite reports what is wrong with a path
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
         for new in made:
             durable.sync_entry(new)
@@ -75,7 +75,7 @@ def _reserve(path: Path) -> None:
 def _prepare(writer: Writer) -> None:
     db, path = writer.db, writer.path
     files.forget_stale_index(db, path)
-    # One statement: another process may be making a new store of it.
+    # One statement: another process may be creating a store in it.
     (foreign,) = db.execute(
         "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
     ).fetchone()
