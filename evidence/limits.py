@@ -1,4 +1,4 @@
-"""Every number that bounds something: `CONTRACT` is promised, `Budgets` are our own choices.
+"""All limits: `CONTRACT` is promised to clients, `Budgets` are our own choices.
 
 Sizes are code points (`_chars`) or UTF-8 bytes (`_bytes`); times are seconds.
 """

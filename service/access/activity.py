@@ -86,7 +86,7 @@ class Activity:
             return [Use(*row) for row in rows(_USES, since)]
 
     def start(self) -> None:
-        """Starts to count and to write every few seconds, in a process that serves."""
+        """Starts counting, and writes every few seconds, in a process that serves."""
         self._started = threading.Event()
         threading.Thread(target=self._run, args=(self._started,), daemon=True).start()
 
