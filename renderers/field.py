@@ -73,7 +73,7 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
         *(context.step(continuation) for continuation in read.continuations()),
     ]
     if not read.text:
-        lines.append(f"Nothing stands here: the field ends at {read.total}.")
+        lines.append(f"There is no text at this offset: the field ends at {read.total}.")
     return lines
 
 

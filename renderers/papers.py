@@ -79,7 +79,7 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
 def _footer(page: PaperPage) -> list[str]:
     lines = []
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page goes on.")
+        lines.append("The page ended early to stay within its size; next_page continues.")
     if page.has_more and page.next_cursor is None:
         lines.append(
             f"Pages end at {CONTRACT.paper_offset_items:,} papers. Narrow the search to see others."
@@ -112,7 +112,7 @@ def _facets(facets: PaperFacets, context: Context) -> list[str]:
     for value, count in facets.values:
         lines.append(f"{count} {value_of(value)} {context.step(facets.search(value))}")
     if facets.ended_early:
-        lines.append("The list ended early to stay within its size; next_page goes on.")
+        lines.append("The list ended early to stay within its size; next_page continues.")
     return lines
 
 
@@ -174,7 +174,7 @@ def _list(paper: Paper, name: str) -> list[str]:
     if not values:
         return []
     shown = "; ".join(quoted(value) for value in values)
-    tail = f"; {more} more stand in the summary and the source" if more else ""
+    tail = f"; {more} more are in the summary and the source" if more else ""
     return [f"{name} ({len(values) + more}): {shown}{tail}"]
 
 

@@ -142,7 +142,7 @@ def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) ->
     """Warnings and next calls."""
     lines = [warning(notice) for notice in page.warnings]
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page goes on.")
+        lines.append("The page ended early to stay within its size; next_page continues.")
     lines += [context.step(call) for call in calls]
     if not page.records:
         lines.append("No records here. Check the filter, or call schema for the streams.")
@@ -264,7 +264,7 @@ def groups_footer(found: Buckets, context: Context = Context()) -> list[str]:
     lines += [warning(item) for item in found.warnings]
     if found.ended_early:
         goes_on = (
-            "next_page goes on" if found.next_cursor else "the groups after these are left out"
+            "next_page continues" if found.next_cursor else "the groups after these are left out"
         )
         lines.append(f"The page ended early to stay within its size; {goes_on}.")
     return lines + [context.step(continuation) for continuation in found.continuations()]

@@ -177,7 +177,7 @@ def footer(
             "Narrow with since, until or filter to reach them."
         )
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page goes on.")
+        lines.append("The page ended early to stay within its size; next_page continues.")
     if not page.hits and not page.next_cursor and not _only_sources_miss(page):
         lines.append("No results. Try other words, a prefix (invoi*), or remove a filter.")
     lines += _spellings(page)

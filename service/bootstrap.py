@@ -278,8 +278,8 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
     for name in settings.authorization_servers:
         if name not in mapped:
             raise SettingsError(
-                f"RUNG_AUTHORIZATION_SERVERS names {name}, whose tokens open nothing here. Map one "
-                f"of its users to a grant: rung grant map {name} USER GRANT."
+                f"RUNG_AUTHORIZATION_SERVERS lists {name}, but none of its users is mapped to "
+                f"a grant. Map one: rung grant map {name} USER GRANT."
             )
     from service.issuers import Issuers
 

@@ -218,7 +218,7 @@ def _folder(name: str) -> Path:
         status = own.lstat()
     except OSError as error:
         raise SettingsError(
-            "There is no place for the download: neither var/ nor a temporary directory is "
+            "The download cannot be stored: neither var/ nor a temporary directory is "
             "writable. Set TMPDIR to a writable directory."
         ) from error
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != OWN_FOLDER:

@@ -126,8 +126,9 @@ def report_coverage(writer: Writing, connection_id: str) -> None:
             number, label = number + 1, f"{grant.label} {number}"
         title = f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
         say(f"Grant {title} does not cover {lacks}. {_command(names, label)}")
-    if len(lacking) > BUDGETS.names_shown:
-        say(f"… nor do {len(lacking) - BUDGETS.names_shown} more. See them with: rung grant list.")
+    if (more := len(lacking) - BUDGETS.names_shown) > 0:
+        others = "1 more grant does" if more == 1 else f"{more} more grants do"
+        say(f"… and {others} not cover it either. List them: rung grant list.")
     if not grants and manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
 

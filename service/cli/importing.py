@@ -107,7 +107,7 @@ def import_(
             connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
-            raise click.ClickException(f"{written} already exists. Name a new file.")
+            raise click.ClickException(f"{written} already exists. Choose a new file.")
     for line in [*UNUSABLE, found.recognized]:
         say(line)
     large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES

@@ -89,7 +89,7 @@ def detect(name: str, head: bytes = b"") -> str:
     if known:
         raise InvalidRequest(f"{name} cannot be read. This looks like {known}")
     listed = "|".join(FORMATS)
-    raise InvalidRequest(f"Cannot tell the format of {name!r}. Give one: --format {listed}.")
+    raise InvalidRequest(f"The format of {name!r} was not recognized. Set it: --format {listed}.")
 
 
 def _is_table(text: bytes) -> bool:

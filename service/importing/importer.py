@@ -256,8 +256,8 @@ class Import:
             if self.key and self.key != found.manifest.primary_key:
                 known = ", ".join(found.manifest.primary_key) or "their whole content"
                 raise InvalidRequest(
-                    f"The rows of {name!r} are told apart by {known}, which --key cannot change. "
-                    "Leave it out, or import into a new stream with --stream NAME."
+                    f"Rows of {name!r} are identified by {known}; --key cannot change that. "
+                    "Omit --key, or import into a new stream with --stream NAME."
                 )
             self._handles[name] = found
         return self._handles[name]

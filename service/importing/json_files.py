@@ -75,8 +75,8 @@ def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str 
         return (), None
     if not shape:
         raise InvalidRequest(
-            f"{source.name} must hold an object or an array of objects. "
-            "Take the array out, for example with: jq -c '.items[]' FILE | rung import -"
+            f"{source.name} must contain an object or an array of objects. "
+            "Extract the array, for example: jq -c '.items[]' FILE | rung import -"
         )
     arrays = [name for name, inner in shape.items() if inner == ROWS]
     objects = [name for name, inner in shape.items() if isinstance(inner, dict)]
@@ -86,7 +86,7 @@ def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str 
     if not arrays:
         return (), {} if EMPTY in shape.values() else None
     if left := [name for name in shape if name not in arrays]:
-        source.notes.append(f"Beside the records, these are left out: {', '.join(left)}.")
+        source.notes.append(f"Left out, because they are not records: {', '.join(left)}.")
     return (), {arrays[0]: None} if len(arrays) == 1 else {name: name for name in arrays}
 
 

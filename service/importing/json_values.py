@@ -197,7 +197,7 @@ class JsonReader:
     def end(self) -> None:
         """Checks that nothing is left to read."""
         if self.next():
-            advice = " If each line is a value of its own: --format ndjson."
+            advice = " If every line is a JSON value, use --format ndjson."
             self._fail("There is more text after the value", self._place, advice)
 
     def _inside(self, brackets: str) -> Iterator[None]:

@@ -43,7 +43,9 @@ def read_workspace(source: Source) -> Iterator[Item]:
     left = [name for name in source.tree.files if name.startswith(join(home, ""))]
     left = [name for name in left if name not in source.tree.used]
     if left:
-        source.notes.append(f"Left out: {len(left)} files that are no messages: {left[0]}, ….")
+        source.notes.append(
+            f"Left out: {len(left)} files that are not messages, such as {left[0]}."
+        )
 
 
 def _load(source: Source, name: str) -> list[Any]:
@@ -252,7 +254,7 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
         elif open_:
             open_ = (*open_[:3], open_[3] + line)
         elif line.strip():
-            source.notes.append(f"Line {number} is before the first message and is left out.")
+            source.notes.append(f"Line {number} precedes the first message and was skipped.")
     if open_:
         yield start, open_
 

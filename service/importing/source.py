@@ -52,8 +52,8 @@ class Repair:
         except UnicodeEncodeError:
             if not self.replace:
                 raise Undecodable(
-                    "It holds bytes that are not in the encoding of the file. Name the right one "
-                    "with --encoding, or give --replace-undecodable to store U+FFFD in their place"
+                    "It contains bytes that are invalid in the file's encoding. Set --encoding, "
+                    "or use --replace-undecodable to store U+FFFD in their place"
                 ) from None
         text, count = _SURROGATE.subn(REPLACEMENT, text)
         self.undecodable += count

@@ -111,7 +111,7 @@ def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[st
     if papers.get("status") not in (None, READY):
         messages.append(f"Papers cannot be read: {papers['refused']}")
     elif "refused" in papers:
-        messages.append(f"A newer snapshot is there and was refused: {papers['refused']}")
+        messages.append(f"A newer snapshot was refused: {papers['refused']}")
     if state.get("upstream", {}).get("failing"):
         messages.append("The upstream resource server does not answer at the moment.")
     return state["status"] == READY, tuple(messages)

@@ -197,8 +197,8 @@ def _end_warnings(page: SearchPage) -> Iterator[Body]:
         names = {_REST_NAMES.get(name, name): value for name, value in page.retry.items()}
         yield {
             "code": NO_HITS,
-            "message": "No results. The search with retry_arguments in place of those given "
-            "has hits; null leaves an argument out.",
+            "message": "No results. Retry with retry_arguments, which have hits; null removes an "
+            "argument.",
             "detail": {"retry_arguments": names},
         }
 

@@ -30,7 +30,7 @@ def index_damaged() -> Unavailable:
 
 def locked_away() -> Unavailable:
     return _unavailable(
-        "cannot be opened. Reading it takes a readable file in a writable folder. On a read-only "
+        "cannot be opened. The file must be readable, and its folder writable. On a read-only "
         "disk, set RUNG_STORE_URL."
     )
 

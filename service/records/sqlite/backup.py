@@ -82,7 +82,7 @@ def repair(store: Path) -> None:
 def new_file(target: Path) -> Iterator[Writer]:
     """A new store to write to, which appears at `target` only at the end."""
     if target.exists():
-        raise InvalidRequest(f"{target} is there already. Name a new file.")
+        raise InvalidRequest(f"{target} already exists. Choose a new file.")
     target.parent.mkdir(parents=True, exist_ok=True)
     with _beside(target) as copy:
         with open_writer(copy) as writer:

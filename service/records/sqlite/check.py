@@ -182,4 +182,4 @@ def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:
             digest.update(part)
             length += len(part)
         if (length, digest.hexdigest()) != (size, sha256):
-            yield f"the bytes of blob {name!r} are not those that came in"
+            yield f"the bytes of blob {name!r} differ from the imported ones"

@@ -171,7 +171,7 @@ def _cut(body: Body, name: str, limit: int) -> Body:
         {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
         f"This source returned {count} rows instead of {limit}; the last {count - limit} are "
-        f"left out, on the next page too. {_larger(count, limit)}",
+        f"omitted and do not appear on the next page either. {_larger(count, limit)}",
         param="limit",
     )
 

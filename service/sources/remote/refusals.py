@@ -29,7 +29,7 @@ WORDS = {
 _WITHOUT = {
     "since": "Leave it out, and check the times of the hits",
     "until": "Leave it out, and check the times of the hits",
-    "sort": "Leave it out; hits come in the order of the source",
+    "sort": "Omit sort; hits are returned in the source's order",
 }
 
 
