@@ -1,15 +1,15 @@
 """All errors, one class per kind.
 
-The *kinds* are a closed set, which `service.statuses` maps to HTTP statuses. *Codes* are an
-open set of strings, mostly from PDPP, and the same on every surface. A message describes what is
-wrong and what to do.
+The *kinds* are a closed set, which `service.statuses` maps to HTTP statuses. *Codes* are an open
+set of strings, mostly from PDPP, and the same on every surface. A message explains what is wrong
+and what to do.
 """
 
 from typing import Any, ClassVar, Final
 
 
 class EvidenceError(Exception):
-    """A typed error: `code`, `message`, a `hint`, and what to retry with.
+    """A typed error: `code`, `message`, a `hint`, and the arguments to retry with.
 
     `details` are extra members of the error object (JSON values), such as `param`,
     `available_connections` or `did_you_mean`. `calls` are ready calls (`Continuation`s) that
@@ -55,8 +55,8 @@ class Unauthenticated(EvidenceError, kind="unauthenticated", code="authenticatio
     """No token, or one that is unknown, expired or revoked."""
 
 
-#: Codes of a token that was sent: it is unknown, or its grant has ended. Without a token the code
-#: is `authentication_error`.
+#: Codes for a token that is unknown or whose grant has ended. Without a token the code is
+#: `authentication_error`.
 UNKNOWN_TOKEN: Final = "invalid_token"
 ENDED: Final = ("grant_expired", "grant_revoked")
 

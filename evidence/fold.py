@@ -1,9 +1,9 @@
 """Normalizes text in the same way for indexing and for searching.
 
-`fold` writes a text as lower-case words with spaces around them. Words lose their accents and
-their width; a character of a script that puts no spaces between words is a word of its own, and so
-is an emoji. The fold looks at one code point at a time, so `fold(a + b) == fold(a) + fold(b)`:
-texts can be folded in pieces, and any place in the fold leads back to one code point of the text.
+`fold` writes a text as lower-case words with spaces around them. Words lose their accents and their
+width; each character of a script without spaces between words is a word, and so is each emoji. The
+fold handles one code point at a time, so `fold(a + b) == fold(a) + fold(b)`: texts can be folded in
+pieces, and every offset in the fold maps to one code point of the text.
 
 The words of a text are `fold(text).split()`. The full-text index finds the same words with
     tokenize = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
@@ -15,8 +15,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 FOLD_VERSION: str = f"1/{unicodedata.unidata_version}"
-"""Part of every index: ours, raised whenever `fold` gives any text other words, and Unicode's,
-whose tables come with the interpreter. An index of another version is rebuilt."""
+"""Stored with every index: our version, raised whenever `fold` changes the words of any text, and
+that of Unicode, whose tables come with the interpreter. An index of another version is rebuilt."""
 
 _PLAIN_LETTERS = str.maketrans(
     dict(zip("łđðøħŧŋıȷƀɓɖɗɨƒǥɠƙƚɲɍɏƴƶ", "lddohtnijbbddifggklnryyz"))
@@ -37,7 +37,7 @@ _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0000-\U000e0fff\u0640]"
 )
 
-_DRAWING = re.compile("[\u2500-\u259f]")  # boxes and bars: ornament, not something one looks for
+_DRAWING = re.compile("[\u2500-\u259f]")  # boxes and bars: ornament that nobody searches for
 _EMOJI_BLOCKS = re.compile("[\U0001f000-\U0001faff]")
 _SKIN_TONES = re.compile("[\U0001f3fb-\U0001f3ff]")
 
@@ -46,7 +46,7 @@ _PRIVATE_PLANES = 0xF0000
 
 _WIDE = re.compile("([^\x00-\x7f])")
 _ASCII = bytes(range(128))
-_KINDS = 16  # code points replaced in a text one after the other before it is split at all of them
+_KINDS = 16  # code points replaced one after the other; with more, the text is split at all of them
 _BLOCK = 64  # code points
 
 
@@ -76,12 +76,12 @@ def _is_symbol(char: str) -> bool:
     category = unicodedata.category(char)
     if category == "So":
         return not _DRAWING.match(char)
-    # Emoji younger than the tables of this Python are unassigned in them.
+    # Emoji newer than the tables of this Python are unassigned in them.
     return category == "Cn" and _EMOJI_BLOCKS.match(char) is not None
 
 
 def _as_word(char: str) -> str:
-    """The fold of one plain code point: itself, a word of its own, or a space."""
+    """The fold of one plain code point: itself, itself as a separate word, or a space."""
     if _is_symbol(char):
         return f" {chr(ord(char) + _PRIVATE_PLANES)} "
     category = unicodedata.category(char)
@@ -157,7 +157,7 @@ def fold(text: str) -> str:
 
 
 def unfold(words: str) -> str:
-    """Folded words with their symbols as they are written."""
+    """Folded words with their original symbols."""
     return "".join(
         chr(ord(char) - _PRIVATE_PLANES) if ord(char) >= _PRIVATE_PLANES else char for char in words
     )
@@ -169,7 +169,7 @@ def fold_literal(text: str) -> str:
 
 
 def extends(char: str) -> bool:
-    """True if `char` belongs to the one before it: a mark, a selector, a joiner, a skin tone."""
+    """True if `char` belongs to the one before: a mark, a selector, a joiner, a skin tone."""
     return (
         unicodedata.category(char)[0] == "M"
         or not _SEARCHED[char]

@@ -1,10 +1,10 @@
 """Record ids and URIs: their printed form, and every accepted spelling.
 
-Printed is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace, control
-characters (bidi controls and tags among them) and any of `; , [ ] { } " \\` are percent-encoded
-as UTF-8, so is `:` in the first two parts, and a part that is `.` or `..`. Nothing else alters
-an id, and none is ever cut. Taken back are also `stream:record_id` and the `pdpp://` URIs. Bare
-dots are refused; a record id of dots is taken in its printed form only.
+The printed form is `{connection_id}/{stream}:{record_id}`. In each part `%`, `/`, whitespace,
+control characters (including bidi controls and tags) and any of `; , [ ] { } " \\` are
+percent-encoded as UTF-8. So are `:` in the first two parts, and a part that is `.` or `..`. Nothing
+else alters an id, and none is ever truncated. `stream:record_id` and `pdpp://` URIs are accepted
+too. Bare dots are refused; a record id of dots is accepted only in its printed form.
 
     ref = parse("gmail-work/messages:m%2F7")   # RecordRef('messages', 'm/7', 'gmail-work')
     str(ref)                                   # 'gmail-work/messages:m%2F7'
@@ -54,7 +54,7 @@ class RecordRef(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The REST address of the record, relative."""
+        """The relative REST URL of the record."""
         path = f"/v1/streams/{_name_segment(self.stream)}/records/{segment(self.record_id)}"
         owner = self.connection_id
         return f"{path}?connection_id={_name_segment(owner)}" if owner else path
@@ -62,7 +62,7 @@ class RecordRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FieldRef:
-    """A field window: the record, the field path, and the window arguments a URI carried."""
+    """A field window: the record, the field path, and the window arguments of its URI."""
 
     record: RecordRef
     field_path: str
@@ -72,8 +72,8 @@ class FieldRef:
 def parse(text: str, *, connection_id: str | None = None) -> RecordRef:
     """The record that an id or a `pdpp://` URI names; of a field-window URI, its record.
 
-    Raises `InvalidRequest` (`invalid_request`, or `conflicting_connection_id` when the id
-    carries another connection than the `connection_id` argument).
+    Raises `InvalidRequest` (`invalid_request`, or `conflicting_connection_id` if the id names
+    another connection than the `connection_id` argument).
     """
     if text.startswith(FIELD_WINDOW_SCHEME):
         return _agree(parse_field_window(text).record, connection_id)
@@ -132,7 +132,7 @@ def _name(part: str) -> str:
 
 
 def segment(text: str) -> str:
-    """One percent-encoded path segment or query value; dots alone would climb to another path."""
+    """One percent-encoded path segment or query value; bare dots would lead to another path."""
     if text in _DOTS:
         return text.replace(".", "%2E")
     return text if UNRESERVED.fullmatch(text) else quote(text, safe="")
@@ -241,7 +241,7 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
 
 
 def _window_arguments(fields: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The window a URI carries, in the words of `read_record_field`."""
+    """The window in a URI, as arguments of `read_record_field`."""
     arguments: list[tuple[str, Any]] = []
     if query := fields.get("q") or fields.get("query"):
         arguments.append(("query", query))

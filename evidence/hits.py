@@ -1,6 +1,6 @@
 """Search results as typed values: hits with their proven windows, their page, and their JSON.
 
-The JSON is that of MCP `structuredContent`. The text channel carries the same facts.
+The JSON is that of MCP `structuredContent`. The text channel has the same information.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from evidence.model import next_page
 from evidence.model import paged, source_of, spelled
 from evidence.text import clip
 
-#: Arguments that limit what is searched.
+#: Arguments that limit the search.
 LIMITING: Final = ("filter", "since", "until", "streams", "connection_id")
-#: What `results` has of a hit beside its identity, if it is there.
+#: Optional members of a hit in `results`, in addition to its identity.
 FACTS: Final = (
     *("at", "rank", "coverage"),
     *("matched_words", "missing_words", "forms", "matched_fields"),
@@ -26,11 +26,11 @@ FACTS: Final = (
 
 @dataclass(slots=True)
 class Match:
-    """A window an upstream proved to hold the match. Without a proof there is no `Match`.
+    """A window that an upstream proved to contain the match. Without a proof there is no `Match`.
 
-    `shown` is the text with balanced marks, control characters written out (`text.mark`).
-    `start`, `total` and `match_*` are None if the upstream did not report them. `read` lands on the
-    match.
+    `shown` is the text with balanced marks, control characters written out (`text.mark`). `start`,
+    `total` and `match_*` are None if the upstream did not report them. `read` opens the field at
+    the match.
     """
 
     field_path: str
@@ -45,7 +45,7 @@ class Match:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """The position of the window; the text of a hit's first one is its `evidence_preview`."""
+        """The position of the window; the hit's `evidence_preview` has the text of the first."""
         evidence: dict[str, Any] = {"field_path": self.field_path}
         if self.start is not None:
             evidence |= chars(self, "start", "end", "total")
@@ -61,8 +61,8 @@ class Match:
 class Hit:
     """One search hit. `id` is the printed handle of `ref`, `rank` its number among all hits.
 
-    `coverage` is the share of the question the record holds, 0 to 1, None if the source does not
-    report it; `forms` maps a word of the question to the form of it that the text has.
+    `coverage` is the share of the question that the record contains, 0 to 1, None if the source
+    does not report it; `forms` maps a word of the question to its form in the text.
     """
 
     ref: RecordRef
@@ -87,7 +87,7 @@ class Hit:
 
     @cached_property
     def heading(self) -> str:
-        """Its own title, else what it is: `label · stream · time`."""
+        """Its title, or else a description: `label · stream · time`."""
         parts = (label_of(self.source), self.ref.stream, self.at)
         return clip(self.title or " · ".join(filter(None, parts)), BUDGETS.title_chars)
 
@@ -99,7 +99,7 @@ class Hit:
     def result(self) -> dict[str, Any]:
         """The hit in `results`: what it is, how it matches, and its first window.
 
-        Shared, so never to be changed. Its `url` is relative.
+        Shared, so never modify it. Its `url` is relative.
         """
         shown = {
             "id": self.id,
@@ -121,7 +121,7 @@ class Hit:
 
     @cached_property
     def rung(self) -> dict[str, Any]:
-        """The hit in the ladder: where its windows are, and their calls; shared likewise."""
+        """The hit in the ladder: the positions of its windows, and their calls; shared likewise."""
         if not self.matches:
             return {"id": self.id, "fetch": self.fetch.as_json}
         first, *others = self.matches
@@ -135,9 +135,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """The part of one source of a package in a page.
+    """What one source of a package contributed to a page.
 
-    `state` is answered, failed or timed_out; `hits` are those it has on the page; `next_step` says
+    `state` is answered, failed or timed_out; `hits` counts its hits on the page; `next_step` is
     what to do if it did not answer.
     """
 
@@ -152,7 +152,7 @@ class SourceReport:
 
 @dataclass(frozen=True, slots=True)
 class FanIn:
-    """The `members` of a package that were asked for a page; `waiting` ones come later."""
+    """The `members` of a package that were asked for a page; `waiting` ones will be asked later."""
 
     members: int
     waiting: int
@@ -174,7 +174,7 @@ class FanIn:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records that hold every wanted word, and at least one; lower bounds unless `exact`."""
+    """Records that contain every wanted word, and at least one; lower bounds unless `exact`."""
 
     all: int | None
     some: int
@@ -183,7 +183,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Where a page would end if it were cut: after so many hits, with a cursor for the others."""
+    """Where a page would end if it were cut: after this many hits, with a cursor for the others."""
 
     hits: int
     next_cursor: str
@@ -191,13 +191,13 @@ class Tail:
 
 @dataclass(slots=True)
 class SearchPage:
-    """A page of hits. `args` are the arguments that asked for it; `fan_in` is there in packages.
+    """A page of hits. `args` are the arguments of the request; packages have `fan_in`.
 
-    `absent_words` occur nowhere in the grant, `nearest_words` are those spelled most like them.
-    `retry` are arguments in place of which the search has hits; None leaves one out. `tail_cut`
-    says that the page ends where the scores fall off, `tail` where a page that is not cut would,
-    `left_out` how many matching records `sort: newest` does not show. `repaired_query` is the query
-    with corrected words, if there are.
+    `absent_words` occur nowhere in the grant; `nearest_words` are spelled most like them. `retry`
+    are replacement arguments with which the search has hits; None removes one. `tail_cut` means
+    that the page ends where the scores fall off; `tail` is where an uncut page would end.
+    `left_out` is how many matching records `sort: newest` does not show. `repaired_query` is the
+    query with corrected words, if any.
     """
 
     args: dict[str, Any]
@@ -219,11 +219,11 @@ class SearchPage:
 
     @property
     def shows_whole_fields(self) -> bool:
-        """True if a window of the page is a whole field, so that it has no call of its own."""
+        """True if a window of the page is a whole field, and so has no call."""
         return any(match.complete for hit in self.hits for match in hit.matches)
 
     def numbered(self) -> list[tuple[int, Hit]]:
-        """The hits with their ranks; with their places on the page if they have none."""
+        """The hits with their ranks, or with their positions on the page if they have none."""
         return [(hit.rank or place, hit) for place, hit in enumerate(self.hits, start=1)]
 
     def continuations(self) -> list[Continuation]:
@@ -241,7 +241,7 @@ class SearchPage:
         return known({**self.args, **changes, "cursor": None})
 
     def _narrower(self) -> list[Continuation]:
-        """The call that needs every word, at the end of a list that leaves matches out."""
+        """The call that requires every word, for the end of a list that leaves matches out."""
         bounded = self.recall.get("ranking_scope") == "candidate_window"
         none = self.counts is not None and self.counts.all == 0 and self.counts.exact
         if not bounded or none or self.args.get("words") == "all":
@@ -251,7 +251,7 @@ class SearchPage:
         return [Continuation("search", args, "narrow")]
 
 
-#: How to read any field of a hit, because windows of whole fields have no call of their own.
+#: How to read any field of a hit, because windows of whole fields have no call.
 READ_ANY_FIELD = Continuation(
     READ_FIELD, {"id": "<id of the hit>", "field_path": "<field>"}, "read_any_field"
 )
@@ -314,5 +314,5 @@ def _fan_in(found: FanIn) -> dict[str, Any]:
 
 
 def report_json(source: SourceReport) -> dict[str, Any]:
-    """The part of one source of a package in the page."""
+    """What one source of a package contributed to the page."""
     return known(asdict(source))

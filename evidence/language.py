@@ -1,8 +1,8 @@
 """Detects languages; finds stems, inflected forms and other spellings of words.
 
-`languages.toml` has the properties of languages by their two-letter codes. Function words are in
+`languages.toml` has the properties of languages by their two-letter codes. Function words occur in
 nearly every question and carry no meaning there: question words, articles, pronouns, prepositions,
-conjunctions and auxiliary verbs, and nothing that a person would search for by itself.
+conjunctions and auxiliary verbs. None of them is a word that a person would search for by itself.
 """
 
 import tomllib
@@ -30,9 +30,9 @@ def stop_words(language: str) -> frozenset[str]:
     return frozenset(fold(LANGUAGES.get(language, {}).get("function_words", "")).split())
 
 
-#: A text is taken to be in a language when this share of its words are its function words.
+#: A text counts as a language if at least this share of its words are function words of it.
 _SHARE: Final = 0.12
-#: Languages of one collection that forms of words are looked for in.
+#: The most languages of one collection in which word forms are searched.
 MOST_LANGUAGES: Final = 4
 _FEW_WORDS: Final = 4
 #: Arabic prefixes: the article and prepositions.
@@ -40,7 +40,7 @@ _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "
 _SHORT_STEM: Final = 4
 #: Words shorter than this are never repaired.
 REPAIRED_CHARS: Final = 5
-#: Corrections of one word that are used, the most frequent first.
+#: The most corrections used for one word, the most frequent first.
 REPAIRS_MAX: Final = 4
 _UMLAUTS: Final = (("ae", "a"), ("oe", "o"), ("ue", "u"))
 _UMLAUTS_MAX: Final = 3
@@ -48,13 +48,13 @@ _local = local()
 
 
 def stems(words: list[str], language: str) -> list[str]:
-    """The stem of each folded word; the word itself where the language has no stemmer."""
+    """The stem of each folded word; the word itself if the language has no stemmer."""
     stemmer = _stemmer(language)
     return words if stemmer is None else list(stemmer.stemWords(words))
 
 
 def _beginnings(stemmed: str, language: str) -> tuple[str, ...]:
-    """The prefixes of the inflected forms of a stem: the stem without a changing ending."""
+    """The prefixes of the inflected forms of a stem: the stem without an ending that changes."""
     begin = stemmed[:-1] if len(stemmed) > _SHORT_STEM else stemmed
     if language == "ar":
         return tuple(prefix + begin for prefix in _ARABIC_PREFIXES)
@@ -91,17 +91,17 @@ def inflected(
 
 
 def _stemmer(language: str) -> Any:
-    """The stemmer of a language, one for each thread: they keep state while they work."""
+    """The stemmer of a language, one per thread, because stemmers have state."""
     known: dict[str, Any] = _local.__dict__
     if language not in known:
         name = LANGUAGES.get(language, {}).get("stemmer")
-        # 0 words are kept: a stem takes no longer than finding a kept one.
+        # 0: no cache, because stemming is as fast as a lookup.
         known[language] = None if name is None else Stemmer.Stemmer(name, 0)
     return known[language]
 
 
 def detect(texts: Iterable[str]) -> tuple[str, ...]:
-    """The languages of some texts, most evident first; see `evident`."""
+    """The languages of some texts, the clearest first; see `evident`."""
     leads = Counter[str]()
     for text in texts:
         leads.update(lead(text))
@@ -109,15 +109,15 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def evident(leads: Counter[str]) -> tuple[str, ...]:
-    """Languages by their leads in some texts; one with less than a twentieth is left out."""
+    """Languages by their leads in some texts; those with less than a twentieth are left out."""
     total = leads.total()
     return tuple(one for one, n in leads.most_common(MOST_LANGUAGES) if n * 20 >= total)
 
 
 def lead(text: str) -> dict[str, int]:
-    """The language of a text, with how many more of its function words are in it than of any other.
+    """The language of a text and its lead: how many more function words it has than any other.
 
-    Languages share short words, so that in a title a lead of 1 may be chance. Empty if it has few
+    Languages share short words, so a lead of 1 in a title may be chance. Empty if the text has few
     function words of any language.
     """
     words = fold(text).split()
@@ -129,9 +129,9 @@ def lead(text: str) -> dict[str, int]:
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:
-    """Every word one edit away: a letter dropped, changed, added, or two neighbours swapped.
+    """Every word one edit away: a letter dropped, changed or added, or two adjacent ones swapped.
 
-    The first letter stays. `letters` are those that may come in.
+    The first letter stays. `letters` are those that may be added.
     """
     alphabet = tuple(letters)
     cuts = [(word[:place], word[place:]) for place in range(1, len(word) + 1)]
@@ -145,7 +145,7 @@ def edits(word: str, letters: Iterable[str]) -> frozenset[str]:
 def umlauts(word: str) -> frozenset[str]:
     """A folded word with its umlauts written out, and the reverse: `schlussel`, `schluessel`.
 
-    At most three places of a word are varied.
+    Varies at most three places of a word.
     """
     pieces: list[tuple[str, ...]] = []
     place = varied = 0

@@ -1,4 +1,4 @@
-"""Every number that bounds something: `CONTRACT` is promised, `Budgets` are our own choices.
+"""All limits: `CONTRACT` is promised to clients, `Budgets` are our own choices.
 
 Sizes are code points (`_chars`) or UTF-8 bytes (`_bytes`); times are seconds.
 """
@@ -18,10 +18,10 @@ class Contract:
     query_chars: int = _limit(500, "longest search query")
     whole_number: int = _limit(9_007_199_254_740_991, "largest number that JSON readers keep whole")
     page_items: int = _limit(100, "most items a page may ask for")
-    records_default: int = _limit(25, "query_records page size when none is asked for")
-    search_default: int = _limit(10, "search page size over MCP when none is asked for")
-    search_rest_default: int = _limit(25, "search page size over REST when none is asked for")
-    groups_default: int = _limit(10, "aggregate groups when none are asked for")
+    records_default: int = _limit(25, "query_records page size by default")
+    search_default: int = _limit(10, "search page size over MCP by default")
+    search_rest_default: int = _limit(25, "search page size over REST by default")
+    groups_default: int = _limit(10, "aggregate groups by default")
     window_chars: int = _limit(4_096, "field window when no size is asked for")
     window_chars_max: int = _limit(16_384, "largest field window")
     context_chars_max: int = _limit(8_192, "most text asked for before or after a match")
@@ -49,10 +49,10 @@ class Contract:
     filter_value_chars: int = _limit(256, "longest text a filter compares with")
     handle_chars: int = _limit(8_192, "longest id, URI or cursor in an argument")
     path_chars: int = _limit(1_024, "longest field path in an argument")
-    papers_default: int = _limit(10, "papers of a search page when none are asked for")
+    papers_default: int = _limit(10, "papers of a search page by default")
     paper_offset_items: int = _limit(10_000, "offset + limit of a paper search, at most")
     paper_id_chars: int = _limit(500, "longest paper id, DOI, arXiv id or title in an argument")
-    facets_default: int = _limit(20, "facet values when none are asked for")
+    facets_default: int = _limit(20, "facet values by default")
     summary_chars: int = _limit(50_000, "text of a paper summary when no max_chars is given")
     summary_chars_max: int = _limit(100_000, "largest max_chars of a paper summary")
     source_chars: int = _limit(12_000, "text of a paper source when no max_chars is given")
@@ -72,7 +72,9 @@ class Budgets:
     search_text_bytes: int = _limit(8_192, "text of a search page of ten hits")
     schema_bytes: int = _limit(32_768, "schema index, text and structured each")
     document_bytes: int = _limit(18_432, "text of a fetched document inside its JSON")
-    metadata_bytes: int = _limit(4_096, "fields of a document shown beside its title and text")
+    metadata_bytes: int = _limit(
+        4_096, "fields of a document shown in addition to its title and text"
+    )
     metadata_value_bytes: int = _limit(600, "one such field with its name")
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
     tools_list_bytes: int = _limit(8_192, "serialized tools/list of one surface")
@@ -107,7 +109,7 @@ class Budgets:
     prefix_words_read: int = _limit(8_192, "words of the index that are read to expand a prefix")
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
     later_title_chars: int = _limit(64, "title of a hit after the third")
-    cut_quote_chars: int = _limit(90, "excerpt of a later hit of a field that goes on")
+    cut_quote_chars: int = _limit(90, "excerpt of a later hit of a field that continues")
     query_echo_chars: int = _limit(64, "query of a search in the first line of its page")
     label_chars: int = _limit(60, "display name of a connection")
     time_chars: int = _limit(40, "time of a hit, as its record spells it")

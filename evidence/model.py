@@ -1,7 +1,7 @@
 """Typed values that all surfaces and renderers share: sources, aggregates and next calls.
 
 Offsets and sizes are code points of the stored text. Continuations are derived from these values,
-never stored beside them, so that all surfaces offer the same next step.
+never stored with them, so that all surfaces offer the same next step.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import clip, json_line
 
-#: Arguments that a cursor replaces. With the bookmark, a feed would begin again.
+#: Arguments that a cursor replaces. With the bookmark, a feed would start over.
 REPLACED_BY_CURSOR = ("cursor", "changes_since")
 
 
@@ -22,7 +22,7 @@ REPLACED_BY_CURSOR = ("cursor", "changes_since")
 class Continuation:
     """A complete call of one operation: `args` are its arguments as MCP spells them.
 
-    `why` says what it is for: read, next, previous, next_match, end, fetch, next_page, narrow,
+    `why` is its purpose: read, next, previous, next_match, end, fetch, next_page, narrow,
     schema, retry.
     """
 
@@ -50,7 +50,7 @@ COARSER = dict(pairwise(GRANULARITIES))
 
 
 class Source(NamedTuple):
-    """The configured connection that data came from."""
+    """The configured connection that the data came from."""
 
     connection_id: str | None
     connector_key: str | None
@@ -64,13 +64,13 @@ class Source(NamedTuple):
 
 @lru_cache(maxsize=512)
 def label_of(source: Source) -> str:
-    """The label of a source in a line of text, where an id may be too long."""
+    """The label of a source in a line of text, in which an id may be too long."""
     return clip(source.label, BUDGETS.label_chars)
 
 
 @lru_cache(maxsize=512)
 def source_of(source: Source) -> dict[str, Any]:
-    """The source as JSON; shared, so never to be changed."""
+    """The source as JSON; shared, so never modify it."""
     named = {
         "connection_id": source.connection_id,
         "connector_key": source.connector_key,
@@ -90,7 +90,7 @@ def members(found: object, *names: str) -> dict[str, Any]:
 
 
 def chars(found: object, *names: str) -> dict[str, Any]:
-    """Offsets and sizes of a value, as JSON names them: `{"start_chars": found.start}`."""
+    """Offsets and sizes of a value with their JSON names: `{"start_chars": found.start}`."""
     return {f"{name}_chars": getattr(found, name) for name in names}
 
 
@@ -111,7 +111,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets:
-    """An aggregate: one value, or a page of at most `limit` groups with what it leaves out.
+    """An aggregate: one value, or a page of at most `limit` groups and the counts of the rest.
 
     `other_count` counts the records of later groups, `group_count` all groups.
     """
@@ -137,7 +137,7 @@ class Buckets:
 
     @property
     def is_cut(self) -> bool:
-        """True if groups are missing that no cursor reaches."""
+        """True if some groups are missing and no cursor reaches them."""
         return any(one.get("param") == "cursor" for one in self.warnings)
 
     def continuations(self) -> list[Continuation]:
@@ -155,12 +155,12 @@ class Buckets:
 
 
 def window_read(id: str, field_path: str, window: dict[str, Any]) -> Continuation:
-    """The call that opens a field at a window; `window` in the words of read_record_field."""
+    """The call that opens a field at a window, with `window` as arguments of read_record_field."""
     return Continuation(READ_FIELD, {"id": id, "field_path": field_path, **window}, "read")
 
 
 def windows(start: int, end: int, total: int, size: int) -> Iterator[tuple[str, int, int]]:
-    """(why, offset, size) of the windows after a window of a text, before it, and at the end."""
+    """(why, offset, size) of the windows after and before a window of a text, and at its end."""
     if end < total:
         yield "next", end, size
     if start > 0:
@@ -172,7 +172,7 @@ def windows(start: int, end: int, total: int, size: int) -> Iterator[tuple[str, 
 
 
 def distinct(items: Iterable[T]) -> list[T]:
-    """The items in their order, each once; they need not be hashable."""
+    """The items in order, each once; they need not be hashable."""
     listed = list(items)
     return [item for place, item in enumerate(listed) if item not in listed[:place]]
 
@@ -188,7 +188,7 @@ def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[
 def paged(
     data: dict[str, Any], calls: Sequence[Continuation], ended_early: bool = False
 ) -> dict[str, Any]:
-    """The members that are there, with the next calls."""
+    """The members that have a value, with the next calls."""
     if calls:
         data["next"] = [call.as_json for call in calls]
     if ended_early:

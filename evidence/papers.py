@@ -17,20 +17,20 @@ SUMMARY = "get_paper_summary"
 SOURCE = "get_paper_source"
 FACETS = "list_top_facets"
 
-#: What papers can be counted by: values of their own lists, and of four other fields.
+#: The fields by which papers can be counted: their own lists, and four others.
 LISTED = ("author", "venue", "keyword", "institution", "tag")
 CATEGORIES = (*LISTED, "year", "month", "template", "language")
 
-#: Where a hit's snippet was proven, cheapest first; `keywords` by the keyword search only.
+#: Where a hit's snippet was proven, cheapest first; only the keyword search has `keywords`.
 Place = Literal["title", "summary", "metadata", "source", "translated", "keywords"]
 
 
 @dataclass(frozen=True, slots=True)
 class PaperMatch:
-    """The words of the query that a paper holds.
+    """The words of the query that a paper contains.
 
-    `coverage` is the share of the query by the rarity of its words, 0 to 1. `forms` maps a word to
-    the spelling that the paper has instead: inflected, or corrected.
+    `coverage` is the matched share of the query, weighted by the rarity of its words, 0 to 1.
+    `forms` maps a word to its spelling in the paper: inflected or corrected.
     """
 
     coverage: float
@@ -41,7 +41,7 @@ class PaperMatch:
 
 @dataclass(frozen=True, slots=True)
 class PaperCounts:
-    """The counts of matching papers: `all` hold every word, `some` at least one."""
+    """The counts of matching papers: `all` contain every word, `some` at least one."""
 
     all: int
     some: int
@@ -51,10 +51,10 @@ class PaperCounts:
 class PaperHit:
     """One paper of a search page.
 
-    `snippet` is escaped text with balanced marks (`text.mark`) where `place` says what proved the
-    match; without a proof it is the paper's summary preview, unmarked, and `place` is None.
-    `find` is the query that finds the match in the text of the paper, `lang` the translation it
-    is in. `authors` are the first of `authors_total`.
+    `snippet` is escaped text with balanced marks (`text.mark`), and `place` is where the match was
+    proven. Without a proof `snippet` is the summary preview, unmarked, and `place` is None. `find`
+    is the query that finds the match in the text of the paper, `lang` the translation it is in.
+    `authors` are the first of `authors_total`.
     """
 
     paper_id: str
@@ -70,7 +70,7 @@ class PaperHit:
     match: PaperMatch | None = None  # of a search by words
 
     def continuations(self) -> list[Continuation]:
-        """The find that opens the match if it is in the text, else the metadata."""
+        """The call that finds the match if it is in the text, else the call for the metadata."""
         if self.find is None:
             return [Continuation(METADATA, {"paper_id": self.paper_id}, "metadata")]
         args = {"paper_id": self.paper_id, "lang": self.lang, "query": self.find}
@@ -79,7 +79,7 @@ class PaperHit:
 
 @dataclass(slots=True)
 class PaperPage:
-    """A page of one of the two searches. `args` asked for it; `did_you_mean` are whole queries."""
+    """A page of either search. `args` are its arguments; `did_you_mean` are whole queries."""
 
     operation: str
     args: dict[str, Any]
@@ -92,7 +92,7 @@ class PaperPage:
     counts: PaperCounts | None = None  # of a search by words or fields
 
     def continuations(self) -> list[Continuation]:
-        """The next page; if there is nothing, the first one or queries that find something."""
+        """The next page; without hits, the first page or queries that have hits."""
         kept = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
         if self.offset and not self.hits:
             return [Continuation(self.operation, kept, "first_page")]
@@ -149,7 +149,7 @@ class Paper:
 
 @dataclass(slots=True, kw_only=True)
 class PaperReading:
-    """What is read of a text of a paper: its source, or a translation to `lang`."""
+    """A reading of a paper's text: its source, or a translation to `lang`."""
 
     paper_id: str
     title: str
@@ -194,7 +194,7 @@ class PaperText(PaperReading):
         return f"\n[truncated: {left} more chars]" if left > 0 else ""
 
     def continuations(self) -> list[Continuation]:
-        """next, previous and the end, where the text goes on there."""
+        """The next and previous windows and the end, if there is text there."""
         calls = list[Continuation]()
         for why, offset, size in windows(self.start, self.end, self.total, self.size):
             most = size if why == "previous" else self.max_chars
@@ -205,7 +205,7 @@ class PaperText(PaperReading):
 
 @dataclass(slots=True)
 class TextMatch:
-    """A proven place in a text: `shown` is escaped and marked; it covers `start`..`end`."""
+    """A proven match in a text: `shown` is escaped and marked, and covers `start`..`end`."""
 
     shown: str
     start: int
@@ -217,7 +217,7 @@ class TextMatch:
 
 @dataclass(slots=True, kw_only=True)
 class PaperFinds(PaperReading):
-    """The places of a query in a source or a translation, in the order of the text.
+    """The matches of a query in a source or a translation, in text order.
 
     `offset` is where the search began, `searched_to` where it stopped: at the end of the text,
     after a full page of matches, or at the deadline.
@@ -227,7 +227,7 @@ class PaperFinds(PaperReading):
     offset: int
     searched_to: int
     matches: list[TextMatch]
-    read_chars: int  # size of the window a match is opened with
+    read_chars: int  # size of the window that opens a match
     read_before: int
 
     @property
@@ -240,7 +240,7 @@ class PaperFinds(PaperReading):
         return self._call("read", offset_chars=start, max_chars=self.read_chars)
 
     def continuations(self) -> list[Continuation]:
-        """The matches that follow, where the text was not searched to its end."""
+        """The matches that follow, if the text was not searched to its end."""
         if self.searched_to >= self.total:
             return []
         return [self._call("next_match", query=self.query, offset_chars=self.searched_to)]
@@ -248,7 +248,7 @@ class PaperFinds(PaperReading):
 
 @dataclass(slots=True)
 class Heading:
-    """A heading of a text: `start` is its offset, `size` runs to the next heading of its level."""
+    """A heading: `start` is its offset, `size` extends to the next heading of its level."""
 
     title: str
     level: int
@@ -258,20 +258,20 @@ class Heading:
 
 @dataclass(slots=True, kw_only=True)
 class PaperOutline(PaperReading):
-    """The headings of a text from `offset` on; `next_offset` where more follow."""
+    """The headings of a text from `offset` on; `next_offset` if more follow."""
 
     offset: int
     headings: list[Heading]
     next_offset: int | None
-    read_chars: int  # most text one read of a section asks for
+    read_chars: int  # the most text that one read of a section requests
 
     def read(self, heading: Heading) -> Continuation:
-        """The section under a heading, as much of it as one window holds."""
+        """The section under a heading, or as much of it as fits in one window."""
         size = max(1, min(heading.size, self.read_chars))
         return self._call("read", offset_chars=heading.start, max_chars=size)
 
     def continuations(self) -> list[Continuation]:
-        """The headings that follow; the text itself where it has none."""
+        """The headings that follow; the text itself if it has none."""
         if self.next_offset is not None:
             return [self._call("next", outline=True, offset_chars=self.next_offset)]
         return [] if self.headings else [self._call("source")]
@@ -296,7 +296,7 @@ class PaperFacets:
         return Continuation(SEARCH, {"query": f'{self.category}:"{quoted}"'}, "papers")
 
     def continuations(self) -> list[Continuation]:
-        """The values that follow; the first ones where the offset lies behind all."""
+        """The values that follow; the first ones if the offset is past the end."""
         if self.offset and not self.values:
             kept = {name: value for name, value in self.args.items() if name != "offset"}
             return [Continuation(FACETS, kept, "first_page")]
@@ -307,5 +307,5 @@ class PaperFacets:
 
 
 def line(text: str) -> str:
-    """A title, a name or similar as shown, at most `BUDGETS.paper_line_chars`."""
+    """A title, a name or similar for display, at most `BUDGETS.paper_line_chars` long."""
     return clip(text, BUDGETS.paper_line_chars)

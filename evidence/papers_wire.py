@@ -1,7 +1,7 @@
 """Answers about papers -> JSON, for MCP `structuredContent` and for REST alike.
 
-The two differ in how a next call is spelled; `Steps` turns calls into the member that holds them:
-`as_calls` for MCP, links for REST.
+The two differ in the form of next calls. `Steps` turns calls into a member: `as_calls` for MCP,
+links for REST.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _named(kind: str, found: PaperReading) -> Body:
 
 
 def _text(found: PaperText, steps: Steps) -> Body:
-    """A window of a text. `text` is the window alone, `truncation_marker` what a cut appends."""
+    """A window of a text. `text` is the window alone, `truncation_marker` the text after a cut."""
     return {
         **_named("paper_text", found),
         **members(found, "template", "media_type", "version", "text"),
@@ -82,7 +82,7 @@ def _text(found: PaperText, steps: Steps) -> Body:
 
 
 def _finds(found: PaperFinds, steps: Steps) -> Body:
-    """The places of a query in a text."""
+    """The matches of a query in a text."""
     return {
         **_named("paper_matches", found),
         "query": found.query,

@@ -9,7 +9,7 @@ _ABSENT = object()
 
 
 def top_level(path: str) -> str:
-    """The top-level field a path lies in; raises 400 `invalid_field_path`."""
+    """The top-level field of a path; raises 400 `invalid_field_path`."""
     if not path or "\0" in path or path == "/":
         raise InvalidRequest(
             "field_path is empty. Give a field name, or a JSON Pointer that starts with '/'.",
@@ -20,7 +20,7 @@ def top_level(path: str) -> str:
 
 
 def path_of(name: str) -> str:
-    """The field path of a top-level field: its name, or a pointer where the name looks like one."""
+    """The field path of a top-level field: its name, or a pointer if the name looks like one."""
     return escaped(name) if name.startswith("/") else name
 
 
@@ -45,14 +45,14 @@ def find(data: dict[str, Any], path: str) -> Any:
 
 
 def searched_text(value: Any) -> str:
-    """The text of a value whose words are searched: of an array, its strings, one a line."""
+    """The text of a value whose words are searched; for an array, its strings, one per line."""
     if isinstance(value, str):
         return value
     return "\n".join(strings(value)) if isinstance(value, list) else ""
 
 
 def strings(value: Any) -> Iterator[str]:
-    """All strings inside a JSON value, in their order."""
+    """All strings inside a JSON value, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):

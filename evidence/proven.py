@@ -1,7 +1,7 @@
-"""Coverage and best passage of hits, measured alike for all sources by their proven windows.
+"""Coverage and best passage of hits, measured in the same way for all sources by proven windows.
 
-Sources report coverage by their own statistics or not at all. Where a source reports none, every
-wanted word of the question counts the same, and what no window shows does not count.
+Sources report coverage by their own statistics or not at all. If a source reports none, every
+wanted word of the question counts the same, and words that no window shows do not count.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from evidence.text import split
 class Order(NamedTuple):
     """The sort key of a hit, best first: coverage, words in the best passage, its length.
 
-    All are numbers that are smaller for better hits.
+    All three numbers are smaller for better hits.
     """
 
     coverage: float = 0.0
@@ -39,7 +39,7 @@ class Judge:
         self._ranker = Ranker(groups, 1.0)
 
     def judged(self, hit: Hit) -> tuple[Order, Hit]:
-        """The place of a hit in the order, and the hit with the coverage its windows prove."""
+        """The sort key of a hit, and the hit with the coverage that its windows prove."""
         texts = [split(match.shown)[0] for match in hit.matches]
         if not texts or not self._words:
             return Order(-(hit.coverage or 0.0)), hit
@@ -60,7 +60,7 @@ class Judge:
         return Order(-coverage, *best), judged
 
     def coverage(self, hit: Hit) -> float | None:
-        """The coverage the source reports or the windows prove; None if there is neither."""
+        """The coverage that the source reports or the windows prove; None if neither exists."""
         if not hit.matches or not self._words:
             return hit.coverage
         return self.judged(hit)[1].coverage
@@ -90,7 +90,7 @@ class Judge:
         return set().union(*shown) - {*own}
 
     def _literal(self, word: Term, texts: list[str]) -> bool:
-        """True if a text holds the word as it was asked for."""
+        """True if a text contains the word as it was typed."""
         return any(passages(text, [Group(word, count=1, idf=1.0)], limit=1) for text in texts)
 
 
@@ -100,7 +100,7 @@ def languages_of(text: str) -> tuple[str, ...]:
 
 
 def wanted(question: Question) -> tuple[Term, ...]:
-    """The words of a question, else what it requires."""
+    """The words of a question, or else its required parts."""
     if question.words or question.only_period:
         return question.words
     return tuple(part.term for part in question.required if not part.term.excluded)

@@ -8,7 +8,7 @@ A query is a list of terms:
     -draft, -"to do"   not this
     micro*             words with this prefix
 
-A question has wanted words, required parts and a time:
+A question can have wanted words, required parts and a time:
 
     where did the quorum meet     wanted: quorum, meet; the function words never select
     "copper key"  invoi*  -draft  required in every mode: a phrase, a prefix, the absence of a word
@@ -16,7 +16,7 @@ A question has wanted words, required parts and a time:
     图书馆在哪里                    wanted: pairs of adjacent characters
     March 2026                    records whose event time falls in it are lifted
 
-Words are wanted, not required: `evidence.ranking` says what each is worth.
+Words are wanted, not required: `evidence.ranking` computes what each is worth.
 """
 
 import re
@@ -40,7 +40,7 @@ _CHUNK = re.compile(MINUS + WORDS, re.VERBOSE)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Adjacent folded words; with `prefix` the last may continue.
+    """Adjacent folded words; with `prefix` the last is the beginning of a word.
 
     `typed` is the original spelling, with quotes and star.
     """
@@ -51,21 +51,21 @@ class Term:
     typed: str = field(default="", compare=False)
 
 
-#: A string to look for and, unless that is proof enough, a pattern to match at its place. Both
-#: begin with the space before the term; the pattern stops short of the space after it.
+#: A string to search for and, unless that is proof enough, a pattern to match at its position. Both
+#: begin with the space before the term; the pattern ends before the space after it.
 Needle = tuple[str, re.Pattern[str] | None]
 
 
 @dataclass(frozen=True)
 class Query:
-    """A text as typed, and its terms in that order without repeats."""
+    """A text as typed, and its terms in order, without repeats."""
 
     text: str
     terms: tuple[Term, ...]
 
     @cached_property
     def wanted(self) -> tuple[Term, ...]:
-        """The terms a match must hold. Empty when nothing in the text can be searched for."""
+        """The terms a match must contain. Empty if nothing in the text can be searched for."""
         return tuple(term for term in self.terms if not term.excluded)
 
     @cached_property
@@ -75,12 +75,12 @@ class Query:
 
     @cached_property
     def excluded(self) -> tuple[Term, ...]:
-        """The terms a match must not hold."""
+        """The terms a match must not contain."""
         return tuple(term for term in self.terms if term.excluded)
 
 
 def parse_query(text: str) -> Query:
-    """The query that `text` spells. Every text is a query; punctuation alone has no terms.
+    """Parses `text` as a query. Every text is a query; punctuation alone has no terms.
 
     There are no operators: AND, OR and NEAR are words like any other.
     """
@@ -89,10 +89,11 @@ def parse_query(text: str) -> Query:
 
 
 def term_of(chunk: re.Match[str]) -> Term:
-    """The term of one quoted or bare piece of a query. It may come out without words."""
+    """The term of one quoted or bare piece of a query. It may have no words."""
     bare = chunk["bare"] or ""
     folded = fold(chunk["quoted"] or bare)
-    # The star must touch a word that can go on: not in "**", "C++*" or after an unspaced script.
+    # The star must follow a word that can continue: not in "**", "C++*" or after an unspaced
+    # script.
     prefix = bare.endswith("*") and not fold(bare[:-1]).endswith(" ")
     return Term(tuple(folded.split()), prefix, chunk["minus"] is not None, chunk.group())
 
@@ -121,14 +122,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Period(NamedTuple):
-    """A time from `since` to before `until`, in microseconds since 1970 UTC."""
+    """A time from `since` until before `until`, in microseconds since 1970 UTC."""
 
     since: int
     until: int
 
 
 def find_period(text: str) -> tuple[Period | None, str]:
-    """(the day, month or year a text names or None, the text without it).
+    """(the day, month or year that a text names, or None; the text without it).
 
     A month needs its year, and a year alone must be a number of four digits.
     """
@@ -153,7 +154,7 @@ def _names() -> dict[str, int]:
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    """The most exact first. Names are matched by their letters and looked up folded."""
+    """The most exact patterns first. Names are matched by their letters and looked up folded."""
     name, day = r"(?P<name>[^\W\d_]{3,})\.?", r"(?P<day>[0-3]?\d)"
     spelled = (
         rf"\b{_YEAR}-(?P<month>[01]\d)-{day}\b",
@@ -189,7 +190,7 @@ def _period(found: re.Match[str]) -> Period | None:
     return Period((first - _EPOCH) // _MICROSECOND, (last - _EPOCH) // _MICROSECOND)
 
 
-#: Words before a colon that look in the field of one role only.
+#: Words before a colon that restrict a term to the field of one role.
 ROLES: Final = {"from": "actor", "subject": "primary-title", "title": "primary-title"}
 
 _ROLE = rf"(?: (?P<role> (?<!\S) (?: {'|'.join(ROLES)} ) ) : (?=[^\s:/]) )?"
@@ -198,7 +199,7 @@ _PIECE = re.compile(MINUS + _ROLE + WORDS, re.VERBOSE | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """A part that a record must hold, or must not (`term.excluded`); `role` names its field."""
+    """A part that a record must contain, or must not (`term.excluded`); `role` names its field."""
 
     term: Term
     role: str | None = None
@@ -206,11 +207,11 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A text as it was typed, and what search looks for.
+    """A text as typed, and what it searches for.
 
-    `words` are the wanted words, in their order, without repeats and without function words unless
-    there is nothing else; each is one folded word or two adjacent characters of a script without
-    spaces. `period` is the time it names; with `only_period` it names nothing else.
+    `words` are the wanted words in order, without repeats, and without function words unless there
+    is nothing else; each is one folded word or two adjacent characters of a script without spaces.
+    `period` is the time that the text names; with `only_period` it has nothing else.
     """
 
     text: str
@@ -231,9 +232,9 @@ def parse(
     languages: tuple[str, ...] = ("en",),
     roles: Collection[str] = frozenset(ROLES.values()),
 ) -> Question:
-    """The question that `text` asks of records in these languages.
+    """Parses `text` as a question about records in these languages.
 
-    `roles` are those of the fields that are shown; the prefix of any other is an ordinary word.
+    `roles` are those of the visible fields; a prefix for any other role is an ordinary word.
     """
     required, plain = list[Required](), list[str]()
     for piece in _PIECE.finditer(text):
@@ -282,7 +283,7 @@ def _spelled(text: str) -> Iterator[Term]:
 
 
 def _pairs(run: list[str]) -> Iterator[Term]:
-    """Adjacent characters of an unspaced run, two by two; a lone one as it is."""
+    """Pairs of adjacent characters of an unspaced run; a single character as it is."""
     if len(run) == 1:
         yield Term((run[0],), typed=unfold(run[0]))
     for first, second in zip(run, run[1:]):
@@ -295,7 +296,7 @@ def is_unspaced(word: str) -> bool:
 
 
 def _function_words(words: Iterable[Term], languages: tuple[str, ...]) -> frozenset[str]:
-    """The function words of the language the question is in: the one that most of them fit."""
+    """The function words of the question's language, which is the one that matches most of them."""
     single = [word.words[0] for word in words if len(word.words) == 1]
     lists = [stop_words(language) for language in languages]
     return max(lists, key=lambda one: sum(word in one for word in single), default=frozenset())

@@ -16,13 +16,13 @@ from evidence.model import READ_FIELD, Continuation, Source, next_page, windows
 from evidence.text import escape
 from evidence.values import Binary, Bytes, bytes_in, data_as_json
 
-#: The times of a record that a page shows, if it has them.
+#: The times of a record that a page shows, if they exist.
 TIMES: Final = ("deleted_at", "emitted_at", "authored_at")
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A value shown in part: `end` of `total` code points, and the call that reads it.
+    """A partly shown value: `end` of `total` code points, and the call that reads it.
 
     `total` is None for bytes, of which no text is shown.
     """
@@ -41,9 +41,9 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """The records of one relation. `single` relations have one record at most.
+    """The records of one relation. `single` relations have at most one record.
 
-    `listing` are the arguments of the `query_records` call that lists all of them, if the relation
+    `listing` has the arguments of the `query_records` call that lists all of them, if the relation
     has more records and they can be listed.
     """
 
@@ -67,12 +67,12 @@ class Related:
 
 @dataclass(frozen=True)
 class Record:
-    """One record as its grant shows it.
+    """One record as the grant shows it.
 
     `roles` name the fields that are its title, text and time. `title` and `text` are those that a
-    source gives beside the fields. `warnings` are those of its source.
-    Renderers fill `partial` and `left_out`: the values shown as previews, and the fields for which
-    a page has no room.
+    source returns in addition to the fields. `warnings` are those of its source. Renderers fill
+    `partial` and `left_out`: the values shown as previews, and the fields that do not fit on a
+    page.
     """
 
     ref: RecordRef
@@ -102,12 +102,12 @@ class Record:
 
     @cached_property
     def shown(self) -> dict[str, Any]:
-        """The JSON of `data`; shared, so never to be changed."""
+        """The JSON of `data`; shared, so never modify it."""
         return data_as_json(self.data, self.ref)
 
     @cached_property
     def entry(self) -> dict[str, Any]:
-        """The record in the `data` of a page; shared, so never to be changed."""
+        """The record in the `data` of a page; shared, so never modify it."""
         ref, entry = self.ref, dict[str, Any](object="record")
         entry |= {"id": ref.record_id, "stream": ref.stream}
         if self.deleted:
@@ -122,7 +122,7 @@ class Record:
 
     @cached_property
     def payload(self) -> tuple[str, int]:
-        """(the JSON of what is shown as model-visible text, the number of escapes in it)."""
+        """(the JSON that is shown as model-visible text, the number of escapes in it)."""
         shown = {**self.shown, "expanded": self.relations} if self.expanded else self.shown
         return escape(orjson.dumps(shown).decode())
 
@@ -133,7 +133,7 @@ class Record:
 
     @cached_property
     def rung(self) -> dict[str, Any]:
-        """The record in the ladder of a page: which fields go on, and how; shared likewise."""
+        """The record in the ladder of a page: fields that continue, with calls; shared likewise."""
         rung: dict[str, Any] = {"id": self.id}
         if held := self.bytes:
             rung["bytes"] = [one.entry for one in held]
@@ -154,7 +154,7 @@ class Record:
 
     @cached_property
     def rest(self) -> Continuation | None:
-        """The call that shows the fields left out, by name or with all the others."""
+        """The call that shows the fields left out, by name or together with all others."""
         if not self.left_out:
             return None
         few = len(self.left_out) <= BUDGETS.names_shown
@@ -163,7 +163,7 @@ class Record:
 
     @cached_property
     def related(self) -> list[Continuation]:
-        """The calls that list the records of relations which are shown in part."""
+        """The calls that list the records of partly shown relations."""
         return [rest for one in self.expanded.values() if (rest := one.rest)]
 
 
@@ -184,7 +184,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """A page of one stream, or of its changes. `args` are the arguments that asked for it."""
+    """A page of one stream, or of its changes. `args` are the arguments of the request."""
 
     stream: str
     records: list[Record]
@@ -230,10 +230,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class FieldRead:
-    """A window of a field, or the description of a binary one (`binary` is set, `text` empty).
+    """A window of a field, or the description of a binary one (`binary` set, `text` empty).
 
-    `match` is the number of the match the window was opened at. `args` are the arguments that
-    asked for the window.
+    `match` is the number of the match that the window was opened at. `args` are the arguments of
+    the request.
     """
 
     ref: RecordRef
@@ -274,12 +274,12 @@ class FieldRead:
 
     @property
     def step(self) -> int:
-        """Size of the windows that follow: as asked for, less if this one did not fit."""
+        """The size of the following windows: as requested, or less if this one did not fit."""
         asked = self.args.get("limit_chars") or CONTRACT.window_chars
         return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
 
     def continuations(self) -> list[Continuation]:
-        """next, previous, the read of the end, and the next match, if any."""
+        """The calls for the next, the previous and the last window, and for the next match."""
         if self.binary is not None:
             return []
         named = {"id": self.id, "field_path": self.field_path}

@@ -1,7 +1,7 @@
 """Facts of one request while it is answered, for its log line, its metrics and its trace.
 
-They hold nothing of what is read or asked: no token, record id, query or text. `used` names
-streams, for the owner's counts; it is never logged.
+They contain no token, record id, query or text. `used` names streams, for the owner's counts; it is
+never logged.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import getrandbits
 from typing import Any, Final
 
-#: A message of MCP without a method we know.
+#: An MCP message without a known method.
 UNKNOWN: Final = "other"
 
 _TRACEPARENT: Final = re.compile(
@@ -19,7 +19,7 @@ _TRACEPARENT: Final = re.compile(
 )
 _TRACEPARENT_CHARS: Final = 512
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-#: The only flag passed on is whether the trace is sampled.
+#: The only flag that is forwarded: whether the trace is sampled.
 _SAMPLED: Final = 0x01
 
 
@@ -33,7 +33,7 @@ class Trace:
 
     @classmethod
     def begun(cls) -> "Trace":
-        """A trace of our own, for a request that came with none."""
+        """A new trace, for a request without one."""
         return cls(f"{getrandbits(128):032x}", f"{getrandbits(64):016x}")
 
     @property
@@ -43,7 +43,7 @@ class Trace:
 
 
 def continued(traceparent: object) -> Trace | None:
-    """A span of ours in the trace of a `traceparent`; None if it is invalid."""
+    """A new span in the trace of a `traceparent`; None if it is invalid."""
     if not isinstance(traceparent, str) or len(traceparent) > _TRACEPARENT_CHARS:
         return None
     match = _TRACEPARENT.fullmatch(traceparent.strip())
@@ -69,11 +69,11 @@ def uncounted(outcome: str) -> None:
 class RequestLog:
     """Facts of one request, filled in by the surfaces and written to the log and the metrics.
 
-    `error` is the code of the error it was answered with. `asked` is called with the outcome of
-    each request to an upstream, from any thread. `began` is a reading of `perf_counter`. `traced`
-    is True if the trace came in a header, `streams` if the body is made while it is sent,
-    `incomplete` if the answer leaves something out because time ran out. `grant` is the id of the
-    grant or package of the token, `used` the (grant id, stream) of the records in the answer.
+    `error` is the code of the returned error. `asked` is called with the outcome of each request to
+    an upstream, from any thread. `began` is a reading of `perf_counter`. `traced` is True if the
+    trace came from a header, `streams` if the body is generated while it is sent, `incomplete` if
+    the answer leaves something out because time ran out. `grant` is the id of the grant or package
+    of the token, `used` the (grant id, stream) of the records in the answer.
     """
 
     request_id: str = ""
@@ -104,22 +104,22 @@ _current: ContextVar[RequestLog | None] = ContextVar("request_log", default=None
 
 
 def begin(opened: RequestLog) -> None:
-    """Makes this the log of the request that this thread answers."""
+    """Makes this the log of the request that this thread is answering."""
     _current.set(opened)
 
 
 def end() -> None:
-    """Forgets the request of this thread, which is answered."""
+    """Ends the log of this thread's request, which has been answered."""
     _current.set(None)
 
 
 def current() -> RequestLog:
-    """The log of the request being answered; outside of a request, one that is dropped."""
+    """The log of the request being answered; outside a request, one that is dropped."""
     return _current.get() or RequestLog()
 
 
 def id_of(environ: Mapping[str, Any]) -> str:
-    """The id of a request: the logged one, else its own if well formed, else a new one."""
+    """The id of a request: the logged one, or its own if well formed, or a new one."""
     return current().request_id or sent_id(environ)
 
 
@@ -130,7 +130,7 @@ def sent_id(environ: Mapping[str, Any]) -> str:
 
 
 def new_id() -> str:
-    """A request id of our own."""
+    """A new request id."""
     return f"req_{getrandbits(64):016x}"
 
 

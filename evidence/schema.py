@@ -9,13 +9,13 @@ from typing import Any
 
 from evidence.model import Source
 
-#: Detail of a stream's description: its name, its capabilities, or its JSON Schema too.
+#: Detail of a stream's description: its name, also its capabilities, or also its JSON Schema.
 NAMED, COMPACT, FULL = "named", "compact", "full"
 #: The flags of a field without any.
 NO_FLAGS = "declared"
-#: The members of a capability that flags stand for.
+#: The members of a capability that flags represent.
 _FLAGS = dict(t="type", role="role", eq="exact", r="operators", lex="lexical", a="aggregations")
-#: The metrics of a field, in the order of its flags.
+#: The metrics of a field, in the order of the flags.
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
 
 Warnings = list[dict[str, Any]]
@@ -27,7 +27,7 @@ class FieldCapability:
 
     `type` is the declared type word, `operators` are those of range filters (None: no range
     filter), `other` are flags of a source that have no meaning here. `schema` is the JSON Schema,
-    in full descriptions only.
+    only in full descriptions.
     """
 
     type: str | None = None
@@ -41,7 +41,7 @@ class FieldCapability:
 
     @property
     def word(self) -> str | None:
-        """The type word: the declared one, else the format or the type of the JSON Schema."""
+        """The type word: the declared one, or else the format or the type of the JSON Schema."""
         known = self.schema if isinstance(self.schema, dict) else {}
         words = (self.type, known.get("format"), known.get("type"))
         return next((word for word in words if word and isinstance(word, str)), None)
@@ -81,7 +81,7 @@ def parse_flags(flags: str) -> FieldCapability:
 
 
 def _word(text: str) -> str:
-    """A value inside the flag grammar: its separators become underscores."""
+    """A value for the flag grammar: its separators become underscores."""
     return "".join("_" if char in ";,[]{}|" or char.isspace() else char for char in text)
 
 
@@ -99,7 +99,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A named choice of fields."""
+    """A named selection of fields."""
 
     id: str
     label: str | None
@@ -110,8 +110,8 @@ class View:
 class StreamSchema:
     """The description of a stream; connections that share it are listed by its row.
 
-    `counts` to `until` belong to full descriptions: whether records are counted, the field of the
-    grant's time limit, and that limit as RFC 3339 times.
+    `counts` to `until` exist only in full descriptions: whether records are counted, the field of
+    the grant's time limit, and that limit as RFC 3339 times.
     """
 
     name: str
@@ -128,7 +128,7 @@ class StreamSchema:
     until: str | None = None
 
     def narrowed(self, names: Iterable[str]) -> "StreamSchema":
-        """The same description of some of the fields only."""
+        """The same description with only some of the fields."""
         kept = {name: self.fields[name] for name in names}
         hidden = self.fields.keys() - kept.keys()
         views = (replace(v, fields=_without(v.fields, hidden)) for v in self.views)
@@ -151,7 +151,7 @@ class StreamRow:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One connector by each of its names, with its streams."""
+    """One connector with all of its names and its streams."""
 
     key: str | None
     id: str | None
@@ -236,7 +236,7 @@ class ConnectorList:
 
 @dataclass(frozen=True, slots=True)
 class StreamCount:
-    """One stream of one connection, with the number of its records and the time of the last."""
+    """One stream of one connection, with its number of records and the time of the last one."""
 
     name: str
     source: Source

@@ -1,6 +1,6 @@
 """Descriptions of streams -> JSON, for MCP `structuredContent` and for REST alike.
 
-`document`, `connectors`, `streams` and `details` are the bodies of REST.
+`document`, `connectors`, `streams` and `details` are REST bodies.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _CONNECTIONS = "granted_connections"
 
 
 def document(found: Schema) -> Body:
-    """The schema document. Compact connectors share the connections of most of their streams."""
+    """The schema document. Compact connectors list the connections of most of their streams."""
     return {
         "object": "schema",
         **({"detail": "compact"} if found.compact else {}),
@@ -36,7 +36,7 @@ def connectors(found: ConnectorList) -> Body:
 
 
 def streams(found: StreamList) -> Body:
-    """The list of streams, a row per connection."""
+    """The list of streams, one row per connection."""
     return {
         "object": "list",
         "has_more": False,
@@ -86,7 +86,7 @@ def _count(row: StreamCount) -> Body:
 
 
 def head(found: Schema) -> Body:
-    """The members of a schema document beside its connectors."""
+    """The members of a schema document other than its connectors."""
     return {
         **({"bearer": known(asdict(found.bearer))} if found.bearer else {}),
         "connector_count": len(found.connectors),

@@ -1,9 +1,9 @@
 """Pieces of text as a reader sees them: excerpts, marks, visible control characters.
 
-Everything invisible that could mislead is written `\\u{HEX}`, with as many digits as it takes. A
-backslash that would begin such an escape in the text itself is written `\\u{5C}`, so that reading
-back is exact. Marked text is escaped text with tags: `mark` does both in one go, because a stored
-`<mark>` must differ from ours: its `<` becomes `\\u{3C}`. Never escape marked text again.
+Invisible characters that could mislead are written `\\u{HEX}`, with as many digits as needed. A
+backslash that would begin such an escape in the text itself is written `\\u{5C}`, so that
+unescaping is exact. Marked text is escaped text with tags. `mark` does both at once, because a
+stored `<mark>` must differ from ours: its `<` becomes `\\u{3C}`. Never escape marked text again.
 
     escape(text)            <->  unescape(shown)
     mark(text, start, end)  <->  unmark(shown)
@@ -20,11 +20,11 @@ from evidence.fold import extends
 from evidence.find import Span
 
 _NEAR = 16  # code points an edge may move to reach a word boundary
-_SHIFT = 40  # the same for the first edge of a read, which looks for a sentence too
+_SHIFT = 40  # the same for the first edge of a read, which also looks for a sentence
 _BEFORE_SENTENCE = re.compile(r"(?:[.!?…]\s+|[。！？\n]\s*)(?=\S)")
 _BEFORE_WORD = re.compile(r"\s+(?=\S)")
 _BEGINS = re.compile(r"(?<=\s)(?!\s)")  # where a piece of text may begin
-_LAST_END = re.compile(r"(?s:.*)(?<!\s)(?=\s)")  # up to the last place where one may end
+_LAST_END = re.compile(r"(?s:.*)(?<!\s)(?=\s)")  # up to the last place where a piece may end
 _JOINER = "\u200d"
 
 _MISLEADING = (
@@ -34,14 +34,14 @@ _MISLEADING = (
     r"\ud800-\udfff"  # halves of surrogate pairs cannot be encoded
     r"\U000e0000-\U000e007f"  # tags: invisible letters
 )
-# One character class, then a look back at a "\\" or "<" that begins nothing: alternatives
-# would take twice the time.
+# One character class, then a lookbehind for a "\\" or "<" that begins nothing: alternatives would
+# take twice the time.
 _BEGINS_ESCAPE = r"(?<!\\(?!u\{))"
 _BEGINS_TAG = "(?<!<(?!/?mark>))"
 _ESCAPED_ALONE = re.compile(rf"[{_MISLEADING}\\]{_BEGINS_ESCAPE}")
 _ESCAPED_IN_MARKED = re.compile(rf"[{_MISLEADING}\\<]{_BEGINS_ESCAPE}{_BEGINS_TAG}")
 _MISLEADING_ALONE = re.compile(f"[{_MISLEADING}]")
-_HARMLESS = b"\t\n" + bytes(range(0x20, 0x7F))  # ASCII that is never escaped, but for "\\u{"
+_HARMLESS = b"\t\n" + bytes(range(0x20, 0x7F))  # ASCII that is never escaped, except "\\u{"
 _ESCAPE = re.compile(r"\\u\{((?:10|[0-9A-F])?[0-9A-F]{1,4})\}")
 _TAG = re.compile("</?mark>")
 
@@ -54,10 +54,10 @@ _ONE_KIND = re.compile("[a-z]+|[A-Z]+|[0-9]+")
 def excerpt(text: str, span: Span, *, size: int) -> tuple[int, int]:
     """A range of at most `size` code points that shows the span and some text on both sides.
 
-    A third of the room goes before the span; room that one side cannot use goes to the other.
-    Edges fall between words where one ends nearby, otherwise between characters: not inside an
-    emoji or between a letter and its accents, unless the span itself has its edge there. A span
-    longer than `size` is shown by its first mark, a longer mark by its first `size` code points.
+    A third of the free space goes before the span; space that one side cannot use goes to the
+    other. Edges are between words if a word ends nearby, otherwise between characters: not inside
+    an emoji or between a letter and its accents, unless the span itself ends there. A span longer
+    than `size` is shown by its first mark, a longer mark by its first `size` code points.
     """
     start, end, marks = span
     if end - start > size:
@@ -77,7 +77,7 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
     if edge == 0:
         return 0
     last = edge + _NEAR if edge + _NEAR < limit else limit
-    # One more than `last`: the end of what is searched looks like the end of the text.
+    # One more than `last`: the end of the searched range looks like the end of the text.
     if (match := _BEGINS.search(text, edge, last + 1)) and (place := match.start()) <= last:
         return place
     while edge < limit and _inside_character(text, edge):
@@ -88,7 +88,7 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
 def beginning(text: str, place: int) -> int:
     """The start of a read near `place`: the next sentence, or else the next word.
 
-    At most 40 code points later; where nothing begins, between two characters.
+    At most 40 code points later; if neither begins there, between two characters.
     """
     if place <= 0:
         return 0
@@ -112,7 +112,7 @@ def _earlier_edge(text: str, edge: int, limit: int) -> int:
 
 
 def _inside_character(text: str, place: int) -> bool:
-    """True if a cut at `place` would split what a reader sees as one character."""
+    """True if a cut at `place` would split a character as a reader sees it."""
     if not 0 < place < len(text):
         return False
     if text[place - 1] == _JOINER or extends(text[place]):
@@ -141,7 +141,7 @@ def escape(text: str) -> tuple[str, int]:
 
 
 def _is_harmless(text: str) -> bool:
-    """True if nothing in `text` can need an escape. A quick look, right for nearly every text."""
+    """True if nothing in `text` needs an escape. A quick check that settles nearly every text."""
     if "\\" in text and "\\u{" in text:
         return False
     if text.isascii():
@@ -150,9 +150,9 @@ def _is_harmless(text: str) -> bool:
 
 
 def json_line(value: Any, *, indented: bool = False) -> str:
-    """JSON on one line in which nothing misleads: such characters are written `\\uXXXX`.
+    """JSON on one line, with misleading characters written as `\\uXXXX`.
 
-    It reads back as the same value. `indented` takes several lines.
+    It parses to the same value. `indented` uses several lines.
     """
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indented else None).decode()
     if text.isprintable():
@@ -161,7 +161,7 @@ def json_line(value: Any, *, indented: bool = False) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with misleading characters made visible; what `escape` wrote stays as it is."""
+    """`text` with misleading characters made visible; escapes from `escape` stay unchanged."""
     return _MISLEADING_ALONE.sub(_visible, text)
 
 
@@ -178,7 +178,7 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
     piece = text[start:end]
     if "<" not in piece and _is_harmless(piece):
         return _tagged(text, start, end, marks), 0
-    # At one place a tag closes before the next opens, and both precede the escaped character.
+    # At one position a tag closes before the next opens, and both precede the escaped character.
     edits: list[tuple[int, int, int, str]] = []
     for match in _ESCAPED_IN_MARKED.finditer(piece):
         edits.append((start + match.start(), 2, 1, _visible(match)))
@@ -211,10 +211,10 @@ def _tagged(text: str, start: int, end: int, marks: Iterable[tuple[int, int]]) -
 
 
 def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The plain text of a marked one, and the ranges that are marked in it.
+    """The plain text of a marked text, and its marked ranges.
 
-    With `escaped=False` nothing is read back: the text was marked by somebody else. A mark that is
-    not closed counts for nothing.
+    With `escaped=False` nothing is unescaped: another program marked the text. A mark that is not
+    closed is ignored.
     """
     plain, marks, opened, position = "", list[tuple[int, int]](), -1, 0
     for tag in _TAG.finditer(shown):
@@ -231,20 +231,20 @@ def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, in
 
 
 def is_marked(shown: str) -> bool:
-    """True if `mark` may have made it: nothing in it misleads, and every mark is closed."""
+    """True if `mark` may have written it: nothing in it misleads, and every mark is closed."""
     if not shown.replace("\n", " ").isprintable() and _MISLEADING_ALONE.search(shown):
         return False
     return shown.count("<mark>") == shown.count("</mark>")
 
 
 def balanced(shown: str) -> str:
-    """Text somebody else marked, with balanced marks and control characters written out."""
+    """Text that another program marked, with balanced marks and escaped control characters."""
     plain, marks = split(shown, escaped=False)
     return mark(plain, start=0, end=len(plain), marks=marks)[0]
 
 
 def unmark(shown: str) -> str:
-    """The text that `mark` showed, without its marks."""
+    """The original of a text from `mark`, without its marks."""
     return unescape(_TAG.sub("", shown))
 
 
@@ -255,7 +255,7 @@ def _visible(match: re.Match[str]) -> str:
 def looks_binary(value: object) -> bool:
     """True if `value` is bytes in disguise: a long base64 text, a data URI or a blob reference.
 
-    Long runs of one kind, such as only lower-case letters or only digits, are text.
+    Long runs of one kind of character, such as only lower-case letters or only digits, are text.
     """
     if isinstance(value, dict):
         return "blob_id" in value or "fetch_url" in value

@@ -1,8 +1,8 @@
 """Values of a record that are described instead of shown: previews, base64 text and blobs.
 
-Readers of lists and documents get `as_json`: the metadata with the REST route of the bytes. The
-route is always one of this service, never an address that a record or a remote server brings along.
-Routes are relative, each segment percent-encoded once.
+Lists and documents contain `as_json`: the metadata with the REST route of the bytes. The route is
+always one of this service, never an address from a record or a remote server. Routes are relative,
+each segment percent-encoded once.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 BASE64 = "base64"
 #: Types of values that are their own JSON.
 PLAIN = frozenset({str, int, float, bool, type(None), dict})
-#: Where the metadata of an authorization server are (RFC 8414).
+#: The path of the metadata of an authorization server (RFC 8414).
 AUTHORIZATION_SERVER: Final = "/.well-known/oauth-authorization-server"
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The beginning of a value. Values other than strings are sized and shown as JSON."""
+    """The beginning of a value. Values other than strings are measured and shown as JSON."""
 
     text: str
     size_chars: int
@@ -47,7 +47,7 @@ class Base64:
 
     @property
     def size(self) -> tuple[int, str] | None:
-        """(number, unit) of the one size that is known."""
+        """(number, unit) of the known size."""
         if self.size_bytes is not None:
             return self.size_bytes, "bytes"
         return None if self.size_chars is None else (self.size_chars, "base64 characters")
@@ -55,7 +55,7 @@ class Base64:
 
 @dataclass(frozen=True, slots=True)
 class BlobRef:
-    """A reference to a blob, with the members it has in its record.
+    """A reference to a blob, with the members that its record has.
 
     `available` is false if the source does not have the bytes.
     """
@@ -79,7 +79,7 @@ class BlobRef:
     @property
     def size(self) -> tuple[int, str] | None:
         """(bytes, "bytes") if the size is known."""
-        size = self.members.get("size_bytes")  # a record may hold anything
+        size = self.members.get("size_bytes")  # a record may contain anything
         if not isinstance(size, int) or isinstance(size, bool):
             return None
         return size, "bytes"
@@ -129,8 +129,8 @@ def base64_of(
 ) -> Base64:
     """The description of base64 text or of a data URI, computed without decoding it.
 
-    A long text is given by its first and last characters and its length. `declared` is the media
-    type its schema declares; the one a data URI names comes first.
+    A long text is passed as its first and last characters and its length. `declared` is the media
+    type in its schema; a data URI's own media type overrides it.
     """
     chars, tail = len(head) if chars is None else chars, head if tail is None else tail
     named = None
@@ -143,7 +143,7 @@ def base64_of(
 
 
 def previewed(value: Any, *, most_bytes: int) -> Any:
-    """The value, or a description of one that takes more than `most_bytes`."""
+    """The value, or a description of it if it takes more than `most_bytes`."""
     if not isinstance(value, (str, dict, list)):
         return value
     text = text_of(value)
@@ -156,7 +156,7 @@ def previewed(value: Any, *, most_bytes: int) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The text of a value: a string as it is, everything else as canonical JSON."""
+    """The text of a value: a string unchanged, anything else as canonical JSON."""
     if isinstance(value, str):
         return value
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
@@ -242,7 +242,7 @@ def _field_route(ref: RecordRef, field: str) -> str:
 def field_window_read(
     stream: str, record_id: str, connection_id: str | None, field: str, **window: Any
 ) -> dict[str, Any]:
-    """The `read` descriptor of a PDPP body: which call reads this field."""
+    """The `read` descriptor of a PDPP body: the call that reads this field."""
     return {
         "object": "field_window_read",
         "method": "GET",

@@ -1,4 +1,4 @@
-"""Typed readings -> the JSON of MCP `structuredContent`. The text channel carries the same facts.
+"""Typed readings -> the JSON of MCP `structuredContent`. The text channel has the same information.
 
 Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` accompanies all record text.
 """
@@ -32,7 +32,7 @@ def bytes_line(found: Bytes) -> str:
 
 
 def records(page: RecordPage, calls: Sequence[Continuation]) -> dict[str, Any]:
-    """`{data, content_ladder}`: the list with its records, its next calls and theirs."""
+    """`{data, content_ladder}`: the list with its records, and the next calls of both."""
     data = {
         "object": "list",
         "has_more": page.has_more,
@@ -58,7 +58,7 @@ def count(found: Count) -> dict[str, Any]:
 
 
 def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
-    """Exactly `id, title, text, url, metadata`; `metadata.next_read` reads on."""
+    """Exactly `id, title, text, url, metadata`; `metadata.next_read` is the call that continues."""
     metadata = dict(found.metadata)
     if found.next_read:
         metadata["next_read"] = spelled(found.next_read)
@@ -121,7 +121,7 @@ def aggregate(found: Buckets) -> dict[str, Any]:
 
 
 def aggregation(found: Buckets) -> dict[str, Any]:
-    """A figure or a page of groups as REST gives it."""
+    """A single value or a page of groups, as REST returns it."""
     asked = members(found, "field", "group_by", "group_by_time", "granularity", "time_zone")
     data: dict[str, Any] = {
         "object": "aggregation",

@@ -1,6 +1,6 @@
-"""Keeps work within bounds: deadlines, outcomes of many items, JSON from elsewhere.
+"""Limits on work: deadlines, one function applied to many items, JSON from other sources.
 
-The one place that reads the clock.
+The only module that reads the clock. `parse_json` enforces the limits on JSON from other sources.
 """
 
 import logging
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A point in time work must not pass. `clock` is injectable, in seconds, monotonic."""
+    """A time by which work must end. `clock` is injectable: monotonic seconds."""
 
     at: float
     clock: Callable[[], float] = time.monotonic
@@ -38,7 +38,7 @@ class Deadline:
         return max(0.0, self.at - self.clock())
 
     def share(self, part: float, *, most: float) -> "Deadline":
-        """An earlier deadline: after `part` of the time left, and after `most` seconds at most."""
+        """An earlier deadline: after `part` of the remaining time, at most `most` seconds."""
         return Deadline(self.clock() + min(most, part * self.left()), self.clock)
 
     def expired(self) -> bool:
@@ -52,14 +52,14 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[R]):
-    """It worked."""
+    """The call succeeded."""
 
     value: R
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call failed with an error that a client may see."""
+    """The call failed with an error that clients may see."""
 
     error: EvidenceError
 
@@ -73,7 +73,7 @@ Outcome = Done[R] | Failed | Late
 
 
 class Each(Protocol):
-    """Does one thing for every item: one outcome per item, in their order, by the deadline."""
+    """Applies a function to every item by the deadline; returns one outcome per item, in order."""
 
     def __call__(
         self, fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /
@@ -81,7 +81,7 @@ class Each(Protocol):
 
 
 def serial(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
-    """One after the other, here; what has not begun by the deadline is `Late`."""
+    """Runs the calls in sequence, here; those not begun by the deadline are `Late`."""
     return [Late() if deadline.expired() else attempt(fn, item) for item in items]
 
 
@@ -98,27 +98,26 @@ def attempt(fn: Callable[[T], R], item: T) -> Outcome[R]:
         return Failed(Internal())
 
 
-#: Everything but quotes and the marks between values.
+#: Every byte except quotes and the marks between values.
 _OTHERS = bytes(set(range(256)) - set(b'",:[]{}'))
 #: Brackets as steps: one level down, one level up.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class TooManyValues(ValueError):
-    """JSON of more values than are parsed; the message reports how many."""
+    """The JSON has more values than are parsed; the message reports how many."""
 
 
 class TooDeeplyNested(ValueError):
-    """JSON in more levels than can be written out again; the message reports how many."""
+    """The JSON is nested too deeply to be written out; the message reports how many levels."""
 
 
 def parse_json(raw: bytes) -> Any:
-    """The value of a JSON text from elsewhere, of as many values and levels as `BUDGETS` allow.
+    """The value of a JSON text from another source, within the values and levels of `BUDGETS`.
 
-    A value of two bytes takes a hundred in memory, so a bound on bytes alone is not enough.
-
-    Raises `TooManyValues` and `TooDeeplyNested`, before any of it is parsed, and
-    `orjson.JSONDecodeError`: each is a `ValueError`.
+    A value of two bytes takes a hundred in memory, so a limit on bytes alone is not enough. Raises
+    `TooManyValues` and `TooDeeplyNested`, before any of it is parsed, and `orjson.JSONDecodeError`:
+    each is a `ValueError`.
     """
     _look_over(raw)
     return orjson.loads(raw)
@@ -130,7 +129,7 @@ def _look_over(raw: bytes) -> None:
     inside, held = False, b""
     for start in range(0, len(raw), BUDGETS.piece_bytes):
         piece = held + raw[start : start + BUDGETS.piece_bytes]
-        # A last backslash waits for what it escapes.
+        # A final backslash stays with the character it escapes.
         held = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
         piece = piece[: len(piece) - len(held)].replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = piece.translate(None, _OTHERS).split(b'"')

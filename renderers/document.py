@@ -1,6 +1,6 @@
-"""A record as a document: the title and text its roles name, and calls for what is left out.
+"""A record as a document: title and text by its roles, and calls for everything left out.
 
-`fetch` prints one block, the exact JSON mirror of the document; at a shell, lines beside its text.
+`fetch` returns one block, the document as exact JSON; in a shell, its text and the lines about it.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ def lay_out(
     body_text: str | None = None,
     following: Sequence[str] = (),
 ) -> Document:
-    """Returns the document of a record, within bounds.
+    """Returns the document of a record, within its limits.
 
-    What does not fit is named in `metadata`, with the calls that read it. `body_text` is the
-    beginning of the text field if the record has only a preview of it. `following` are
-    fields of the record that come after those of `data`: the next call names them too.
+    `metadata` lists what does not fit, with the calls that read it. `body_text` is the beginning of
+    the text field if the record has only a preview of it. `following` are the record's fields after
+    those in `data`: the next call names them too.
     """
     data, roles = record.data, record.roles
     # Not `emitted_at`: when a record was imported is not its own time.
     at = record.authored_at or _text(data, roles.get("event-time"))
     titled = _text(data, roles.get("primary-title"))
-    # Without a title: `label · stream · time`, which needs no guess at fields.
+    # Without a title: `label · stream · time`, which needs no guess about fields.
     parts = (record.source.label, record.ref.stream, at)
     title = titled or record.title or " · ".join(filter(None, parts))
     document = Document(record.id, title, "", url, _metadata(record))
@@ -97,7 +97,7 @@ def _text(data: dict[str, Any], field: str | None) -> str | None:
 
 
 def _fill_text(document: Document, text: str, total: int, field: str | None) -> None:
-    """Sets the text, at most 16,384 code points of it, and the call that reads the rest."""
+    """Sets the text, at most 16,384 code points, and the call that reads the rest."""
     document.text = fit_json(text[: CONTRACT.document_chars], _room(document))
     end = len(document.text)
     document.metadata |= {"text_field": field} if field else {}
@@ -110,7 +110,7 @@ def _fill_text(document: Document, text: str, total: int, field: str | None) -> 
 def _fill_others(
     document: Document, record: Record, shown: set[str | None], following: Sequence[str]
 ) -> None:
-    """The fields beside title and text: short ones as flat keys, the others by a call."""
+    """The fields other than title and text: short ones as flat keys, the others by a call."""
     room, left_out = BUDGETS.metadata_bytes, list[str]()
     for name, value in record.shown.items():
         if name in shown:
@@ -132,7 +132,7 @@ def _fill_others(
 
 
 def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
-    """The fields as JSON, the smaller ones first; what does not fit is named, with its reads."""
+    """The fields as JSON, the smaller ones first; the others are listed with their calls."""
     data = record.shown
     bytes_of = {
         name: values.bytes_of(value, record.ref, name) for name, value in record.data.items()
@@ -168,7 +168,7 @@ def _fill_json(document: Document, record: Record, following: Sequence[str]) -> 
 def _offer(document: Document, names: Sequence[str]) -> None:
     """Adds the call that fetches these fields, as many of them as a call can name.
 
-    A call that names as many as it may is answered with the fields after them, too: see `fetch`.
+    The answer to a call that names the maximum includes the fields after them: see `fetch`.
     """
     if not names:
         return
@@ -188,12 +188,12 @@ def _offer(document: Document, names: Sequence[str]) -> None:
 
 
 def _name_cost(name: str) -> int:
-    """Bytes of a name in a call inside JSON."""
+    """The bytes of a name in a call inside JSON."""
     return len(orjson.dumps(json_line(name)))
 
 
 def _names_cost(names: Sequence[str]) -> int:
-    """Bytes of the longest list of names that a call has."""
+    """The bytes of the longest list of names in a call."""
     costs = sorted(map(_name_cost, names), reverse=True)[: CONTRACT.names_in_list]
     return min(BUDGETS.field_names_bytes, sum(costs))
 
@@ -203,7 +203,7 @@ def _routes_cost(held: Sequence[Bytes]) -> int:
 
 
 def _room(document: Document) -> int:
-    """Bytes left for the text after the id, the warnings and the calls."""
+    """The bytes left for the text after the id, the warnings and the calls."""
     warnings = json_bytes(document.metadata.get("warnings", ""))
     calls = sum(json_bytes(spelled(one)) for one in document.more.values())
     return BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
@@ -220,7 +220,7 @@ def render(document: Document, context: Context) -> Rendering:
 
 
 def about(document: Document, context: Context) -> list[str]:
-    """The lines beside the text of a document: title, address, metadata, calls that read on."""
+    """The lines around the text of a document: title, address, metadata, calls that continue."""
     url = absolute(context.base_url, document.url)
     lines = [header("fetch", id=document.id), f"title: {quoted(document.title)}"]
     lines += [f"url: {value_of(url)}"] if url else []

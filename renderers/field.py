@@ -17,7 +17,7 @@ PAGE_BYTES = 4_096
 
 
 def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
-    """The window, cut to the bytes of a tool result; a match stays inside."""
+    """The window, cut to the size of a tool result; a match stays inside."""
     warnings = 2 * len(orjson.dumps(read.warnings))
     room = {
         "shown": budgets.text_bytes - PAGE_BYTES - warnings,
@@ -51,7 +51,7 @@ def render(read: FieldRead, context: Context) -> Rendering:
 
 
 def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
-    """The lines beside the text of a window: position, warnings, next calls."""
+    """The lines around the text of a window: position, warnings, next calls."""
     if read.bytes is not None:
         return _binary(read, read.bytes, context)
     match = None
@@ -73,7 +73,7 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
         *(context.step(continuation) for continuation in read.continuations()),
     ]
     if not read.text:
-        lines.append(f"Nothing stands here: the field ends at {read.total}.")
+        lines.append(f"There is no text at this offset: the field ends at {read.total}.")
     return lines
 
 

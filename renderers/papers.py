@@ -1,7 +1,7 @@
 """Readings of papers as text: pages, values of facets, metadata, windows, finds and headings.
 
-Paper bodies are not fenced, so that the first block of a window is the text to the character, with
-the marker of a cut appended and nothing else.
+Paper bodies are not fenced, so that the first block of a window is exactly the text, plus only the
+marker of a cut.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Reading = PaperPage | PaperFacets | Paper | PaperText | PaperFinds | PaperOutlin
 
 
 def render(found: Reading, context: Context) -> Rendering:
-    """Both channels of a reading that was `fit`."""
+    """Both channels of a fitted reading."""
     structured = papers_wire.body(found, papers_wire.as_calls)
     steps = [context.step(continuation) for continuation in found.continuations()]
     if isinstance(found, PaperText):
@@ -79,7 +79,7 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
 def _footer(page: PaperPage) -> list[str]:
     lines = []
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page goes on.")
+        lines.append("The page ended early to stay within its size; next_page continues.")
     if page.has_more and page.next_cursor is None:
         lines.append(
             f"Pages end at {CONTRACT.paper_offset_items:,} papers. Narrow the search to see others."
@@ -95,7 +95,7 @@ def _footer(page: PaperPage) -> list[str]:
 
 
 def fit_facets(facets: PaperFacets, budgets: Budgets, each: Each = serial) -> PaperFacets:
-    """The list with as many values as fit a tool result."""
+    """The list with as many values as fit into a tool result."""
     return shortened(facets, "values", render, budgets)
 
 
@@ -112,12 +112,12 @@ def _facets(facets: PaperFacets, context: Context) -> list[str]:
     for value, count in facets.values:
         lines.append(f"{count} {value_of(value)} {context.step(facets.search(value))}")
     if facets.ended_early:
-        lines.append("The list ended early to stay within its size; next_page goes on.")
+        lines.append("The list ended early to stay within its size; next_page continues.")
     return lines
 
 
 def fit_paper(paper: Paper, budgets: Budgets = BUDGETS) -> Paper:
-    """The paper with its lists as long as a tool result holds; `left_out` counts the rest."""
+    """The paper with lists shortened to fit a tool result; `left_out` counts the rest."""
     longest = max(len(getattr(paper, name)) for name in LISTS)
     kept = most(longest, lambda count, context: render(_cut(paper, count), context), budgets)
     return _cut(paper, kept)
@@ -174,7 +174,7 @@ def _list(paper: Paper, name: str) -> list[str]:
     if not values:
         return []
     shown = "; ".join(quoted(value) for value in values)
-    tail = f"; {more} more stand in the summary and the source" if more else ""
+    tail = f"; {more} more are in the summary and the source" if more else ""
     return [f"{name} ({len(values) + more}): {shown}{tail}"]
 
 
@@ -191,7 +191,7 @@ def _texts(paper: Paper) -> str:
 
 
 def _names(paper: Paper, name: str, category: str) -> str:
-    """Templates or languages, and where to find the names that did not fit."""
+    """Templates or languages, and where to find those that did not fit."""
     shown = ", ".join(value_of(each) for each in getattr(paper, name))
     more = paper.left_out.get(name, 0)
     tail = f"; {more} more, all named by list_top_facets with category={category}" if more else ""
@@ -241,7 +241,7 @@ def _finds(found: PaperFinds, context: Context) -> list[str]:
 
 
 def fit_outline(outline: PaperOutline, budgets: Budgets = BUDGETS) -> PaperOutline:
-    """The outline with as many headings as a tool result holds; `next` goes on with the others."""
+    """The outline with as many headings as fit into a tool result; `next` has the others."""
 
     def cut(kept: int) -> PaperOutline:
         after = outline.headings[kept].start if kept < len(outline.headings) else None

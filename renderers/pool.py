@@ -1,8 +1,8 @@
 """A thread pool that calls a function for many items, in order and within a deadline.
 
-It waits for many sources at once, and it bounds the rendering of a heavy page: the page goes on
-without the item that takes too long. Threads share one interpreter, so rendering is no faster.
-The threads are daemons and never delay the end of the process, as those of an executor would.
+It waits for many sources at once, and limits the rendering of a heavy page: the page continues
+without an item that takes too long. Threads share one interpreter, so rendering is no faster. The
+threads are daemons, so unlike those of an executor they never delay the end of the process.
 """
 
 import os
@@ -24,7 +24,7 @@ _here = threading.local()
 
 
 class WorkerPool:
-    """At most `threads` threads of a process, made when they are needed; safe across forks."""
+    """At most `threads` threads of a process, started when needed; safe across forks."""
 
     def __init__(self, threads: int, name: str) -> None:
         self._most = threads
@@ -34,7 +34,7 @@ class WorkerPool:
     def map(
         self, fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /
     ) -> list[Outcome[R]]:
-        """One outcome per item, in order. Waiting for a thread counts against the deadline.
+        """Returns one outcome per item, in order. Waiting for a thread counts against the deadline.
 
         Fewer than two items, and items from inside a pool, run in this thread.
         """
@@ -53,7 +53,7 @@ class WorkerPool:
         return [Late() if one.cancelled() or not one.done() else one.result() for one in futures]
 
     def _threads(self) -> "_Threads":
-        """The threads of this process: a fork does not copy those of its parent."""
+        """The threads of this process, because a fork does not copy its parent's."""
         pid = os.getpid()
         known = self._by_process.get(pid)
         return known or self._by_process.setdefault(pid, _Threads(self._most, self._name))
@@ -82,4 +82,4 @@ class _Threads:
             future, work = self._tasks.get()
             if future.set_running_or_notify_cancel():
                 future.set_result(work())
-            del future, work  # releases what they reference before the next wait
+            del future, work  # releases their references before the next wait

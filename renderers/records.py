@@ -1,6 +1,6 @@
-"""A page of records as text: an id line each, the payload as JSON in a fence, reads of the rest.
+"""A page of records as text: a line with the id, the fenced JSON, and calls that read the rest.
 
-Also an aggregate of records: the number, or every group of the page.
+Also an aggregate as text: the value, or every group of the page.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from renderers.rendering import Context, Rendering, fenced, fit_json, header
 from renderers.rendering import name_source, quoted, shortened, size_of, value_of, warning
 
 PAGE_BYTES = 1_600
-PARTIAL_BYTES = 100  # around the call that reads on
-PREVIEW_COST = 200  # bytes of a preview's own words and call: a cut must save more
-# Sizes of previews, in bytes of JSON; the largest that lets the whole page fit is taken.
+PARTIAL_BYTES = 100  # around the call that continues
+PREVIEW_COST = 200  # bytes of a preview's own text and call: a cut must save more
+# Sizes of previews, in bytes of JSON; the largest with which the whole page fits is used.
 PREVIEW_BYTES = (8_192, 2_048, 512, 160, 80)
 
 
 @dataclass(slots=True)
 class Trimmed:
-    """A record as it is shown with previews of some size.
+    """A record as shown with previews of some size.
 
-    `largest` is the size up to which smaller previews change nothing; `cost` the bytes of its text
-    and its JSON, once they are known.
+    `largest` is the size up to which smaller previews change nothing; `cost` is the size of its
+    text and JSON in bytes, once known.
     """
 
     item: Record
@@ -56,7 +56,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
             return _trim(items[place], size, budgets)
 
         def without_fields(place: int) -> Trimmed:
-            """The record with none of its fields, and the call that fetches them."""
+            """The record without its fields, and the call that fetches them."""
             item = items[place]
             return Trimmed(replace(item, data={}, partial=[], left_out=[*item.data]), 0)
 
@@ -123,7 +123,7 @@ def line(number: int, item: Record) -> str:
 
 
 def reads(item: Record, context: Context = Context()) -> list[str]:
-    """The calls that read what is not shown of a record."""
+    """The calls that read the parts of a record that are not shown."""
     lines = []
     for part in item.partial:
         extent = "binary" if part.total is None else f"0..{part.end} of {part.total}"
@@ -142,7 +142,7 @@ def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) ->
     """Warnings and next calls."""
     lines = [warning(notice) for notice in page.warnings]
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page goes on.")
+        lines.append("The page ended early to stay within its size; next_page continues.")
     lines += [context.step(call) for call in calls]
     if not page.records:
         lines.append("No records here. Check the filter, or call schema for the streams.")
@@ -169,7 +169,7 @@ def _cost(item: Record) -> tuple[int, int]:
 
 
 def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
-    """The record with values over `size` bytes as previews, and fields that fit at all."""
+    """The record with values over `size` bytes as previews, and only the fields that can fit."""
     data: dict[str, Any] = {}
     partial: list[Partial] = []
     left_out: list[str] = []
@@ -206,10 +206,9 @@ def _json_bytes(name: str, shown: Any) -> int:
 def _preview(
     item: Record, name: str, value: Any, size: int
 ) -> tuple[Any, int | None, int | None, int, int]:
-    """(what is shown of a value, its end and total, the size below which it is cut shorter, the
-    bytes of what is shown and of the calls that return its bytes).
-
-    The end is None for a value that is shown whole, the total None for bytes.
+    """(the shown part of a value, its end and total, the size below which it is cut shorter, the
+    size of the shown part and of the calls that return its bytes). The end is None for a value that
+    is shown whole, the total is None for bytes.
     """
     end, total, whole = None, None, 0
     shown = item.shown[name]
@@ -239,7 +238,7 @@ def _partial(item: Record, path: str, end: int, total: int | None) -> Partial:
 
 
 def fit_groups(found: Buckets, budgets: Budgets, each: Each = serial) -> Buckets:
-    """The aggregate with as many of its groups as fit a tool result."""
+    """The aggregate with as many of its groups as fit into a tool result."""
     return shortened(found, "groups", render_groups, budgets)
 
 
@@ -258,14 +257,14 @@ def _group_line(group: Group) -> str:
 
 
 def groups_footer(found: Buckets, context: Context = Context()) -> list[str]:
-    """The records left out of the groups, warnings, and the call for further groups."""
+    """The number of records outside the groups, warnings, and the call for further groups."""
     lines = []
     if found.other_count:
         lines.append(f"other_count={found.other_count}: records in groups after these.")
     lines += [warning(item) for item in found.warnings]
     if found.ended_early:
         goes_on = (
-            "next_page goes on" if found.next_cursor else "the groups after these are left out"
+            "next_page continues" if found.next_cursor else "the groups after these are left out"
         )
         lines.append(f"The page ended early to stay within its size; {goes_on}.")
     return lines + [context.step(continuation) for continuation in found.continuations()]

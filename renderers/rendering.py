@@ -1,8 +1,8 @@
-"""Shared by renderers: their result, their context, the pieces of a line, and what fits.
+"""Shared by renderers: their result, their context, the pieces of a line, and fitting to limits.
 
-Items of a page are rendered where the page is, or by a pool if the page is heavy: larger together
-than `HEAVY_PAGE_CHARS`. Each item then has `render_seconds`: one that takes longer is shown without
-its text, and the page goes on.
+Items of a page are rendered in the current thread, or by a pool if together they exceed
+`HEAVY_PAGE_CHARS` (a heavy page). Each item then has `render_seconds`: one that takes longer is
+shown without its text, and the page continues.
 """
 
 import hmac
@@ -25,15 +25,15 @@ from evidence.wire import bytes_line
 from evidence.work import Deadline, Done, Each
 
 Spell = Callable[[Continuation], str]
-#: Spells how the bytes of a field are fetched, or that they are not there.
+#: Writes how to fetch the bytes of a field, or that they are missing.
 SpellBlob = Callable[[Bytes], str]
-#: Facts that are ids: printed without quotes, exactly as they are accepted.
+#: Keys whose values are ids: printed without quotes, exactly as they are accepted.
 IDS = ("id", "first_id")
 
-# Words that need no quotes: nothing in them separates, opens, or hides.
+# Words that need no quotes: no separators, brackets or hidden characters.
 _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
 FENCE_DIGITS = 12
-#: Placeholder for the fence while a text is built; escaped text never holds a NUL.
+#: Placeholder for the fence while a text is built; escaped text never contains NUL.
 FENCE_SLOT = "\x00fence\x00"
 
 
@@ -50,8 +50,8 @@ class Rendering:
 class Context:
     """What rendering needs besides the answer: sizes, the fence key, the public address.
 
-    `spell` writes a next call as one line, as the reader would make it, and `blob` how bytes are
-    had.
+    `spell` writes a next call as one line, as the reader would make it; `blob` writes how to get
+    bytes.
     """
 
     budgets: Budgets = BUDGETS
@@ -61,24 +61,24 @@ class Context:
     blob: SpellBlob = bytes_line
 
     def step(self, continuation: Continuation) -> str:
-        """A call on a line of its own, named by what it is for."""
+        """A call on its own line, labelled with its purpose."""
         return step(continuation, self.spell)
 
     def rendering(self, lines: Sequence[str], structured: dict[str, Any]) -> Rendering:
-        """Both channels of an answer; its lines get their fence in every slot."""
+        """Both channels of an answer, with the fence in every placeholder."""
         text = "\n".join(lines)
         if FENCE_SLOT in text:
             text = text.replace(FENCE_SLOT, self.fence(text))
         return Rendering((text,), structured)
 
     def fence(self, text: str) -> str:
-        """12 hex digits that record text cannot predict. Equal texts get equal digits."""
+        """Returns 12 hex digits that record text cannot predict. Equal texts get equal digits."""
         digest = hmac.digest(self.fence_key, text.encode("utf-8", "surrogatepass"), "sha256")
         return digest.hex()[:FENCE_DIGITS]
 
 
 def header(operation: str, **facts: Any) -> str:
-    """`operation key=value …` without the facts that are None."""
+    """`operation key=value …` without the values that are None."""
     shown = [
         f"{name}={value if name in IDS else value_of(value)}"
         for name, value in facts.items()
@@ -88,7 +88,7 @@ def header(operation: str, **facts: Any) -> str:
 
 
 def value_of(value: Any) -> str:
-    """A value on one of our lines: plain if it is one word, else a JSON string."""
+    """A value on one of our lines: plain if it is one word, otherwise a JSON string."""
     if isinstance(value, int):
         return str(value) if not isinstance(value, bool) else "true" if value else "false"
     text = str(value)
@@ -96,7 +96,7 @@ def value_of(value: Any) -> str:
 
 
 def quoted(text: str, limit: int | None = None) -> str:
-    """Text that is not ours inside one of our lines: one line, quoted, controls written out."""
+    """Foreign text for one of our lines: on one line, quoted, control characters escaped."""
     shown = text if limit is None else clip(text, limit)
     if shown.isprintable() and '"' not in shown and "\\" not in shown:
         return f'"{shown}"'
@@ -105,19 +105,19 @@ def quoted(text: str, limit: int | None = None) -> str:
 
 @lru_cache(maxsize=512)
 def name_source(source: Source) -> str:
-    """`Label (connection_id)`, quoted where it must be."""
+    """`Label (connection_id)`, quoted if necessary."""
     if source.connection_id is None or source.label == source.connection_id:
         return value_of(label_of(source) or "unknown")
     return f"{value_of(label_of(source))} ({value_of(source.connection_id)})"
 
 
 def step(continuation: Continuation, spell: Spell = spelled) -> str:
-    """A call on a line of its own, named by what it is for; `spell` writes the call."""
+    """A call on its own line, labelled with its purpose; `spell` writes the call."""
     return f"{continuation.why}: {spell(continuation)}"
 
 
 def size_of(found: Bytes) -> str:
-    """Media type and size of bytes, as far as they are known."""
+    """The media type and size of bytes, as far as known."""
     media_type, size = found.known.media_type, found.known.size
     parts = [value_of(media_type)] if media_type else []
     parts += [f"{size[0]} {size[1]}"] if size else []
@@ -125,7 +125,7 @@ def size_of(found: Bytes) -> str:
 
 
 def warning(found: dict[str, Any]) -> str:
-    """One warning of an envelope as a line."""
+    """One warning as a line."""
     return (
         f"warning {value_of(found.get('code', 'warning'))}: {quoted(str(found.get('message', '')))}"
     )
@@ -136,7 +136,7 @@ def words_matched(
 ) -> str:
     """The words of a query that a hit has in another form or lacks; "" if neither.
 
-    `beside` stands after their number.
+    `beside` follows their number.
     """
     matched, missing, forms = found.matched_words, found.missing_words, found.forms.items()
     if not missing and not forms:
@@ -148,7 +148,7 @@ def words_matched(
 
 
 def fenced(text: str, fence: str = FENCE_SLOT) -> str:
-    """Record text between two lines it cannot forge."""
+    """Record text between two lines that it cannot forge."""
     return f"<<<{fence} untrusted record text\n{text}\n{fence}>>>"
 
 
@@ -164,9 +164,9 @@ HEAVY_PAGE_CHARS = BUDGETS.heavy_page_chars
 def rendered_each(
     fn: Callable[[T], R], items: Sequence[T], each: Each, *, late: Callable[[T], R]
 ) -> tuple[list[R], list[int]]:
-    """(`fn` of every item, the places of those that took too long or failed).
+    """(`fn` of every item, the indexes of those that took too long or failed).
 
-    Those have `late` of the item instead.
+    These have `late` of the item instead.
     """
     results: list[R] = []
     missed: list[int] = []
@@ -181,7 +181,7 @@ def rendered_each(
 
 
 def late_warning(count: int) -> dict[str, Any]:
-    """The warning of a page on which this many items are shown without their text."""
+    """The warning for a page on which this many items are shown without their text."""
     shown = "One item takes" if count == 1 else f"{count} items take"
     return {
         "code": TIMED_OUT,
@@ -227,7 +227,7 @@ def shortened(
     *,
     text_bytes: int | None = None,
 ) -> T:
-    """The reading with as many items of its list `name` as fit when rendered."""
+    """The reading with as many items of the list `name` as fit when rendered."""
     whole = getattr(reading, name) or ()
 
     def cut(count: int) -> T:
@@ -240,12 +240,12 @@ def shortened(
     return reading if kept == len(whole) else cut(kept)
 
 
-# A code point takes one byte at least and this many at most, written out as an escape.
+# A code point takes at least one byte and at most this many, as an escape.
 MOST_BYTES = 10
 
 
 def json_bytes(text: str) -> int:
-    """UTF-8 bytes of a text as a JSON string, without its quotes."""
+    """The UTF-8 bytes of a text as a JSON string, without its quotes."""
     return len(orjson.dumps(text)) - 2
 
 
@@ -257,14 +257,14 @@ def fit_json(text: str, room: int) -> str:
 def fit_both(text: str, *, shown: int, json: int) -> str:
     """The longest beginning that takes at most `shown` bytes as text and `json` bytes in JSON.
 
-    As text its control characters are written out.
+    In text, its control characters are escaped.
     """
     text = text[: _longest(text, shown, lambda part: len(escape(part)[0].encode()))]
     return fit_json(text, json)
 
 
 def _longest(text: str, room: int, measure: Callable[[str], int]) -> int:
-    """Binary search: the size of a prefix never shrinks when it gets longer."""
+    """A binary search: a longer prefix is never smaller."""
     if room <= 0:
         return 0
     high = min(len(text), room)

@@ -1,6 +1,6 @@
 """The schema as text: an index of every stream, or the details of one with calls that work.
 
-The details are its fields and, in words, its capabilities.
+The details are its fields and a description of its capabilities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,9 +22,9 @@ LEGEND = {
     "lex": "full_text_search",
     "a": "aggregations",
 }
-# Fields a projected record keeps beside the requested ones, because calls need them.
+# Fields that a projected record always keeps, because calls need them.
 IDENTITY = "id, stream, connection_id, display_name and emitted_at"
-# The names one list may show before it says how many more there are.
+# The most names that a list shows before it gives the number of the others.
 LIST_BYTES = 400
 EXAMPLE_TIME = "2026-01-01T00:00:00Z"
 #: Type words of fields that hold times.
@@ -32,7 +32,7 @@ TIMES = ("timestamp", "date-time", "date")
 
 
 def capabilities(stream: StreamSchema) -> list[str]:
-    """Filter, sort, projection, count, expand, search, aggregation and changes of a stream."""
+    """Filters, sort, projection, count, expand, search, aggregation and changes of a stream."""
     fields = stream.fields.items()
     exact = [name for name, field in fields if field.exact]
     ranges = [
@@ -60,7 +60,7 @@ def capabilities(stream: StreamSchema) -> list[str]:
 
 
 def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
-    """One ready call for each thing the stream offers; `alone` when no other row has its name."""
+    """One complete call for each capability of the stream; `alone` if no other row has its name."""
     stream = row.stream
     base: dict[str, Any] = {"stream": stream.name}
     if row.connections and not (alone and len(row.connections) > 1):
@@ -91,7 +91,7 @@ def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
 
 
 def _search(stream: StreamSchema) -> str:
-    """The searched fields if the source names them; it searches all the same if not."""
+    """The searched fields if the source names them; it can be searched even if not."""
     searched = [name for name, field in stream.fields.items() if field.lexical]
     described = any(field.flags != NO_FLAGS for field in stream.fields.values())
     where = _names(searched) if described else "fields this source does not name"
@@ -138,7 +138,7 @@ PAGE_BYTES = 3_000
 # The example calls of a row, and the call for a row that does not fit.
 EXAMPLES_BYTES = 1_300
 OTHER_ROW_BYTES = 90
-#: Members that a page gives in its own form, after the others.
+#: Members that a page shows in its own form, after the others.
 _LAST = ("field_capabilities", "schema")
 
 
@@ -150,7 +150,7 @@ def render(index: Schema, context: Context) -> Rendering:
 
 
 def _index(index: Schema, context: Context) -> Rendering:
-    """Every granted stream name, grouped by connector; connections as far as there is room."""
+    """Every granted stream name, grouped by connector; connections as far as they fit."""
     grouped: dict[str, list[StreamRow]] = {}
     for row in index.rows:
         grouped.setdefault(row.connector_key or "", []).append(row)
@@ -246,7 +246,7 @@ def _connection(source: Source) -> str:
 
 
 def _name_cost(name: str) -> int:
-    """Bytes of a stream's name in the channel where it takes more."""
+    """The bytes of a stream's name in the channel in which it is longer."""
     return max(len(value_of(name).encode()) + 1, len(orjson.dumps({"name": name})) + 1)
 
 
@@ -263,7 +263,7 @@ def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
 
 
 def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[list[str], str | None]:
-    """(names of the fields shown, the name after which the next page begins, if there is one)."""
+    """(names of the shown fields, the name after which the next page begins, if any)."""
     fields = row.stream.fields
     names = list(fields)
     if after in fields:
@@ -319,7 +319,7 @@ def _connector(
 
 
 def _capped(value: Any) -> Any:
-    """A description whose lists are no longer than a page."""
+    """A description with lists no longer than a page."""
     if isinstance(value, dict):
         return {key: _capped(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""A search page as text: handles first, one line per hit at least, evidence with its call.
+"""A search page as text: handles first, at least one line per hit, evidence with its call.
 
-Every line is ours alone; record text is in fences between them. `fit` cuts a page, as a new one, to
-the bytes of both channels.
+Every line is our own text; record text is in fences between them. `fit` returns a new page, cut to
+the limits of both channels.
 """
 
 import re
@@ -22,23 +22,23 @@ from renderers import rendering
 from renderers.rendering import Context, Rendering, fenced, name_source, quoted, value_of, warning
 from renderers.rendering import header as head, words_matched
 
-#: Words that a line lists; structured content has all.
+#: The most words that a line lists; structured content has all.
 WORDS_LISTED = 8
 #: A time without a time of day: a bare date is midnight UTC.
 MIDNIGHT = re.compile(r"T00:00(:00(\.0+)?)?(Z|\+00:00)$")
-ESCAPE = "\\u{"  # every escape begins so
+ESCAPE = "\\u{"  # every escape begins with this
 TEXT_BYTES_PER_HIT = 820
-#: Reserve for text added later: the address before each path, and that the page ended early.
+#: Reserve for text added later: the address before each path, and the note that a page ended early.
 ADDRESS = "https://" + 56 * "x"
 LATER_BYTES = 200
-#: Cuts fall between words, and marks stay whole: a share is an estimate.
+#: Cuts are made between words, and marks stay whole, so a share is an estimate.
 ROUNDING = 0.95
-#: Characters of a quote that stay free beside its marks, so that it begins and ends at words.
+#: Characters of a quote that stay free around its marks, so that it begins and ends at words.
 EDGES = 16
 
 
 def render(page: SearchPage, context: Context) -> Rendering:
-    """Both channels of a page that went through `fit`."""
+    """Both channels of a fitted page."""
     first = dict[Source, Hit]()
     for hit in page.hits:
         first.setdefault(hit.source, hit)
@@ -55,7 +55,7 @@ def render(page: SearchPage, context: Context) -> Rendering:
 
 def _escapes(page: SearchPage, body: str) -> int:
     """The number of escapes in the windows of a page; `body` holds all their shown text."""
-    if ESCAPE[0] not in body:  # looking for one character is cheap
+    if ESCAPE[0] not in body:  # searching for one character is cheap
         return 0
     return sum(match.shown.count(ESCAPE) for hit in page.hits for match in hit.matches)
 
@@ -83,7 +83,7 @@ def _counts(page: SearchPage) -> dict[str, int | None]:
 
 
 def is_full(number: int) -> bool:
-    """True if a hit shows its windows in full; later ones show a line of quoted text."""
+    """True if a hit shows its windows in full; later hits show a line of quoted text."""
     return number <= CONTRACT.full_hits
 
 
@@ -109,7 +109,7 @@ def card(
 
 
 def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True) -> str:
-    """A hit: number, id, title, time, source, and the query words it does not hold as typed.
+    """A hit: number, id, title, time, source, and the query words it does not contain as typed.
 
     After the third hit the title is shorter. On a page of `one_source` only the first three name
     it. With `keyed` the source has its connector key.
@@ -139,13 +139,13 @@ def _words(hit: Hit, *, full: bool) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words with commas; of many, the first ones and the number of the others."""
+    """Words separated by commas; if there are many, the first ones and the number of the others."""
     more = len(words) - WORDS_LISTED
     return ", ".join([*words[:WORDS_LISTED], *([f"{more} more"] if more > 0 else [])])
 
 
 def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> str:
-    """The position of a window, its text if quoted, and the call that reads on."""
+    """The position of a window, its text if quoted, and the call that continues."""
     if match.start is None:
         where = f"complete={value_of(match.complete)}"
     else:
@@ -177,7 +177,7 @@ def footer(
             "Narrow with since, until or filter to reach them."
         )
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page goes on.")
+        lines.append("The page ended early to stay within its size; next_page continues.")
     if not page.hits and not page.next_cursor and not _only_sources_miss(page):
         lines.append("No results. Try other words, a prefix (invoi*), or remove a filter.")
     lines += _spellings(page)
@@ -207,7 +207,7 @@ def _mix(page: SearchPage) -> list[str]:
 
 
 def _only_sources_miss(page: SearchPage) -> bool:
-    """True if only sources that failed or were not asked yet may have missing hits."""
+    """True if only sources that failed or were not asked yet may have further hits."""
     fan_in = page.fan_in
     return fan_in is not None and fan_in.incomplete and not page.recall.get("truncated")
 
@@ -252,7 +252,7 @@ def _recall(page: SearchPage) -> list[str]:
 
 
 class Room:
-    """The bytes that the hits of a page may take in both channels."""
+    """The bytes available for the hits of a page in both channels."""
 
     def __init__(self, page: SearchPage, budgets: Budgets) -> None:
         most = max(budgets.search_text_bytes, TEXT_BYTES_PER_HIT * len(page.hits))
@@ -270,7 +270,7 @@ class Room:
         )
 
     def share(self, costs: Sequence[tuple[int, int]], least: Sequence[tuple[int, int]]) -> float:
-        """The share of their text that windows can keep, between all and the least."""
+        """The share of their text that windows can keep, between all and the minimum."""
         share = 1.0
         for channel, most in enumerate((self.text, self.data)):
             smallest = sum([cost[channel] for cost in least])
@@ -286,7 +286,7 @@ def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
     `each` cuts the windows of a heavy page, such as the whole fields that other servers may send.
 
     The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
-    windows give way first, then windows shrink; each hit's line, first window and call never do.
+    windows are dropped first, then windows shrink; each hit keeps its line, first window and call.
     """
     numbered = page.numbered()
     numbers = [number for number, _ in numbered]
@@ -311,7 +311,7 @@ def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
 def _with_cut_windows(
     page: SearchPage, numbered: Sequence[tuple[int, Hit]], budgets: Budgets, each: Each
 ) -> tuple[SearchPage, list[Hit]]:
-    """(the page, its hits with the detail of their ranks); a late hit loses its windows."""
+    """(the page, its hits with the detail for their ranks); a late hit loses its windows."""
 
     def reduced(one: tuple[int, Hit]) -> Hit:
         return _reduced(one[1], one[0], budgets)
@@ -328,7 +328,7 @@ def _with_cut_windows(
 
 
 def _most_windows(hits: Sequence[Hit]) -> int | None:
-    """The last of the hits with most windows; None if no hit has several."""
+    """The last of the hits with the most windows; None if no hit has several."""
     most = max(len(hit.matches) for hit in hits)
     if most < 2:
         return None
@@ -336,7 +336,7 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
 
 
 def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
-    """The hit with the detail of its rank; other servers may send longer windows than ours."""
+    """The hit with the detail for its rank; other servers may send longer windows than ours."""
     if is_full(number):
         windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
         return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
@@ -353,7 +353,7 @@ def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
-    """The hit with its first window only, of which a share is left."""
+    """The hit with only a share of its first window."""
     matches = [
         _cut(match, max(budgets.excerpt_chars_min, int(len(match.shown) * share)))
         for match in hit.matches[:1]
@@ -363,7 +363,7 @@ def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
 
 def _cut(match: Match, size: int) -> Match:
     """The same window around the same match, of at most `size` code points."""
-    if len(match.shown) <= size:  # tags and escapes only make it longer
+    if len(match.shown) <= size:  # tags and escapes can only make it longer
         return match
     text, marks = split(match.shown)
     if len(text) <= size:
@@ -380,7 +380,7 @@ def _cut(match: Match, size: int) -> Match:
 
 
 def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
-    """The marks with most different words within `size` code points of each other."""
+    """The marks with the most different words within `size` code points of each other."""
     best = Span(0, 0, ((0, 0),))
     most = 0
     for first, (start, _) in enumerate(marks):

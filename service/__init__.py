@@ -1,1 +1,1 @@
-"""The service: operations, the sources that answer them, and the surfaces that ask."""
+"""The service: operations, the sources that answer them, and the surfaces that call them."""

@@ -13,7 +13,7 @@ from service.cli.deferred import Deferred
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 #: Every command: its name, its module in `service.cli`, its name there, and its line in the list
-#: of commands. All wait for what this file imports, so it imports no command, and only click.
+#: of commands. Every command waits for what this file imports, so it imports only click.
 TABLE = """
     schema     reading         schema     Discover streams and fields.
     query      reading         query      List records.
@@ -47,7 +47,7 @@ TABLE = """
     completion completion      completion Print the completion script of a shell.
     demo       demo            demo       Create a store with demo data.
 """
-#: Commands that ignore a faulty configuration file, to explain it.
+#: Commands that run despite a faulty configuration file, to explain it.
 UNCONFIGURED = ("config", "doctor", "completion")
 COMMANDS = [Deferred(*row.split(None, 3)) for row in TABLE.strip().splitlines()]
 

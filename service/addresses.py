@@ -7,7 +7,7 @@ from evidence.errors import InvalidRequest
 from service.credentials import provider_url
 
 MCP: Final = "/mcp"
-#: Ends of addresses that people copy, each with the MCP endpoint it belongs to; longer ones first.
+#: Endings of addresses that people copy, each with its MCP endpoint; longer ones first.
 ENDPOINTS: Final = {
     "/mcp/papers": "/mcp/papers",
     "/papers/v1": "/mcp/papers",
@@ -40,7 +40,7 @@ def parted(url: str) -> tuple[str, str]:
 
 
 def rung_url(text: str) -> str:
-    """The address of a running Rung, of whichever of its endpoints is given.
+    """The address of a running Rung, from any of its endpoints.
 
     Raises `InvalidRequest`.
     """
@@ -48,7 +48,7 @@ def rung_url(text: str) -> str:
 
 
 def endpoint(text: str) -> str:
-    """The URL of an MCP endpoint, from itself or from the URL of a service.
+    """The URL of an MCP endpoint, from that URL itself or from the URL of a service.
 
     Raises `InvalidRequest` for a URL that is not http, or that has a credential, a query or a
     fragment.

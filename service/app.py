@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 MCP_PATH = "/mcp"
 PAPERS_PATH = "/mcp/papers"
 
-# Addresses and templates are read by these; workers may be users who cannot load them.
+# Addresses and templates need these; workers may run as users who cannot load them.
 for codec in ("idna", "unicode-escape"):
     codecs.lookup(codec)
 
@@ -75,12 +75,12 @@ def create_app(services: Services | None = None) -> Flask:
 
 
 def _services() -> Services:
-    """The services of the environment; ends the process with what is wrong with it."""
+    """The services of the environment; exits with the errors if it is invalid."""
     try:
         services = bootstrap.build(settings.load())
     except settings.SettingsError as error:
         sys.exit(f"rung cannot start:\n{error}")
-    # What keeps nothing from starting, and is likely a mistake.
+    # Likely mistakes that do not prevent the start.
     for line in explanation.strangers(settings.environment()):
         log.warning(line)
     place = services.store and services.store.place
@@ -92,7 +92,10 @@ def _services() -> Services:
 
 
 def _opened(mcp_path: str, prefix: str) -> dict[str, list[str]]:
-    """The paths that tokens for each path open. Answers of an MCP surface link to its routes."""
+    """For each path, the paths that its tokens open.
+
+    Answers of an MCP surface link to its routes.
+    """
     return {mcp_path: [mcp_path, prefix], prefix: [prefix]}
 
 
@@ -129,7 +132,7 @@ def _guard(services: Services, access: Access, path: str = MCP_PATH) -> Guard:
     own = loopback_origins(found.port)
     public = origins([found.public_url]) if found.public_url else frozenset[str]()
     public_hosts = frozenset(filter(None, [urlsplit(found.public_url or "").hostname]))
-    # A proxy on this machine passes on names that only a public URL would tell.
+    # A proxy on this machine forwards names that only a public URL would reveal.
     any_name = found.trusted_proxy_hops > 0 and not public_hosts
     return Guard(
         access=access,

@@ -1,7 +1,7 @@
-"""Settings to services, and tokens to what they open: the only place that names concrete sources.
+"""Builds services from settings, and opens tokens: the only module that names concrete sources.
 
-What a deployment may do without is imported when its settings ask for it: the command line builds
-services too, for one question. All of it is there before workers fork.
+Optional parts are imported only if the settings need them, because the command line builds services
+too, for one question. Everything is loaded before workers fork.
 """
 
 from collections.abc import Callable
@@ -44,11 +44,12 @@ DEFAULT_STORE: Path = next(found.default for found in SETTINGS if found.name == 
 
 
 class Authority:
-    """Opens tokens. Made before workers fork, shared by all threads of one.
+    """Opens tokens.
 
-    With a store, tokens spelled like its own are looked up there and go nowhere else; all
-    others go to the upstream, if any. `each` waits for the members of a package. `signins` are
-    the tokens that sign-in issued for grants of the store, `issuers` those of other servers.
+    Created before workers fork, shared by all threads of a worker. With a store, tokens in its
+    format are looked up there and never sent elsewhere; all others are sent to the upstream, if
+    any. `each` waits for the members of a package. `signins` has the tokens that sign-in issued for
+    grants of the store, `issuers` opens those of other servers.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Authority:
     def open(self, token: str, path: str | None = None) -> ResourceServer:
         """The resource server for one request to the surface at a path.
 
-        Raises `Forbidden`, and `Unauthenticated`, as for a token that is for others.
+        Raises `Forbidden`, and `Unauthenticated`, for example for a token of another surface.
         """
         store, upstream = self._store, self._upstream
         if upstream is not None and (store is None or not token.startswith(tokens.PREFIX)):
@@ -80,7 +81,7 @@ class Authority:
         return self._open_package(store, package) if package else store.open(token)
 
     def grant(self, token: str, path: str | None = None) -> Grant | None:
-        """The grant of a token of the store, None if it is not one; raises as `open` does."""
+        """The grant of a token of the store, None for other tokens; raises as `open` does."""
         if self._store is None:
             return None
         grant_id = self._signed_in(token, path)
@@ -114,16 +115,17 @@ class Authority:
         return PackageResourceServer(children, self._each, deadline, store.sealer)
 
     def _origin(self, url: str) -> Origin:
-        """One origin for all requests, because its breaker counts all their outcomes."""
+        """The one origin for all requests, because its breaker counts all outcomes."""
         return self._origins.get(url) or self._origins.setdefault(url, Origin(url))
 
 
 @dataclass(frozen=True)
 class Services:
-    """What the surfaces stand on: records, papers or both. Tests pass their own.
+    """What the surfaces use: records, papers or both.
 
-    Records are there where `authority` is, which opens them in the store, the upstream or both.
-    `each` renders the items of heavy pages. `closing` is set once this worker is about to stop.
+    Tests pass their own. Records exist if `authority` is set, which opens them in the store, the
+    upstream or both. `each` renders the items of heavy pages. `closing` is set once this worker is
+    about to stop.
     """
 
     settings: Settings
@@ -141,7 +143,7 @@ class Services:
         """A caller of records; raises `Unauthenticated`, `Forbidden`, and errors of an upstream.
 
         `path` is the surface that a token of sign-in must be for; None accepts all. Raises
-        `RateLimited` for who asks too often, as `open_papers` does.
+        `RateLimited` after too many requests, as `open_papers` does.
         """
         authority = self.authority
         assert authority is not None, "the records surface is mounted over some records"
@@ -149,7 +151,7 @@ class Services:
         return Session(server, self.settings.public_url or "", self.fence_key, self.each)
 
     def open_owner(self, session: str) -> Session:
-        """The owner, who is signed in, as a caller of all records of the store."""
+        """The signed-in owner as a caller of all records of the store."""
         assert self.store is not None, "the owner signs in to a store"
         server = self._admitted(session, self.store.open_owner)
         return Session(server, self.settings.public_url or "", self.fence_key, self.each)
@@ -159,7 +161,7 @@ class Services:
     ) -> PaperSession:
         """A caller of papers; raises `Unauthenticated` if the library requires a token.
 
-        `owner` is the session of an owner who is signed in, and needs none.
+        `owner` is the session of a signed-in owner, who needs no token.
         """
         papers = self.papers
         assert papers is not None, "the papers surface is mounted over a snapshot"
@@ -184,12 +186,12 @@ class Services:
 
     @property
     def fence_key(self) -> bytes:
-        """What fences of record text are made with: the same in all workers."""
+        """The key of the fences around record text, the same in all workers."""
         return keys.fence_key(self._secret)
 
     @property
     def sessions(self) -> Sealer:
-        """What seals the cookies of the reading pages."""
+        """Encrypts the cookies of the reading pages."""
         return Sealer(self._secret, "reading session")
 
     @property
@@ -203,8 +205,8 @@ class Services:
 def build(settings: Settings) -> Services:
     """The services of a deployment. Opens nothing yet: workers fork first.
 
-    Data decides: papers where a snapshot is named, an upstream where its address is, and the store
-    unless there is only one of those.
+    The settings decide: papers if a snapshot is named, an upstream if its address is, and the store
+    unless only one of those is set.
     """
     papers = _papers(settings)
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
@@ -225,7 +227,7 @@ def build(settings: Settings) -> Services:
     authority = _authority(settings, store, upstream, signins) if store or upstream else None
     limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
     rates = None
-    if any(limits) or settings.rate_limit_storage is not None:  # a storage is always checked
+    if any(limits) or settings.rate_limit_storage is not None:  # a shared storage is always checked
         from service.access.rates import Rates
 
         rates = Rates(settings)
@@ -234,7 +236,7 @@ def build(settings: Settings) -> Services:
 
 
 def rendering_pool() -> Each:
-    """Renders the items of heavy pages, each by a deadline; threads start when they are needed."""
+    """Renders the items of heavy pages, each with a deadline; threads start when needed."""
     return WorkerPool(BUDGETS.render_threads, "render").map
 
 
@@ -262,8 +264,8 @@ def _authority(
 
 
 def _issuers(settings: Settings, store: Store) -> "Issuers | None":
-    """What opens tokens of other authorization servers. Clients are sent only to servers whose
-    tokens open something."""
+    """Opens tokens of other authorization servers. Clients are sent only to servers whose tokens
+    open something."""
     if not settings.authorization_servers:
         return None
     signins = Signins(Entries(store.sidecar))
@@ -276,8 +278,8 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
     for name in settings.authorization_servers:
         if name not in mapped:
             raise SettingsError(
-                f"RUNG_AUTHORIZATION_SERVERS names {name}, whose tokens open nothing here. Map one "
-                f"of its users to a grant: rung grant map {name} USER GRANT."
+                f"RUNG_AUTHORIZATION_SERVERS lists {name}, but none of its users is mapped to "
+                f"a grant. Map one: rung grant map {name} USER GRANT."
             )
     from service.issuers import Issuers
 

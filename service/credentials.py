@@ -1,9 +1,8 @@
-"""The token of a local server: from a file of its own, or from the PDPP credential cache.
+"""The token of a local server: from a separate file, or from the PDPP credential cache.
 
-The cache has one file for each host, `clients/<host>.json`, which `pdpp connect` writes. Here it
-is only read. Owner credentials are refused with `Forbidden`; everything else that makes a
-credential useless is `Unauthenticated`, with the command that makes a new one. No error holds a
-token.
+The cache has one file for each host, `clients/<host>.json`, which `pdpp connect` writes. This
+module only reads it. Owner credentials are refused with `Forbidden`; any other unusable credential
+raises `Unauthenticated`, with the command that creates a new one. No error contains a token.
 """
 
 import os
@@ -19,7 +18,7 @@ import orjson
 
 from evidence.errors import Forbidden, InvalidRequest, Unauthenticated
 
-#: The environment variable that commands, and clients that can, read the token from.
+#: The environment variable from which commands, and clients that support it, read the token.
 TOKEN_VARIABLE: Final = "RUNG_TOKEN"
 OWNER: Final = "owner"
 KIND_MEMBERS: Final = ("pdpp_token_kind", "token_kind", "kind", "role")
@@ -88,7 +87,7 @@ def from_cache(path: Path, provider: str, now: datetime) -> str:
 
 
 def from_file(path: Path) -> str:
-    """The token in `path`, which has nothing else."""
+    """The token in the file `path`, which contains nothing else."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -34,10 +34,10 @@ class Download:
     """A kind of file to download: its name, and the settings for its URL and checksum."""
 
     file: str
-    variable: str  # names the address; the one of the checksum ends with SHA256 instead of URL
+    variable: str  # has the URL; the setting of the checksum ends with SHA256 instead of URL
     code: str
     wanted: str
-    private: bool  # readable by its owner only, as a new store is
+    private: bool  # readable by its owner only, like a new store
 
     @property
     def checksum_variable(self) -> str:
@@ -71,12 +71,11 @@ def fetch(
     *,
     most_bytes: int = BUDGETS.fetched_bytes,
 ) -> Path:
-    """The file behind `url`, in a folder of `into` named by its checksum.
+    """Downloads the file at `url` to a folder in `into` that is named after its checksum.
 
-    The body is an SQLite file, or a tar archive (plain, gzip, xz) that holds one `*.db`, a
-    snapshot with its `static/` beside it. Nothing is downloaded if that folder
-    exists. Raises `InvalidRequest`, `TooLarge`, `Unavailable` and `TimedOut`; no message has the
-    URL.
+    The body is an SQLite file, or a tar archive (plain, gzip, xz) with one `*.db`, a snapshot with
+    `static/` next to it. Nothing is downloaded if that folder exists. Raises `InvalidRequest`,
+    `TooLarge`, `Unavailable` and `TimedOut`; no message contains the URL.
     """
     checksum = sha256.strip().lower()
     if not CHECKSUM.fullmatch(checksum):
@@ -89,7 +88,7 @@ def fetch(
         if not home.is_dir():
             into.mkdir(parents=True, exist_ok=True)
             with (into / ".lock").open("w") as lock:
-                # Others that start at the same time do not download the same file.
+                # Processes that start at the same time do not download the same file.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if not home.is_dir():
                     _install(download, into, home, url, most_bytes)
@@ -163,8 +162,8 @@ def _find(download: Download, home: Path) -> Path:
     return files[0]
 
 
-#: The folder for files fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB name a place.
-#: If it cannot be written: a folder of ours among the temporary files.
+#: The folder for files fetched at start, unless RUNG_STORE or RUNG_PAPERS_DB names a place. If it
+#: is not writable, a private folder among the temporary files is used.
 FETCHED_FOLDER = Path("var")
 OWN_FOLDER = 0o700
 
@@ -178,7 +177,7 @@ def snapshot(settings: Settings, url: str) -> Path:
 def store(settings: Settings, url: str, *, named: bool) -> Store:
     """The store at `url`, fetched and checked; nothing writes to it.
 
-    It is kept beside the configured store, if one is `named`.
+    It is kept next to the configured store, if one is `named`.
     """
     folder = settings.store.parent if named else _folder("store")
     path = _fetched(STORE, url, settings.store_sha256, folder)
@@ -205,7 +204,7 @@ def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path
 def _folder(name: str) -> Path:
     """The folder for fetched files: under var/, or if that is impossible, a temporary one.
 
-    Others may write among the temporary files, so a folder there must be ours alone.
+    Others may write among the temporary files, so a folder there must be private.
     """
     folder = FETCHED_FOLDER / name
     with suppress(OSError):
@@ -219,7 +218,7 @@ def _folder(name: str) -> Path:
         status = own.lstat()
     except OSError as error:
         raise SettingsError(
-            "There is no place for the download: neither var/ nor a temporary directory is "
+            "The download cannot be stored: neither var/ nor a temporary directory is "
             "writable. Set TMPDIR to a writable directory."
         ) from error
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != OWN_FOLDER:

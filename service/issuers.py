@@ -1,7 +1,7 @@
 """Tokens of other authorization servers: signed JWTs, which read the grants that the owner mapped.
 
 `rung grant map` maps an issuer and a subject to a grant. The keys of an issuer come from the JWKS
-that its metadata name, and are kept for an hour.
+named in its metadata, and are kept for an hour.
 """
 
 import base64
@@ -22,12 +22,12 @@ from service.access.signins import Signins
 from service.sources.remote import outbound
 from service.sources.remote.origin import Breaker
 
-#: Asymmetric only: with others, whoever reads the public keys could sign.
+#: Only asymmetric ones: with others, anyone who reads the public keys could sign.
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "Ed25519", "EdDSA"),
 )
-#: How long keys are kept, and how long an unknown key does not make the server ask again.
+#: How long keys are kept, and how long an unknown key causes no new request.
 KEPT_SECONDS, AGAIN_SECONDS = 3_600, 60
 
 
@@ -47,7 +47,7 @@ class Issuers:
         self._keys: dict[str, tuple[KeySet, Deadline, Deadline]] = {}
 
     def grant_of(self, token: str, path: str | None) -> str | None:
-        """The id of the grant of a token; None if it is no token of these issuers.
+        """The id of the grant of a token; None if the token is not from these issuers.
 
         The token must be for this server, its `/mcp` or the surface at `path`. Raises
         `Unauthenticated` if it is not valid, and `Forbidden` if its subject has no grant.
@@ -94,7 +94,7 @@ class Issuers:
 
 
 def _issuer(token: str) -> str:
-    """The issuer that a JWT claims, before any check; empty if it is no JWT."""
+    """The issuer that a JWT claims, before any check; empty for other text."""
     try:
         part = token.split(".")[1]
         claims = parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

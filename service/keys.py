@@ -1,9 +1,9 @@
-"""What secrets are turned into: keys of their own, values sealed with them, hashes of tokens.
+"""Keys derived from the secret of a deployment, values encrypted with them, hashes of tokens.
 
 Cursors and bookmarks are encrypted, each valid only for the call that returned it. AES-SIV is
 deterministic: the same page gives the same cursor. The key is derived from the secret of the
 deployment; what a cursor is bound to (grant, operation, arguments) is authenticated, not stored.
-Other sealed values have a `purpose`, and so a key, of their own.
+Other encrypted values have their own `purpose`, and so their own key.
 """
 
 import base64
@@ -49,7 +49,7 @@ def _binding(bound: Any) -> bytes:
 
 
 def identity(request: Any) -> list[Any]:
-    """The fields of a request that its cursors are bound to: those that all its pages share."""
+    """The fields of a request to which its cursors are bound: those that all its pages share."""
     shared = [field.name for field in fields(request) if not field.metadata.get("paging")]
     return [type(request).__name__, *(getattr(request, name) for name in shared)]
 

@@ -1,4 +1,4 @@
-"""`/llms.txt`: describes this server for models, generated from the operations."""
+"""`/llms.txt`: a description of this server for models, generated from the operations."""
 
 from functools import cache
 from pathlib import Path

@@ -10,9 +10,10 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """The values that were used last. Safe to share between threads.
+    """The most recently used values.
 
-    They are `most` values, or have `most` together if `size` says what each has.
+    Safe to share between threads. Keeps `most` values or, if `size` returns the size of each,
+    values with `most` in total.
     """
 
     def __init__(self, most: int, size: Callable[[K, V], int] = lambda key, value: 1) -> None:
@@ -37,7 +38,7 @@ class LruCache(Generic[K, V]):
                 self._held -= self._size(*self._kept.popitem(last=False))
 
     def once(self, key: K, build: Callable[[], V]) -> V:
-        """The value of `key`, built if it is missing. Two threads may both build it."""
+        """The value of `key`, built if missing. Two threads may both build it."""
         found = self.get(key)
         if found is None:
             found = build()

@@ -1,4 +1,4 @@
-"""Where a store is: a file, or a PostgreSQL database."""
+"""The place of a store: a file or a PostgreSQL database."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ SCHEMES = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A PostgreSQL database. As text it has its user, but no password or parameters."""
+    """A PostgreSQL database. Its text has the user, but no password or parameters."""
 
     url: str = field(repr=False)
     #: URLs of servers that follow this one; they may answer reads.
@@ -23,16 +23,16 @@ class Database:
         return f"{parts.scheme}://{name}{'@' if name else ''}{host}{parts.path}"
 
     def exists(self) -> bool:
-        """True: what does not answer now may be there the next moment."""
+        """True: a database that does not answer now may answer soon."""
         return True
 
     def absolute(self) -> "Database":
-        """Itself, as there is no folder it is seen from."""
+        """Returns itself, because a URL does not depend on a folder."""
         return self
 
     @property
     def parent(self) -> Path:
-        """The folder for what commands keep beside a store."""
+        """The folder for files that commands keep next to a store."""
         return Path("var")
 
 
@@ -49,7 +49,7 @@ def read(text: str) -> Place:
 
 
 def path(text: str) -> Path:
-    """The path that a text names; raises `ValueError` for a home that is unknown."""
+    """The path that a text names; raises `ValueError` if the home folder is unknown."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -57,7 +57,7 @@ def path(text: str) -> Path:
 
 
 def replicas(text: str) -> tuple[str, ...]:
-    """The URLs of several databases; a comma inside one is before another host of it."""
+    """The URLs of several databases; a comma inside a URL separates its hosts."""
     urls = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text.strip()))
     if not all(url.startswith(SCHEMES) for url in urls):
         raise ValueError("must be postgresql:// URLs with commas between")

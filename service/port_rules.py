@@ -1,4 +1,4 @@
-"""Rules that every source keeps: a package and a remote source answer as a single grant does."""
+"""Rules for every source, so that packages and remote sources answer like a single grant."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -36,10 +36,10 @@ def unknown_stream(name: str, known: Iterable[str], param: str = "stream") -> Fo
 def ambiguous(
     candidates: Sequence[dict[str, Any]], *, stream: str | None = None, always: bool = False
 ) -> Ambiguous:
-    """409 with the connections to choose from, twelve at most, and the call that lists all of them.
+    """409 with at most twelve connections to choose from, and the call that lists all of them.
 
-    With `stream` it is that of the schema in full, which is about one connection. `always` adds the
-    call even if all are listed.
+    With `stream` it is the call for the full schema, which describes one connection. `always` adds
+    the call even if all are listed.
     """
     total, shown = len(candidates), candidates[: CONTRACT.candidates]
     message = "Several connections match. Retry with one connection_id of available_connections."
@@ -61,7 +61,7 @@ def ambiguous(
 
 
 def several_streams() -> InvalidRequest:
-    """400 `invalid_filter` for a search whose filter is about no single stream."""
+    """400 `invalid_filter` for a search with a filter but without a single stream."""
     return InvalidRequest(
         "A filter in search needs exactly one stream. Retry with one stream in streams.",
         code="invalid_filter",
@@ -86,9 +86,9 @@ def window(
     text: Callable[[int, int], str],
     places: Callable[[str], Iterator[tuple[int, int]]],
 ) -> FieldRead:
-    """The read with the window that was asked for, of a text of `total` code points.
+    """The read with the requested window of a text of `total` code points.
 
-    `text` gives a range of it, `places` the finds of a query in their order. Raises `NotFound`
+    `text` returns a range of it, `places` the matches of a query in order. Raises `NotFound`
     (`query_not_found`).
     """
     if asked.query is None:

@@ -1,6 +1,6 @@
 """The interface between operations and upstreams.
 
-A resource server takes typed requests and answers with typed values, already inside one grant.
+A resource server takes typed requests and returns typed values, limited to one grant.
 """
 
 import dataclasses
@@ -21,27 +21,27 @@ Filter = dict[str, Scalar | dict[str, Scalar]]
 
 
 class Unreached(Unavailable):
-    """A server gave no answer. `why` is for callers who named its address."""
+    """A server did not answer. `why` is for callers who gave its address."""
 
     why = ""
 
 
 class Late(TimedOut):
-    """A server gave no answer in time."""
+    """A server did not answer in time."""
 
     why = "does not answer: timed out"
 
 
-#: Comparisons of filters beside equality, with the sign of each at a shell.
+#: Comparisons of filters other than equality, with their signs in a shell.
 OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Arguments of a search that PDPP does not have.
 SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
-#: Media types of blobs that a browser may show.
+#: Media types of blobs that a browser may display.
 _HARMLESS: Final = frozenset("""
     application/pdf image/avif image/bmp image/gif image/jpeg image/png image/tiff image/webp
     image/x-icon
     """.split())
-#: Marks a field of a request that may differ between the pages of one question: see
+#: Marks a field of a request that may differ between the pages of one query: see
 #: `keys.identity`.
 _PAGING: Final = {"paging": True}
 
@@ -53,8 +53,8 @@ T = TypeVar("T")
 class Answer(Generic[T]):
     """The answer of a source.
 
-    `body` is the PDPP body as received, of remote sources only. `reopen` is a cursor that opens
-    the same page again if the request alone may open another.
+    `body` is the PDPP body as received, only from remote sources. `reopen` is a cursor for the same
+    page, if repeating the request may return another.
     """
 
     value: T
@@ -126,9 +126,10 @@ class AggregateQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A page of hits. `cut_tail` ends the first page where scores fall off.
+    """A page of hits.
 
-    `widen` lets a remote source that has few hits be asked for fewer words too.
+    `cut_tail` ends the first page where scores fall off. `widen` allows further searches with fewer
+    words at a remote source that has few hits.
     """
 
     query: str
@@ -148,7 +149,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """A part of a field: by offset, or around the `match`-th find of `query`. Code points."""
+    """A part of a field: by offset in code points, or around the `match`-th match of `query`."""
 
     offset_chars: int | None = None
     limit_chars: int | None = None
@@ -170,14 +171,14 @@ class Blob:
 
     @property
     def harmless_type(self) -> str | None:
-        """The media type if a browser may show the blob; it saves all others."""
+        """The media type if a browser may display the blob, otherwise one that it downloads."""
         plain = self.media_type.partition(";")[0].strip().lower()
         return plain if plain in _HARMLESS else None
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One stream of one connection that a grant shows."""
+    """One stream of one connection in a grant."""
 
     stream: str
     connection_id: str
@@ -186,7 +187,7 @@ class Held:
 
 
 class ResourceServer(Protocol):
-    """One grant, already authorised. Every method raises `EvidenceError`s only."""
+    """One grant, already authorised. Methods raise only `EvidenceError`s."""
 
     def schema(self, query: SchemaQuery) -> Answer[Schema]: ...
 
@@ -213,7 +214,7 @@ class ResourceServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PaperSearch:
-    """A page of papers by words or by keyword. If given, `cursor` carries the offset."""
+    """A page of papers by words or by keyword. If given, `cursor` contains the offset."""
 
     text: str
     limit: int
@@ -226,7 +227,7 @@ class TextRead:
     """The text of a paper to read: a summary by `template`, the source or a translation to `lang`.
 
     `max_chars` is None for the default of the operation; in `find` and `outline` it is the size of
-    the reads they offer.
+    the reads that they suggest.
     """
 
     paper_id: str
@@ -237,12 +238,12 @@ class TextRead:
 
 
 class PaperLibrary(Protocol):
-    """The papers of one snapshot generation: all that one request reads comes from it.
+    """The papers of one snapshot generation, from which a request reads everything.
 
-    A `paper_id` may also be a DOI, an arXiv id or an exact title; the answer has
-    the canonical id. Raises `NotFound` (`paper_not_found`, `template_not_available`,
-    `source_not_available`, `translation_not_available`), `Ambiguous` (`ambiguous_paper`), `Gone`
-    (`cursor_expired`), `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`).
+    A `paper_id` may also be a DOI, an arXiv id or an exact title; the answer has the canonical id.
+    Raises `NotFound` (`paper_not_found`, `template_not_available`, `source_not_available`,
+    `translation_not_available`), `Ambiguous` (`ambiguous_paper`), `Gone` (`cursor_expired`),
+    `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`).
     """
 
     @property

@@ -52,7 +52,7 @@ except settings.SettingsError as error:
 
 #: The folder of worker heartbeats: on a disk, a slow write would look like a hung worker.
 MEMORY = "/dev/shm"
-#: Kept-alive connections get this long to end after the drain.
+#: Keep-alive connections have this long to end after the drain.
 LINGER_SECONDS = 2
 
 
@@ -68,7 +68,7 @@ worker_class = "service.running.draining.DrainingWorker"
 logger_class = "service.running.noted.GunicornLog"
 workers = found.workers
 threads = found.threads
-# Above every deadline of ours, below the router's.
+# Above all our deadlines, below the router's.
 timeout = int(BUDGETS.router_seconds) - 2
 graceful_timeout = found.drain_seconds + int(BUDGETS.request_seconds) + LINGER_SECONDS
 keepalive = int(BUDGETS.idle_seconds)
@@ -85,7 +85,7 @@ worker_tmp_dir = MEMORY if os.access(MEMORY, os.W_OK) else None
 def _counts() -> str | None:
     """A new folder for the shared counts of workers; None if it cannot be created.
 
-    It is named before any count, because the library reads it on import.
+    It must be set before any count, because the library reads it on import.
     """
     if found.metrics == "off":
         return None
@@ -109,7 +109,7 @@ spare()
 
 
 def on_starting(server: Any) -> None:
-    """Gives the folder of counts to the user that workers run as."""
+    """Makes the user that workers run as the owner of the folder of counts."""
     if counts is not None and server.cfg.uid != os.geteuid():
         os.chown(counts, server.cfg.uid, server.cfg.gid)
 
@@ -120,9 +120,9 @@ def pre_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Opens the snapshot before the first request, which a bad file could meanwhile replace.
+    """Opens the snapshot before the first request, because a bad file could replace it meanwhile.
 
-    Begins to count the uses of grants.
+    Starts counting the uses of grants.
     """
     services = worker.app.callable.extensions["rung"]
     if services.papers is not None:

@@ -17,8 +17,7 @@ STATUS: Final = {
     "internal": 500,
 }
 
-#: `error.code` of requests that are refused before an operation sees them; others are
-#: `invalid_request`.
+#: `error.code` of requests that are refused before an operation runs; others are `invalid_request`.
 CODES: Final = {
     404: "not_found",
     405: "method_not_allowed",
@@ -44,7 +43,7 @@ TYPES: Final = {
     429: "rate_limit_error",
 }
 
-#: Statuses that no kind of error has. A source may use the other codes with any kind.
+#: Statuses that no kind of error has. Sources may use the other codes with any kind.
 _OF_HTTP: Final = {CODES[status]: status for status in (405, 415)}
 
 

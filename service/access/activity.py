@@ -86,7 +86,7 @@ class Activity:
             return [Use(*row) for row in rows(_USES, since)]
 
     def start(self) -> None:
-        """Starts to count and to write every few seconds, in a process that serves."""
+        """Starts counting, and writes every few seconds, in a process that serves."""
         self._started = threading.Event()
         threading.Thread(target=self._run, args=(self._started,), daemon=True).start()
 
@@ -127,8 +127,8 @@ class Activity:
             report = f"Grant uses and the latest time are not stored. {error.message}"
         if self._latest - clock > BEHIND:
             report = (
-                f"The clock is behind {self._latest:%Y-%m-%d %H:%M} UTC, the latest time seen. "
-                "Grants that expired until then stay expired. See docs/operations.md."
+                f"The clock is earlier than {self._latest:%Y-%m-%d %H:%M} UTC, the latest time "
+                "seen. Grants that had expired by then stay expired. See docs/operations.md."
             )
         if report and report != self._reported:
             logger.warning(report)

@@ -3,7 +3,7 @@
     grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
     find(registry, token).streams    # every stream and field that "mail" had at that moment
 
-The document of a grant is checked and spelled out when it is made, and read back on every request.
+The document of a grant is checked and expanded when it is created, and parsed on every request.
 Only the SHA-256 of a token is stored. `docs/grants.md` shows the document.
 """
 
@@ -26,7 +26,7 @@ _ENTRY_WORDS = frozenset({"connection_id", "stream", "fields", "time_constraint"
 
 
 def freeze(registry: Registry, document: Any) -> str:
-    """The document as JSON with every stream and field spelled out, as the store has them now."""
+    """The document as JSON with every stream and field listed, as the store has them now."""
     entries = document.get("streams") if isinstance(document, dict) else None
     papers = isinstance(document, dict) and document.get("papers") is True
     if not isinstance(entries, list) or not (entries or papers):
@@ -103,7 +103,7 @@ def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[
 
 
 def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """The time constraint and the records of an entry, where it has them."""
+    """The time constraint and the record ids of an entry, if any."""
     found: dict[str, Any] = {}
     constraint = entry.get("time_constraint")
     if constraint is not None:
@@ -165,7 +165,7 @@ def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Gra
 def by_id(registry: RegistryReader, grant_id: str, *, now: tokens.Now = None) -> Grant:
     """Return the grant with this id, which is a member of a package.
 
-    Raises `Forbidden` if it has ended: the caller's own token is still good.
+    Raises `Forbidden` if it has ended, because the caller's own token is still valid.
     """
     try:
         return active(registry, grant_id, now=now)
@@ -189,7 +189,7 @@ def _active(grant: Grant | None, now: tokens.Now) -> Grant:
 
 
 def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> list[str]:
-    """Ends the grant with this id, or all with this label, at once; returns their ids."""
+    """Ends the grant with this id, or all with this label, immediately; returns their ids."""
     revoked = registry.revoke_grants(name, tokens.iso(now))
     if not revoked:
         raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")

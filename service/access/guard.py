@@ -1,7 +1,7 @@
-"""What every HTTP surface demands of a request: its origin, host, bearer token and body.
+"""The checks of every HTTP surface: origin, host, bearer token and body of a request.
 
-Nothing here writes a log, so a token cannot leak from here. Whether a token is worth something is
-the authority's business; this module only finds it.
+Nothing here writes a log, so a token cannot leak from here. This module only extracts the token;
+the authority decides whether it is valid.
 """
 
 import ipaddress
@@ -17,9 +17,9 @@ from evidence.errors import EvidenceError, Forbidden, InvalidRequest, TooLarge, 
 from evidence.limits import BUDGETS
 
 REALM: Final = "rung"
-#: What tokens of sign-in allow. A grant decides the rest.
+#: The scope of sign-in tokens. A grant decides the rest.
 SCOPE: Final = "rung:read"
-#: What pages may read of an answer beside its body.
+#: The response headers that pages may read.
 EXPOSED_HEADERS: Final = (
     "WWW-Authenticate, Request-Id, X-Request-Id, Retry-After, RateLimit-Limit, "
     "RateLimit-Remaining, RateLimit-Reset, ETag, Link"
@@ -39,12 +39,12 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What a surface demands of a request before it reads the body.
+    """The checks of a surface before it reads the body.
 
-    `allowed_hosts` are the only names answered to; None if the operator named none.
-    `loopback_hosts` are the names answered to on loopback beside its own; None if any. An entry
-    without a port allows every port. `metadata_url` is set where an authorization server is
-    configured, and sends clients there; `scope` is what they ask it for.
+    `allowed_hosts` are the only accepted names; None if the operator named none. `loopback_hosts`
+    are the names accepted on loopback in addition to its own; None accepts any. An entry without a
+    port allows every port. `metadata_url` is set if an authorization server is configured, and
+    directs clients there; `scope` is what they request.
     """
 
     access: Access
@@ -55,7 +55,7 @@ class Guard:
     scope: str | None = None
 
     def knows(self, origin: str) -> bool:
-        """Whether pages of this origin may ask. Scheme, host and port all count."""
+        """Whether pages of this origin may send requests. Scheme, host and port all count."""
         return origin.lower() in self.allowed_origins
 
     def shared(self, origin: str | None) -> dict[str, str]:
@@ -78,10 +78,10 @@ class Guard:
             )
 
     def check_host(self, host: str | None, peer: str | None) -> None:
-        """Raise `Forbidden` for a host name that is not ours. `peer` is who opened the connection.
+        """Raise `Forbidden` for a host name that is not ours.
 
-        A page that rebinds its own name to this machine sends that name. It can send neither an IP
-        address nor no `Host` at all, so these pass.
+        `peer` is the other end of the connection. A page that rebinds its own name to this machine
+        sends that name. It cannot send an IP address or omit `Host`, so these pass.
         """
         full = (host or "").strip().lower()
         name = _without_port(full)
@@ -120,7 +120,10 @@ class Guard:
         return headers
 
     def _challenge(self, authorization: str | None) -> str:
-        """It names metadata only where clients can find some. A token that was sent is no good."""
+        """The challenge names metadata only if clients can fetch it.
+
+        A token that was sent is invalid.
+        """
         parts = [f'Bearer realm="{REALM}"']
         parts += ['error="invalid_token"'] if authorization else []
         parts += [f'resource_metadata="{self.metadata_url}"'] if self.metadata_url else []
@@ -129,12 +132,12 @@ class Guard:
 
 
 def origins(urls: Iterable[str]) -> frozenset[str]:
-    """Origins in the one spelling browsers send: lower case, no path."""
+    """Origins as browsers send them: in lower case, without a path."""
     return frozenset(url.strip().rstrip("/").lower() for url in urls)
 
 
 def loopback_origins(port: int) -> frozenset[str]:
-    """The origins of pages this machine serves to itself on `port`."""
+    """The origins of pages that this machine serves to itself on `port`."""
     return frozenset(f"http://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
 
@@ -173,9 +176,10 @@ def preflight(verbs: str, headers: str) -> dict[str, str]:
 
 
 def read_body(environ: dict[str, Any]) -> bytes:
-    """The whole body, chunked or not. Raises `TooLarge`, before reading if possible.
+    """The whole body, chunked or not.
 
-    It reads in pieces, because the limit of a framework truncates a chunked body silently.
+    Raises `TooLarge`, before reading if possible. It reads in pieces, because Flask's own limit
+    silently truncates a chunked body.
     """
     parts, missing = list[bytes](), BUDGETS.body_bytes + 1
     if (get_content_length(environ) or 0) >= missing:
@@ -205,13 +209,13 @@ def peer(environ: Mapping[str, Any]) -> str | None:
 
 
 def is_loopback(address: str | None) -> bool:
-    """Return whether an IP address is of this machine only."""
+    """Return whether an IP address is a loopback address."""
     found = _address(address or "")
     return found is not None and found.is_loopback
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the IP address that a text spells; an IPv4 address mapped into IPv6 is IPv4."""
+    """Parse an IP address; an IPv4 address mapped into IPv6 becomes IPv4."""
     try:
         found = ipaddress.ip_address(text)
     except ValueError:

@@ -3,8 +3,8 @@
 The owner signs in with a code, which works once within ten minutes, with a passphrase, or with a
 passkey (WebAuthn). `rung owner` creates the first two. A session is not valid as a bearer token.
 
-Of passkeys the sidecar has the public keys. The challenge is the token of a form: random, valid
-once, for ten minutes and one browser. Whoever calls this module has checked the form. fido2 is
+The sidecar has the public keys of passkeys. The challenge is the token of a form: random, valid
+once, for ten minutes and one browser. Callers of this module have checked the form. fido2 is
 imported when a passkey is used.
 """
 
@@ -36,7 +36,7 @@ PASSPHRASE_CHARS: Final = 12
 TRIES, ALL_TRIES, TRY_SECONDS = 5, 50, 900
 _SESSION, _PASSKEY, _LINK, _PASSPHRASE = "session", "passkey", "link", "passphrase"
 _SALT_BYTES, _CODE_BYTES = 16, 10
-#: Of the name of a passkey, and of a date.
+#: The length of the name of a passkey, and of a date.
 _NAME_CHARS, _DATE_CHARS = 60, 10
 
 
@@ -83,7 +83,7 @@ class Owner:
         return session
 
     def attempt(self, address: str) -> None:
-        """Counts an attempt to sign in; raises `RateLimited` after too many of an address."""
+        """Counts an attempt to sign in; raises `RateLimited` after too many from an address."""
         with self.entries.changing() as kept:
             limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
 
@@ -112,7 +112,7 @@ class Owner:
 
 
 def limit(kept: Kept, what: str, address: str, most: int, seconds: int) -> None:
-    """Counts a request of an address; raises `RateLimited` after `most` in a window."""
+    """Counts a request from an address; raises `RateLimited` after `most` in a window."""
     if kept.count(f"rate {what}", address, seconds=seconds) > most:
         wait = seconds - kept.now % seconds
         raise RateLimited(
@@ -172,7 +172,7 @@ class Passkeys:
     def creation(self, challenge: str) -> dict[str, Any]:
         """What a browser needs to create a passkey, as JSON (`PublicKeyCredentialCreationOptions`).
 
-        An authenticator that has one already creates no second one.
+        An authenticator that already has one does not create a second one.
         """
         return dict(self._creating(challenge)[0].public_key)
 
@@ -251,7 +251,7 @@ class Passkeys:
             known = [AttestedCredentialData(_key(entry.body))]
             _read(answer, lambda found: self._server.authenticate_complete(state, known, found))
             before = entry.body["signs"]
-            if (signs or before) and signs <= before:  # somebody else has a copy of the key
+            if (signs or before) and signs <= before:  # someone else has a copy of the key
                 raise _invalid_passkey()
             body = {**entry.body, "signs": signs, "used": tokens.iso(None)[:_DATE_CHARS]}
             kept.put(_PASSKEY, id, body, seconds=FOREVER)
@@ -264,10 +264,10 @@ def _key(body: dict[str, Any]) -> bytes:
 
 
 def _read(answer: str, read: Callable[[Any], T | None]) -> T:
-    """Reads the answer of a browser; whatever is wrong with it, raises `Unauthenticated`."""
+    """Parses the answer of a browser; raises `Unauthenticated` for any error in it."""
     try:
         found = read(parse_json(answer.encode()))
-    except Exception as error:  # each parser of fido2 has its own
+    except Exception as error:  # each parser of fido2 raises its own
         raise _invalid_passkey() from error
     if found is None:
         raise _invalid_passkey()

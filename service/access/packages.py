@@ -4,8 +4,9 @@
     package_id, token = create(registry, members, keys.of_tokens(secret))
     find(registry, token).members
 
-What a member holds is noted when the package is made: grants do not change. Of the package's own
-token only the SHA-256 is stored; the tokens of members elsewhere are sealed, each to its place.
+The streams of a member are stored when the package is created, because grants do not change. Only
+the SHA-256 of the package's own token is stored. The tokens of members at other servers are
+encrypted, each bound to its place.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ def local_member(
 
 
 def name_of(held: Sequence[Held]) -> str:
-    """The display name of a member: those of its connections."""
+    """The display name of a member: the names of its connections."""
     labels = {one.connection_id: one.display_name or one.connection_id for one in held}
     named = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())
     return clip(named, BUDGETS.message_chars) or "nothing"
@@ -75,7 +76,7 @@ def create(
 
 
 def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Package | None:
-    """The package a token stands for, if any.
+    """The package of a token, if any.
 
     Raises `Unauthenticated` for a package that has ended.
     """
@@ -86,7 +87,7 @@ def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Pac
 
 
 def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
-    """The token of a member elsewhere; raises `Unavailable` where the key is another one now."""
+    """The token of a member at another server; raises `Unavailable` if the key has changed."""
     try:
         return str(sealer.open(member.token or "", bound=_bound(package_id, member)))
     except InvalidRequest:
@@ -99,9 +100,9 @@ def unsealed(package_id: str, member: Member, sealer: Sealer) -> str:
 
 
 def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> list[str]:
-    """Ends the package with this id, or all with this label, at once; returns their ids.
+    """Ends the package with this id, or all with this label, immediately; returns their ids.
 
-    The tokens of its members elsewhere are erased; its grants live on.
+    The tokens of its members at other servers are erased; its grants stay valid.
     """
     revoked = registry.revoke_packages(name, tokens.iso(now))
     if not revoked:

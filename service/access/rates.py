@@ -1,8 +1,8 @@
-"""How often one token may ask, and one address without a token.
+"""Rate limits for each token, and for each address without a token.
 
-Counts are a worker's own unless a storage is shared; a storage that is away refuses nobody. An
-address of a private network that no trusted proxy vouches for may stand for many clients, and is
-not counted.
+Each worker counts separately unless a storage is shared; if that storage is unavailable, nobody is
+refused. A private address that no trusted proxy reports may be shared by many clients, and is not
+counted.
 """
 
 import ipaddress
@@ -29,18 +29,18 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Who has a whole network of IPv6 has that many addresses.
+#: The owner of an IPv6 network has this many addresses.
 IPV6_PREFIX: Final = 64
-#: Some proxies write the port beside the address.
+#: Some proxies add the port to the address.
 _WITH_PORT: Final = re.compile(r"\[([^\]]+)\](?::\d+)?|([0-9.]+):\d+")
 _STORAGE_SECONDS: Final = 0.25
-#: Counts that have ended are dropped this often.
+#: Expired counts are dropped this often.
 _FORGET_SECONDS: Final = 10
 _A: Final = {"second": "a second", "minute": "a minute", "hour": "an hour", "day": "a day"}
 
 
 class Rates:
-    """The limits of a deployment. Made before workers fork; counts are each worker's own."""
+    """The limits of a deployment. Create it before workers fork; each worker counts separately."""
 
     def __init__(self, found: Settings) -> None:
         self._token = _item(found.rate_limit_token)
@@ -50,9 +50,9 @@ class Rates:
         self._limiter = FixedWindowRateLimiter(_storage(found.rate_limit_storage))
 
     def opened(self, token: str | None, open: Callable[[], T]) -> T:
-        """What `open` gives, for who may still ask; raises `RateLimited`.
+        """The result of `open`, if the limit allows it; raises `RateLimited` otherwise.
 
-        Tokens that are refused count against their address, which is then refused for a while.
+        Refused tokens count against their address, which is itself refused after too many.
         """
         entry = request_log.current()
         address = client(entry.address, private=self._behind_proxy)
@@ -81,7 +81,7 @@ class Rates:
             logger.warning("rate limits are not enforced: %s", type(error).__name__)
 
     def _take(self, entry: RequestLog, item: RateLimitItem, key: str, what: str) -> None:
-        """Counts one request and records the remaining number, of the tighter limit."""
+        """Counts one request, and records how many the stricter limit still allows."""
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
         left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
@@ -102,14 +102,14 @@ class Rates:
 
 @lru_cache(maxsize=4_096)
 def client(address: str, *, private: bool) -> str | None:
-    """The client key of an address; None if it may stand for several clients."""
+    """The client key of an address; None if several clients may share it."""
     parts = _WITH_PORT.fullmatch(address)
     try:
         ip = ipaddress.ip_address(parts[1] or parts[2] if parts else address)
     except ValueError:
         return None
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
-        ip = ip.ipv4_mapped  # the network they lie in is all of IPv4
+        ip = ip.ipv4_mapped  # their common network is all of IPv4
     if not (private or ip.is_global):
         return None
     if ip.version == 6:

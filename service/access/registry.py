@@ -1,7 +1,7 @@
-"""The tables of grants and packages: every statement on them, in the SQL that all engines run.
+"""The tables of grants and packages: every statement on them, in SQL for all engines.
 
 The rules are in `grants` and `packages`. Tokens are looked up by their SHA-256; the store keeps
-none of its own. Times are ISO 8601.
+none of its own tokens. Times are ISO 8601.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from service.records.engine import Snapshot
     from service.records.writing import Writing
 
-#: Documents of grants that are kept as they were read.
+#: Parsed grant documents that are cached.
 KEPT_DOCUMENTS = 64
 
 _GRANT = 'SELECT grant_id, label, document, created_at, expires_at, revoked_at FROM "grant"'
@@ -106,9 +106,10 @@ def _stream(entry: dict[str, Any]) -> StreamGrant:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One grant of a package. With `origin` it is one at another server, opened by `token`.
+    """One grant of a package.
 
-    At rest, `token` is sealed.
+    With `origin` it is a grant at another server, opened by `token`. In the store, `token` is
+    encrypted.
     """
 
     name: str
@@ -135,7 +136,7 @@ class Package:
 
 
 class RegistryReader:
-    """Grants and packages in a snapshot or in a store that is open for writing, ended ones too."""
+    """Grants and packages, ended ones too, in a snapshot or a store that is open for writing."""
 
     def __init__(self, source: "Snapshot | Writing") -> None:
         # The ports have no verb for statements, but every engine runs these.
@@ -188,13 +189,13 @@ class Registry(RegistryReader):
         self._writer = writer
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Makes the writes inside it one commit; inside another transaction it joins that one."""
+        """Makes the writes inside it one commit; inside another transaction it joins it."""
         return self._writer.transaction()
 
     def add_grant(self, grant_id: str, token_hash: bytes, *columns: str | None) -> None:
         """Stores a grant under the hash of its token.
 
-        The other columns are its label, the JSON that `read` reads, its start and its end.
+        The other columns are its label, the JSON for `read`, its start and its end.
         """
         with self.transaction():
             self._rows(_ADD_GRANT, grant_id, token_hash, *columns)
@@ -232,7 +233,7 @@ class Registry(RegistryReader):
         return self._writer.connection_ids()
 
     def manifests(self, connection_id: str) -> Sequence[StreamManifest]:
-        """The manifests of a connection's streams, by name; none if it is not there."""
+        """The manifests of a connection's streams, by name; empty if it does not exist."""
         from service.records.streams import manifests_of  # readers need not load it
 
         return manifests_of(self._writer, connection_id)

@@ -37,7 +37,7 @@ from service.records.access_tables import SCRIPTS
 Rows = Callable[..., list[tuple[Any, ...]]]
 
 BUSY_SECONDS: Final = 5
-#: A lock is given up before its statement, so that a client is told to try again.
+#: Waiting for a lock ends before the statement times out, so that the client is asked to try again.
 _LIMITS: Final = (
     f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'",
     f"SET LOCAL statement_timeout = '{2 * BUSY_SECONDS}s'",
@@ -65,10 +65,11 @@ class Sidecar:
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[Rows]:
-        """One transaction. Its writes are durable if it ends without an exception.
+        """One transaction.
 
-        Without `writes` it reads one snapshot and waits for no writer. Raises `Unavailable` if the
-        sidecar is off, or still busy after `BUSY_SECONDS`.
+        Its writes are durable if it ends without an exception. Without `writes` it reads one
+        snapshot and does not wait for writers. Raises `Unavailable` if the sidecar is off, or still
+        busy after `BUSY_SECONDS`.
         """
         if self._fixed:
             raise _off("the store is a read-only download")
@@ -222,12 +223,12 @@ class Kept:
         return _entry(self._rows(_USE + returning, self.now, kind, _hashed(key), self.now))
 
     def extend(self, kind: str, key: str, *, seconds: int) -> bool:
-        """Lets an entry live this long from now; False if it is not there."""
+        """Sets the remaining lifetime of an entry; False if it does not exist."""
         statement = f"UPDATE access_entry SET expires_at = ?{_ONE} RETURNING key"
         return bool(self._rows(statement, self.now + seconds, kind, _hashed(key), self.now))
 
     def count(self, kind: str, key: str, *, seconds: int) -> int:
-        """Returns how often it was called for a key in the current window, including this call."""
+        """Returns the number of calls for a key in the current window, including this one."""
         window = self.now // seconds
         ends = (window + 1) * seconds
         return int(self._rows(_COUNT, kind, _hashed(f"{key} {window}"), ends)[0][0])

@@ -1,6 +1,6 @@
-"""Codes and tokens of sign-in: issued for a grant, exchanged once, rotated, ended together.
+"""Codes and tokens of sign-in: issued for a grant, exchanged once, rotated, revoked together.
 
-Each belongs to one grant, which decides what it reads and until when. Tokens are opaque.
+Each belongs to one grant, which decides what it reads and for how long. Tokens are opaque.
 """
 
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ class Signins:
         return entry.owner if entry else None
 
     def map(self, issuer: str, subject: str, grant_id: str | None) -> None:
-        """Lets a subject of another issuer read a grant; None ends that."""
+        """Lets a subject of another issuer read a grant; None removes the mapping."""
         key, body = _subject(issuer, subject), {"issuer": issuer.rstrip("/"), "subject": subject}
         with self.entries.changing() as kept:
             kept.remove(_MAPPED, key)
@@ -68,7 +68,7 @@ class Signins:
         return text
 
     def clients(self) -> dict[str, dict[str, Any]]:
-        """The client of each grant that sign-in made, by the id of the grant."""
+        """The client of each grant that sign-in created, by grant id."""
         with self.entries.reading() as kept:
             return {owner: found[0].body for owner, found in kept.owned(_CONSENT).items()}
 
@@ -90,7 +90,7 @@ class Signins:
     def exchange(self, code: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
         """Returns new tokens for a code. For a used code, revokes its tokens and returns none.
 
-        `body` goes with the tokens, `ends` is the end of the grant.
+        `body` is stored with the tokens, `ends` is the end of the grant.
         """
         with self.entries.changing() as kept:
             entry = kept.use(_CODE, code)
@@ -100,7 +100,7 @@ class Signins:
             return _issue(kept, entry.owner, body, ends)
 
     def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
-        """Returns new tokens for a refresh token; none, and revokes all, if used too long ago."""
+        """Returns new tokens for a refresh token. If it was used too long ago, revokes all."""
         with self.entries.changing() as kept:
             if entry := kept.get(_REFRESH, refresh):
                 _await(kept, entry.owner)
@@ -141,7 +141,7 @@ def _issue(
 
 
 def _await(kept: Kept, grant_id: str) -> None:
-    """Locks the consent of a grant in PostgreSQL, so that its tokens change in turn."""
+    """Locks the consent of a grant in PostgreSQL, so that its tokens change one at a time."""
     kept.use(_CONSENT, grant_id)
 
 

@@ -1,4 +1,4 @@
-"""Tokens of this store and when they end. Only the SHA-256 of a token is kept."""
+"""Tokens of this store and their expiry. Only the SHA-256 of a token is kept."""
 
 import secrets
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from service.records.values import microseconds, moment
 PREFIX = "rung_"
 OWNER_PREFIX = "rung_owner_"
 PACKAGE_PREFIX = "rung_pkg_"
-# Of sign-in, see `signins`. An ordinary token may begin like these by chance.
+# Of sign-in, see `signins`. An ordinary token may begin the same way by chance.
 ACCESS_PREFIX = "rung_at_"
 REFRESH_PREFIX = "rung_rt_"
 CODE_PREFIX = "rung_code_"
 TOKEN_BYTES = 32
 ID_BYTES = 8
 
-#: A moment, or what gives it if it is needed; None is this one, by the clock of this machine.
+#: A time, or a function that returns it on demand; None is now, by the clock of this machine.
 Now = datetime | Callable[[], datetime] | None
 
 
@@ -31,7 +31,7 @@ def new_id(prefix: str) -> str:
 
 
 def check_expiry(expires_at: str | None) -> None:
-    """Raises `InvalidRequest` for an end that is no time."""
+    """Raises `InvalidRequest` for an expiry that is not a time."""
     if expires_at is not None and microseconds(expires_at) is None:
         raise InvalidRequest(f"expires_at {expires_at!r} is not an ISO 8601 date-time.")
 
@@ -57,13 +57,13 @@ def state(revoked_at: str | None, expires_at: str | None, now: Now) -> str:
 
 
 def iso(now: Now) -> str:
-    """A moment as the store writes it."""
+    """A time as the store writes it."""
     at = now() if callable(now) else now or datetime.now(UTC)
     return moment(microseconds(at.isoformat()) or 0)
 
 
 def is_past(expires_at: str | None, now: Now = None) -> bool:
-    """Return whether a moment has passed; an unreadable one has."""
+    """Return whether a time has passed; true for an unreadable one."""
     if expires_at is None:
         return False
     end = microseconds(expires_at)

@@ -1,1 +1,1 @@
-"""The `rung` command: readers' commands made from the operations, and the owner's commands."""
+"""The `rung` command: readers' commands, built from the operations, and the owner's commands."""

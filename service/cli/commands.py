@@ -39,7 +39,7 @@ FORMS: Final = {
 
 
 def form_options(forms: Mapping[str, str]) -> list[click.Option]:
-    """An option for each of these output formats, which are given with their help."""
+    """An option for each of these output formats; they are passed with their help texts."""
     return [
         click.Option([f"--{name}", "form"], flag_value=name, default=None, help=text)
         for name, text in forms.items()
@@ -47,7 +47,7 @@ def form_options(forms: Mapping[str, str]) -> list[click.Option]:
 
 
 def exit_code(error: EvidenceError) -> int:
-    """1 a failure, 2 a wrong call, 3 no valid token, 4 forbidden, 5 not found."""
+    """1 failure, 2 invalid call, 3 no valid token, 4 forbidden, 5 not found."""
     return CODES.get(STATUS[error.kind], FAILURE)
 
 
@@ -96,7 +96,7 @@ class Entry(Generic[Op]):
         return arguments
 
     def load(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The checked arguments; raises `InvalidRequest` in the words of the command line."""
+        """The validated arguments; raises `InvalidRequest` with the option names."""
         spelled = self.spelled
         try:
             return self.operation.load(given, spelled)
@@ -143,12 +143,12 @@ class Spelling:
         return self._line(entry.name, named, [*options, *more, *self.kept])
 
     def _line(self, command: str, named: Sequence[str], options: Sequence[str]) -> str:
-        dashed = any(name.startswith("-") for name in named)  # would be taken for options
+        dashed = any(name.startswith("-") for name in named)  # would be parsed as options
         before, after = ([], ["--", *named]) if dashed else (named, [])
         return words.line([*self.prefix, *command.split(), *before, *options, *after])
 
     def blob(self, found: Bytes) -> str:
-        """The command that writes the bytes of a blob or of base64 text into a file."""
+        """The command that writes the bytes of a blob or of base64 text to a file."""
         if found.route is None:
             return bytes_line(found)
         options = ["--output", "FILE", *self.kept]
@@ -162,7 +162,7 @@ class Spelling:
         """The text with the names of operations replaced by their commands."""
         names = {one.operation.name: " ".join((*self.prefix, one.name)) for one in self.entries}
         for name, command in names.items():
-            if "_" in name:  # the others are plain words too
+            if "_" in name:  # the others are also plain words
                 text = re.sub(rf"\b{name}\b", f"`{command}`", text)
             text = text.replace(f"{name}(stream)", f"`{command} STREAM`")
         return text

@@ -1,8 +1,8 @@
 """Defaults of commands from a file, and `rung config`, which shows them and all settings.
 
-The file is `~/.config/rung/config.toml`, or the one RUNG_CONFIG names. A variable of the
-environment overrides its key in the file; the command line overrides both. The token of the file
-goes to the source the file names, and to no other.
+The file is `~/.config/rung/config.toml`, or the one that RUNG_CONFIG names. An environment variable
+overrides its key in the file; the command line overrides both. The token in the file is sent to the
+source that the file names, and to no other.
 
     url = "https://rung.example.com"
     token_file = "token"             # paths are relative to the folder of the file
@@ -32,7 +32,7 @@ VARIABLE = "RUNG_CONFIG"
 
 
 class ConfigError(click.ClickException):
-    """All errors of the file, one line each, with an example."""
+    """All errors in the file, one line each, with an example."""
 
     exit_code = 2
 
@@ -68,10 +68,10 @@ KEYS = (
     _key("token", _token, secret=True),
     _key("token_file", places.path),
 )
-#: Only one of each pair can hold.
+#: Only one of each pair can be set.
 EXCLUSIVE = (("url", "provider_url"), ("token", "token_file"))
 TOKENS = ("token", "token_file")
-#: Only commands with options for all of these sources use the token in the file.
+#: Only commands that have options for all of these sources use the token in the file.
 SOURCES = frozenset({"RUNG_URL", "RUNG_UPSTREAM_URL", "RUNG_STORE"})
 
 
@@ -81,7 +81,7 @@ def path_of(environ: Mapping[str, str]) -> Path:
     path = Path(environ.get(VARIABLE) or folder / "rung" / "config.toml")
     try:
         return path.expanduser()
-    except RuntimeError:  # there is no home folder
+    except RuntimeError:  # no home folder
         return path
 
 
@@ -136,7 +136,7 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
 
 
 def is_of(context: click.Context, name: str, value: object) -> bool:
-    """True if the file names this source. Its token is sent to no other."""
+    """True if the file names this source. Its token is never sent to another."""
     return str((context.default_map or {}).get(name)) == str(value)
 
 
@@ -175,7 +175,7 @@ def _text(path: Path) -> str | None:
     """The text of the file, or None."""
     if str(path).startswith("~"):
         return None
-    if str(path) == os.devnull:  # the usual way to name no file
+    if str(path) == os.devnull:  # the usual way to disable the file
         return ""
     try:
         content = content_of(path, BUDGETS.config_file_bytes)
@@ -187,7 +187,7 @@ def _text(path: Path) -> str | None:
 
 
 def _value(known: Mapping[str, Setting], name: str, value: Any, path: Path) -> str:
-    """The text of one key; raises `ValueError` with the whole sentence."""
+    """The text of one key; raises `ValueError` with a complete error message."""
     key = known.get(name)
     if key is None:
         near = get_close_matches(name.lower().replace("-", "_"), known, n=1)

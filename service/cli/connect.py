@@ -49,7 +49,7 @@ def rewrite(
     private: bool = False,
     shown: str | None = None,
 ) -> bool:
-    """True if the file was written; with `shown`, a dry run, that is printed instead.
+    """True if the file was written; with `shown`, a dry run, that text is printed instead.
 
     `change` gives the new text, or None for no file. It is called again if another process writes
     the file meanwhile. A `private` file is readable by its owner only.
@@ -82,7 +82,7 @@ def rewrite(
 
 
 def split(content: bytes, path: Path) -> tuple[str, str]:
-    """The text of a file, and the mark before it, which most files do not have."""
+    """The text of a file, and its byte order mark, which most files do not have."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -152,7 +152,7 @@ def connect(
         refuse_owners()
         address = endpoint(url or HERE)
         needed = not (asked.tokenless or address.endswith(PAPERS))
-        # A token of the environment is for records, and stays here where none is needed.
+        # A token in the environment is for records, and is not sent where none is needed.
         secret = asked.token if needed or "token" in typed else None
         secret = given_token(asked.token_file, secret) or ""
         client = named(client_name) if client_name else RECOMMENDED
@@ -202,7 +202,7 @@ def _signs_in(client: Client, address: str, asked: Asked) -> bool:
 
 
 def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
-    """Refuses options that do not go together, rather than to leave one out."""
+    """Refuses options that conflict, rather than ignore one."""
     if not _NAME.fullmatch(asked.name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, - and _.")
     if len(typed & {"token", "token_file", "tokenless"}) > 1:
@@ -229,9 +229,9 @@ def _tell(client: Client, address: str, token: str) -> None:
 
 
 def _source(asked: Asked, store_typed: bool) -> list[str]:
-    """What `rung stdio` is to serve, with whole paths: clients start it in a folder of their own.
+    """What `rung stdio` serves, with absolute paths: clients start it in a folder of their own.
 
-    A store that only the environment names gives way to what was typed.
+    Typed options override a store that only the environment names.
     """
     if store_typed + sum(one is not None for one in (asked.provider_url, asked.papers)) > 1:
         raise click.UsageError("Use only one of --store, --provider-url and --papers.")
@@ -245,7 +245,7 @@ def _source(asked: Asked, store_typed: bool) -> list[str]:
 def _local(
     target: Target, source: list[str], secret: str, asked: Asked
 ) -> tuple[Entry, Credential]:
-    """The entry that starts `rung stdio`. A token in a file of its own stays there."""
+    """The entry that starts `rung stdio`. A token in a separate file stays there."""
     arguments, bearer = ["stdio", *source], Credential("", inline=False)
     if asked.papers is None and asked.token_file is not None:
         arguments += ["--token-file", str(asked.token_file.absolute())]

@@ -1,6 +1,6 @@
 """Commands whose modules are imported on first use.
 
-Listing and completing commands needs their names and one line of help, and no module.
+Listing and completing commands needs only their names and one line of help, no module.
 """
 
 from importlib import import_module
@@ -29,10 +29,10 @@ class Deferred(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """A context of the command itself, so that it is parsed, completed and run."""
+        """A context of the real command, so that it is parsed, completed and run."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 
 def loaded(command: click.Command) -> click.Command:
-    """The command itself, loaded if it is deferred."""
+    """The real command, loaded if deferred."""
     return command.load() if isinstance(command, Deferred) else command

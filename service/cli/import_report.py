@@ -1,5 +1,5 @@
 """Reports an import to its owner: the proposed streams, the outcome of the rows, and the active
-grants that do not cover the connection, each with the command that makes one that does."""
+grants that do not cover the connection, each with the command that creates one that does."""
 
 import shlex
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
 
 
 def report(task: Import) -> None:
-    """The summary of an import, and what its owner should know."""
+    """The summary of an import, and notes for its owner."""
     counts = task.counts
     if counts.refused > len(counts.refusals):
         say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
@@ -105,7 +105,7 @@ def report(task: Import) -> None:
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
     repeated = f", {counts.repeated} repeated" if counts.repeated else ""
-    if not task.writer.staged:  # or the stream is replaced, which has a summary of its own
+    if not task.writer.staged:  # or the stream is replaced, which has its own summary
         say(f"{task.connection_id}: {summary}{repeated}.")
     if counts.repeated:
         say(f"{counts.repeated} rows had the id of a later row, which replaced them.")
@@ -126,14 +126,15 @@ def report_coverage(writer: Writing, connection_id: str) -> None:
             number, label = number + 1, f"{grant.label} {number}"
         title = f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
         say(f"Grant {title} does not cover {lacks}. {_command(names, label)}")
-    if len(lacking) > BUDGETS.names_shown:
-        say(f"… nor do {len(lacking) - BUDGETS.names_shown} more. See them with: rung grant list.")
+    if (more := len(lacking) - BUDGETS.names_shown) > 0:
+        others = "1 more grant does" if more == 1 else f"{more} more grants do"
+        say(f"… and {others} not cover it either. List them: rung grant list.")
     if not grants and manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
 
 
 def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifest]) -> str | None:
-    """What a grant does not cover of a connection, in words."""
+    """Describes what a grant does not cover of a connection."""
     covered = {one.stream: one for one in grant.streams if one.connection_id == connection_id}
     if not covered:
         return connection_id
@@ -158,7 +159,7 @@ def _others(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
 
 
 def _command(connections: Sequence[str], label: str | None) -> str:
-    """The command that makes a grant, after a few words on it."""
+    """The command that creates a grant, after a short description."""
     words = ["rung", "grant", "create"]
     words += [word for name in connections for word in ("--connection", name)]
     words += ["--label", label] if label else []

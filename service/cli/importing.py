@@ -1,4 +1,4 @@
-"""`rung import`: files into the store, with a preview of what they are and a report."""
+"""`rung import`: imports files into the store, with a preview of the streams and a report."""
 
 import gc
 import sys
@@ -32,10 +32,11 @@ from service.records.writing import Writing
 
 NOTHING = "Nothing was imported."
 STOPPED = "Complete batches of rows are in the store. Run the same command to continue."
-#: Objects made between two looks for cycles. An import makes many that live as long as their batch.
+#: Allocations between two garbage collections. An import makes many objects that live as long as
+#: their batch.
 COLLECT_AFTER = 100_000
 SOME_REFUSED = 3
-#: So much comes in within a second, all or nothing; more goes into a copy of the store.
+#: This much can be imported in one transaction within a second; more goes into a copy of the store.
 AT_ONCE_BYTES = 65_536
 
 
@@ -106,7 +107,7 @@ def import_(
             connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
-            raise click.ClickException(f"{written} already exists. Name a new file.")
+            raise click.ClickException(f"{written} already exists. Choose a new file.")
     for line in [*UNUSABLE, found.recognized]:
         say(line)
     large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
@@ -137,7 +138,7 @@ def import_(
 
 
 def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside: bool) -> None:
-    """Imports and reports. Raises `Undone` if nothing of it shall stay.
+    """Imports and reports. Raises `Undone` to discard the import.
 
     A strict or dry import is one transaction, unless it is into a copy aside.
     """
@@ -177,7 +178,7 @@ def _leave(task: Import, strict: bool, dry_run: bool) -> None:
 
 @contextmanager
 def _place(store: Place, dry_run: bool) -> Iterator[Place]:
-    """The store, or for a dry run without one a store that is gone afterwards."""
+    """The store; for a dry run without one, a temporary store."""
     if not dry_run or store.exists():
         yield store
         return
@@ -187,7 +188,7 @@ def _place(store: Place, dry_run: bool) -> Iterator[Place]:
 
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Keeps the garbage collector from looking at what is there already, and makes it look less."""
+    """Exempts existing objects from garbage collection, and makes collections less frequent."""
     threshold = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
@@ -200,7 +201,7 @@ def _fewer_collections() -> Iterator[None]:
 
 @contextmanager
 def _stoppable(*, nothing: bool) -> Iterator[None]:
-    """Reports what is in the store if a person stops the import; `nothing` if it is undone."""
+    """Reports what is in the store if a person stops the import; `nothing` if it is discarded."""
     try:
         with explain_failures():
             yield
@@ -218,10 +219,11 @@ def _stoppable(*, nothing: bool) -> Iterator[None]:
 def _writing(
     store: Place, connection: str, manifest: Path | None, *, aside: bool
 ) -> Iterator[tuple[Writing, bool]]:
-    """The store, and whether it is a copy that takes its place at the end unless `Undone`.
+    """The store, and whether it is a copy that replaces it at the end unless `Undone`.
 
-    It is if that is wanted or records are indexed anew: others write to the store meanwhile. A
-    database needs no copy for that. The store of the command that calls this one is taken as it is.
+    It is a copy on request or if records are reindexed, so that others can write to the store
+    meanwhile. A database needs no copy. A store that the calling command has opened is used as it
+    is.
     """
     given: Writing | None = click.get_current_context().obj
     with suppress(Undone):
@@ -276,7 +278,7 @@ def _import_files(task: Import, found: formats.Found, reading: Reading, replace:
 
 
 def _write_manifest(task: Import, path: Path) -> None:
-    """Writes the manifest of the connection to a file that is not there yet."""
+    """Writes the manifest of the connection to a new file."""
     streams = [found.document for found in manifests_of(task.writer, task.connection_id)]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")

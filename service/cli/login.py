@@ -24,12 +24,12 @@ from service.clients.writing import alone
 from service.ports import Late, Unreached
 
 ENDPOINTS = ("authorization", "token", "registration")
-#: As long as a consent page.
+#: As long as a consent page is valid.
 WAIT_SECONDS = 600
 
 
 class Callback(ThreadingHTTPServer):
-    """Waits on a random port for the browser to return with `state`."""
+    """Waits on a random port until the browser returns with `state`."""
 
     daemon_threads = True
 
@@ -66,7 +66,7 @@ class _Page(BaseHTTPRequestHandler):
             self.server.queries.put(query)
 
     def log_message(self, *_: object) -> None:
-        """Nothing is logged: the address has the code."""
+        """Logs nothing: the URL contains the code."""
 
 
 @click.command()
@@ -125,7 +125,7 @@ def logout(url: str) -> None:
 
 
 def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
-    """The metadata of the server, which must be those of this address and name `endpoints`."""
+    """The metadata of the server, which must be for this address and have these `endpoints`."""
     if base.startswith("http:") and not is_loopback(base):
         raise InvalidRequest("Sign-in requires https, because anyone could read the tokens.")
     try:

@@ -29,7 +29,7 @@ from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
 from service.sources.remote.remote_authority import RemoteAuthority
 
-#: The token `rung demo` keeps beside its store.
+#: The file with the demo's token, next to its store.
 DEMO_TOKEN = "demo-token"
 
 
@@ -42,7 +42,7 @@ def open_session(source: Source, *, seconds: float = BUDGETS.upstream_seconds) -
 
 
 def opener(source: Source) -> Callable[[float], Session]:
-    """A function that opens sessions on the source, each with its own seconds.
+    """A function that opens sessions on the source, each with its own time limit.
 
     Both raise the errors of `open_session`.
     """
@@ -95,7 +95,7 @@ def _current(provider: str, token: str | None, root: Path) -> Callable[[], str]:
 
 
 def store_opener(store: Place, token: str | None) -> Callable[[float], Session]:
-    """A session on a store; it answers at once, whatever the seconds."""
+    """A session on a store; it ignores the seconds, because it answers at once."""
     if not store.exists():
         raise InvalidRequest(f"{store} does not exist. Create it with rung import or rung demo.")
     if token is None:
@@ -110,7 +110,7 @@ def store_opener(store: Place, token: str | None) -> Callable[[float], Session]:
 
 
 def _store(store: Place, token: str | None) -> Callable[[float], Session]:
-    """The same for a command, which says where a token comes from."""
+    """The same for a command, whose error explains where to get a token."""
     opened = store_opener(store, token)
 
     def open(seconds: float) -> Session:
@@ -139,9 +139,9 @@ def _no_token(how: str) -> NoToken:
 
 
 def services(**source: Place) -> Services:
-    """The services over one source, whatever else the environment names."""
+    """The services for one source; others in the environment are ignored."""
     others = ("upstream_url", "store_url", "papers_db", "papers_url")
-    addresses = ("rate_limit_address", "rate_limit_failures")  # which a shell does not have
+    addresses = ("rate_limit_address", "rate_limit_failures")  # which a shell does not use
     alone: dict[str, Any] = {**dict.fromkeys((*others, *addresses)), "papers_tokens": (), **source}
     return bootstrap.build(replace(settings.load(), **alone))
 
@@ -171,13 +171,13 @@ def refuse_owners() -> None:
 
 
 def warn_of(path: Path) -> None:
-    """Warns on stderr if other users can read a file with a token."""
+    """Prints a warning to stderr if other users can read a file with a token."""
     warning = credentials.exposure(path)
     if warning:
         note(f"Warning: {warning}")
 
 
 def note(line: str) -> None:
-    """Prints a line for the person; a closed stderr is ignored."""
+    """Prints a line to stderr; a closed stderr is ignored."""
     with suppress(OSError):
         say(line)

@@ -1,7 +1,7 @@
 """Writes command output: escaped terminal text, JSON, JSON lines and CSV, and progress.
 
-Data goes to stdout, messages to stderr. On a terminal, control and other misleading characters
-are written out; elsewhere, data stays as it is.
+Data goes to stdout, messages to stderr. On a terminal, control and other misleading characters are
+escaped; elsewhere, data stays unchanged.
 """
 
 import csv
@@ -17,7 +17,7 @@ import orjson
 
 from evidence.text import escape, json_line
 
-#: Beginnings of cells that spreadsheets take for a formula, except negative numbers.
+#: Beginnings of cells that spreadsheets treat as formulas, except negative numbers.
 _FORMULA = re.compile(r"(?!-[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?\Z)[=+\-@\t\r]")
 
 
@@ -43,7 +43,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def json(value: Any, *, err: bool = False) -> None:
-    """A body: on several lines for a person, on one for a program."""
+    """Writes a body: indented for a person, on one line for a program."""
     if on_terminal(err=err):
         click.echo(json_line(value, indented=True), err=err)
     else:
@@ -51,7 +51,7 @@ def json(value: Any, *, err: bool = False) -> None:
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> None:
-    """One object a line."""
+    """Writes one object per line."""
     for row in rows:
         click.echo(json_line(row) if on_terminal() else orjson.dumps(row))
 
@@ -70,7 +70,7 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw: boo
 
 
 def safe(cell: str, *, begins: bool = True) -> str:
-    """Text that no spreadsheet executes: formulas quoted by an apostrophe, controls written out.
+    """Text that no spreadsheet executes: an apostrophe before formulas, control characters escaped.
 
     Line breaks stay. `begins` is false for a later piece of a cell.
     """
@@ -148,7 +148,7 @@ class FileRows:
         self._size = self._done = self._rows = 0
 
     def start(self, file: BinaryIO, size: int | None) -> None:
-        """Begins a file; `size` is its bytes, if they are known."""
+        """Begins a file; `size` is its size in bytes, if known."""
         self._done += self._size
         self._file, self._size = file, size or 0
 
@@ -159,7 +159,7 @@ class FileRows:
             self._meter.to(self._done + self._read(), self._total, f"{self._rows:,}")
 
     def _read(self) -> int:
-        """The bytes that were read of the file; none of a pipe, which has no position."""
+        """The number of bytes read from the file; None for a pipe, which has no position."""
         if self._file is None or self._file.closed or not self._size:
             return 0
         return min(self._file.tell(), self._size)

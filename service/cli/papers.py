@@ -1,8 +1,8 @@
-"""`rung papers`: the papers operations at a shell, over a snapshot on this machine.
+"""`rung papers`: the papers operations in a shell, on a snapshot on this machine.
 
-The commands are made from the operations. A paper's text goes to stdout; its
-position and the next calls go to stderr, so that output can be piped. The library is imported
-when a snapshot is opened, because help and completion need none.
+The commands are built from the operations. A paper's text goes to stdout; its position and the next
+calls go to stderr, so that output can be piped. The library is imported when a snapshot is opened,
+because help and completion need none.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def papers() -> None:
 
 
 def _command(entry: Entry[PaperOperation]) -> click.Command:
-    """The command of an operation: its arguments are options, all but the positional one."""
+    """The command of an operation: all arguments except the positional one are options."""
     operation = entry.operation
 
     @snapshot_options

@@ -1,8 +1,8 @@
 """The commands that read records: `rung schema`, `query`, `search`, `fetch` and the others.
 
-The commands are made from the operations. In a pipe and with `--plain` the answer is that of the
-tools, with next calls as commands; the text of `fetch` and `read` goes to stdout and the rest to
-stderr. A terminal gets the layout of `screen`. `--json` prints the REST body.
+The commands are built from the operations. In a pipe and with `--plain` they print the answer of
+the tools, with next calls as commands; the text of `fetch` and `read` goes to stdout and the rest
+to stderr. On a terminal they use the layout of `screen`. `--json` prints the REST body.
 """
 
 import os
@@ -46,7 +46,7 @@ RAW = "Leave formulas and control characters in CSV as they are."
 
 
 def command(entry: Entry[RecordOperation]) -> click.Command:
-    """The command of an operation: its arguments are options, all but the positional ones."""
+    """The command of an operation: all arguments except the positional ones are options."""
 
     @source_options
     def run(*, source: Source, form: str | None, raw: bool = False, **options: Any) -> None:
@@ -103,11 +103,11 @@ def _help(entry: Entry[RecordOperation], form: str) -> str:
 def _text(
     reading: Any, operation: RecordOperation, session: Session, spelling: Spelling, *, plain: bool
 ) -> None:
-    """The answer for a reader. `plain` is the form of a pipe."""
+    """The answer as text. `plain` is the form for a pipe."""
     served: dict[str, Any] = {"fence_key": session.fence_key, "base_url": session.base_url}
     context = Context(**served, spell=spelling, blob=spelling.blob)
     person = output.on_terminal() and not plain
-    if isinstance(reading, (Document, FieldRead)):  # the exact text, with notes beside it
+    if isinstance(reading, (Document, FieldRead)):  # the exact text; notes go to stderr
         output.text(reading.text, newline=person and bool(reading.text))
         if isinstance(reading, Document):
             notes = document.about(reading, context)
@@ -128,7 +128,7 @@ def _text(
 
 
 def _table(table: rows.Rows, operation: str, spelling: Spelling, form: str, raw: bool) -> None:
-    """Writes rows, with the next command, which prints the same form, on stderr."""
+    """Writes rows to stdout, and the next command, with the same format, to stderr."""
     if form == "jsonl":
         output.json_lines(table.objects)
     else:
@@ -167,11 +167,11 @@ def open_(source: Source, id: str) -> None:
 
 
 def keep_ids(page: SearchPage) -> None:
-    """Stores the ids of a page by their numbers; a further page adds its own."""
+    """Stores the ids of a page by their numbers; a later page adds its own."""
     ids = _kept_ids() if page.args.get("cursor") else {}
     ids |= {str(number): hit.id for number, hit in page.numbered()}
     path = _ids_path()
-    with suppress(OSError):  # a home that cannot be written
+    with suppress(OSError):  # the home folder is not writable
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -179,7 +179,7 @@ def keep_ids(page: SearchPage) -> None:
 
 
 def id_of(text: str) -> str:
-    """The id that an argument stands for; raises `InvalidRequest` for an unknown number."""
+    """The id for an argument; raises `InvalidRequest` for an unknown hit number."""
     if not (text.isascii() and text.isdigit()):
         return text
     found = _kept_ids().get(str(int(text)))

@@ -1,4 +1,4 @@
-"""Turns answers into rows: objects of a body, table cells, and the notes that go with them."""
+"""Turns answers into rows: objects of a body, table cells, and their notes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from service.pdpp.decode.records import decode_buckets
 from evidence.text import unmark
 from renderers.rendering import Spell, step, warning
 
-#: The columns of a table beside the fields of a record.
+#: The columns of a table other than the fields of a record.
 RECORD_COLUMNS = ("id", "connection_id", "emitted_at")
 HIT_COLUMNS = (
     *("id", "title", "at", "connection_id", "source"),
@@ -21,7 +21,10 @@ HIT_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of an answer. `objects` are those of the body, `cells` the same with flat names."""
+    """Rows of an answer.
+
+    `objects` are those of the body, `cells` have the same values with flat names.
+    """
 
     objects: Sequence[Mapping[str, Any]]
     columns: Sequence[str]
@@ -51,13 +54,13 @@ def _records(body: dict[str, Any], args: dict[str, Any]) -> Rows:
 
 
 def _names(page: RecordPage) -> list[str]:
-    """The columns of the fields, in the order they come in."""
+    """The columns of the fields, in order of first appearance."""
     fields = dict.fromkeys(column(name) for item in page.records for name in item.data)
     return [*(["deleted"] if any(item.deleted for item in page.records) else []), *fields]
 
 
 def column(name: str) -> str:
-    """The column of a field, kept apart from our own."""
+    """The column of a field, renamed if it would collide with ours."""
     return f"data.{name}" if name in (*RECORD_COLUMNS, "deleted") else name
 
 

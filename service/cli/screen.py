@@ -1,7 +1,6 @@
-"""Answers for a person at a terminal: tables and highlights at its width, with every id whole.
+"""Answers on a terminal: tables and highlights at its width, with every id in full.
 
-Record text is always escaped: none of it reaches the terminal raw.
-`NO_COLOR` is respected.
+Record text is always escaped. `NO_COLOR` is respected.
 """
 
 import re
@@ -39,10 +38,10 @@ TEXT = "primary-text"
 
 
 def order(page: RecordPage, session: Session) -> list[str]:
-    """The fields on a page in their order. Those the caller chose are in the caller's.
+    """The fields of a page in display order.
 
-    Of the others the time, the title and the actor are first; then come short words and numbers,
-    references to other records, long values, and the text.
+    Requested fields keep the order of the request. Otherwise time, title and actor come first, then
+    short words and numbers, references to other records, long values, and the text.
     """
     stream = None if page.args.get("fields") else _stream(page, session)
     roles = {one.role: name for name, one in stream.fields.items()} if stream else {}
@@ -76,16 +75,16 @@ def _stream(page: RecordPage, session: Session) -> StreamSchema | None:
     return next((row.stream for row in rows if row.stream.name == page.stream), None)
 
 
-#: If ids leave less room than this, cells go below them.
+#: If ids leave less space than this, cells go below them.
 LEAST_BESIDE = 40
-#: The least width to show a long value at all.
+#: The minimum width for a long value.
 MOST_ASKED = 24
 GAP = 2
 MOST_CELL = 400
-#: Deeper than our own lines, so that no line of a record looks like one.
+#: Deeper than our own lines, so that no line of a record looks like one of them.
 WINDOW_INDENT = 4
 _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
-#: Record text of a tool's text: nothing in it can end its fence.
+#: Record text in the text of a tool: nothing in it can end its fence.
 _FENCED = re.compile(r"^<<<(\w+) untrusted record text\n(.*?)\n\1>>>$", re.DOTALL | re.MULTILINE)
 
 
@@ -104,7 +103,7 @@ def show(reading: Any, text: str, context: Context, session: Session | None = No
 
 
 def _text(console: Console, text: str) -> None:
-    """The text of a tool: our lines as they are, windows without their fence."""
+    """The text of a tool: our lines unchanged, windows without their fence."""
     place = 0
     for window in _FENCED.finditer(text):
         _line(console, text[place : window.start()].removesuffix("\n"))
@@ -115,12 +114,12 @@ def _text(console: Console, text: str) -> None:
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    """Text on lines that only the terminal wraps, so that a command can be copied whole."""
+    """Text that only the terminal wraps, so that a command can be copied whole."""
     console.print(Text(text, style=style), soft_wrap=True)
 
 
 def _records(console: Console, page: RecordPage, context: Context, fields: Sequence[str]) -> None:
-    """A table; if the ids leave too little room, each id has a line of its own.
+    """A table; if the ids leave too little space, each id has its own line.
 
     Fields that repeat the id are left out.
     """
@@ -161,7 +160,7 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
 
 
 def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
-    """The columns that fit, at least the first; wide ones can be cut."""
+    """The columns that fit, at least the first; wide ones can be truncated."""
     shown: list[str] = []
     for name, column in cells.items():
         need = min(max(map(cell_len, [_plain(name), *column])), MOST_ASKED) + GAP
@@ -202,7 +201,7 @@ def _hits(console: Console, page: SearchPage, context: Context) -> None:
 
 
 def _local(time: str | None) -> str | None:
-    """A time in the time zone of this machine; a date, or other text, as it is."""
+    """A time in the time zone of this machine; a date or other text unchanged."""
     try:
         at = datetime.fromisoformat(time or "")
     except ValueError:
@@ -214,7 +213,7 @@ def _local(time: str | None) -> str | None:
 
 
 def _window(console: Console, shown: str) -> None:
-    """A window with its marks as colour, and as they are if there is no colour."""
+    """A window with its marks as colour; without colour, the marks stay."""
     text = Text()
     for place, piece in enumerate(_MARK.split(shown)):
         text.append(piece, style="bold reverse" if place % 2 else None)
@@ -243,7 +242,7 @@ METRICS = {
 
 @singledispatch
 def sentence(reading: Any) -> str:
-    """What an answer is and how much of it there is. Raises `TypeError` for other values."""
+    """Describes an answer and its size in a sentence. Raises `TypeError` for other values."""
     raise TypeError(f"{type(reading).__name__} has no sentence")
 
 
@@ -265,7 +264,7 @@ def _(page: PaperPage) -> str:
 
 
 def _matches(noun: str, some: int, whole: int | None, shown: int) -> str:
-    """How many match, how many of them with every word, and how many are shown."""
+    """The number of matches, of those with every word, and of those shown."""
     every = f", {whole:,} with every word" if whole not in (None, some) else ""
     verb = "matches" if some == 1 else "match"
     return f"{counted(some, noun)} {verb}{every}{_shown(shown, some)}"

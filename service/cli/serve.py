@@ -1,4 +1,4 @@
-"""`rung serve`: the service on this machine, by the same gunicorn that a host runs."""
+"""`rung serve`: the service on this machine, with the same gunicorn as in a deployment."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from service.settings import parsing
 from service.records.sqlite.checkup import Foreign, Unreadable, recognise
 
 GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:service.serving")
-#: Name what is served where no file is here.
+#: Settings that name something to serve other than a local file.
 FETCHED = ("RUNG_STORE_URL", "RUNG_PAPERS_URL")
 
 
@@ -74,10 +74,10 @@ def run(
     say: str = "",
     more: Mapping[str, str] | None = None,
 ) -> None:
-    """Says something and becomes the server; never returns.
+    """Prints a message and becomes the server; never returns.
 
-    Refuses if there is nothing to serve, a file that is no store, and a port that is taken.
-    `more` are settings for variables that the environment does not set.
+    Refuses to start without data, with a file that is not a store, or on a port in use. `more` are
+    settings for variables that the environment does not set.
     """
     served = {
         name: spelled(path.absolute())

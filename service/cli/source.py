@@ -23,7 +23,7 @@ from service.place import Database, Place
 
 
 class PlaceType(click.ParamType[Place]):
-    """Where a store is; see `place`."""
+    """The click type of the place of a store; see `place`."""
 
     name = "file"
 
@@ -40,12 +40,12 @@ class PlaceType(click.ParamType[Place]):
 
 
 def _default() -> Place:
-    """The database that a host provides, or else the file of this folder."""
+    """The database that a host provides, or else the file in this folder."""
     provided = settings.environment().get("DATABASE_URL", "")
     return place.read(provided if provided.startswith(place.SCHEMES) else "var/rung.db")
 
 
-#: Paths that options name: any, a file that is there, and a file that may not be there yet.
+#: Paths in options: any path, an existing file, and a file that may not exist yet.
 PATH = click.Path(path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -62,14 +62,14 @@ store_option = click.option(
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file that an option names."""
+    """The value in a JSON file named by an option."""
     try:
         return orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise click.ClickException(f"{path} is not JSON: {error}.") from error
 
 
-#: The sources, and where they may be named; the earlier comes first.
+#: The sources, and where they may be named, in order of precedence.
 NAMES = ("url", "provider_url", "store")
 LEVELS = (
     ParameterSource.COMMANDLINE,
@@ -79,7 +79,7 @@ LEVELS = (
 
 
 class NoToken(Unauthenticated):
-    """No token was given. `options` are the options that would supply a known one."""
+    """No token was given. `options` would supply a known one."""
 
     options: tuple[str, ...] = ()
 
@@ -107,13 +107,13 @@ class Source:
 
 
 def typed_names(context: click.Context) -> set[str]:
-    """The parameters of a command that are on its command line."""
+    """The parameters that were given on the command line."""
     given = context.get_parameter_source
     return {name for name in context.params if given(name) is ParameterSource.COMMANDLINE}
 
 
 def typed_words(context: click.Context, *names: str) -> tuple[str, ...]:
-    """Those of these options that are on the command line, with their values."""
+    """The words of these options that were given on the command line, with their values."""
     typed, values = typed_names(context), context.params
     given = [(f"--{name.replace('_', '-')}", str(values[name])) for name in names if name in typed]
     return tuple(word for pair in given for word in pair)
@@ -147,7 +147,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
-    """One source: the command line comes before the environment, that before configuration."""
+    """The one source: the command line overrides the environment, and that the configuration."""
     given, typed = context.get_parameter_source, typed_names(context)
     if len(typed & {*NAMES}) > 1:
         raise click.UsageError("Use only one of --url, --provider-url and --store.")

@@ -29,7 +29,7 @@ WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78
 
 
 class Command(click.Command):
-    """Exits with 64 where it is called wrongly."""
+    """Exits with 64 after a usage error."""
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         try:
@@ -88,7 +88,7 @@ def stdio(
             signal.signal(number, lambda *_: sys.exit(0))
         refuse_owners()
         named = typed_names(context) & {"store", "provider_url", "papers"}
-        if len(named) > 1:  # the command line comes before the environment
+        if len(named) > 1:  # the command line overrides the environment
             raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
         if papers is not None:
             surface, open_session, name = _papers(papers)
@@ -153,7 +153,7 @@ def _leave(message: str, code: int) -> NoReturn:
 
 
 def _code(error: EvidenceError) -> int:
-    """The exit code of an error. A grant that has ended is no token, not a forbidden one."""
+    """The exit code of an error. An ended grant counts as a missing token, not a forbidden one."""
     if isinstance(error, InvalidRequest):
         return WRONG_USAGE
     if isinstance(error, errors.Forbidden) and error.code == errors.Forbidden.default_code:

@@ -1,4 +1,4 @@
-"""Commands of the owner: see what is in the store and who read it, and sign in to its pages."""
+"""Commands of the owner: show what is in the store and who read it, and sign in to its pages."""
 
 import sys
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from service.records.writing import Writing
 
 @contextmanager
 def teaching() -> Iterator[None]:
-    """Prints what went wrong and what to do on stderr, and exits with 1."""
+    """Prints errors and their fixes to stderr, and exits with 1."""
     try:
         with explain_failures():
             yield
@@ -76,7 +76,7 @@ def stats(store: Place, as_json: bool) -> None:
 
 
 def in_file(store: Place, instead: str) -> Path:
-    """The store, which must be a file; `instead` is what to do with a database."""
+    """The store, which must be a file; `instead` is the advice for a database."""
     if isinstance(store, Path):
         return store
     raise click.ClickException(f"{store} is a database. {instead}")
@@ -84,13 +84,13 @@ def in_file(store: Place, instead: str) -> Path:
 
 @contextmanager
 def existing(store: Place) -> Iterator[Writing]:
-    """The store, which must be there."""
+    """The store, which must exist."""
     with open_writer(required(store)) as writer, explain_locks(str(store)):
         yield writer
 
 
 def clock(store: Place) -> Now:
-    """The clock of the store: it never returns an earlier time than its servers have seen."""
+    """The clock of the store, which never returns a time earlier than its servers have seen."""
     return Activity(Sidecar(store)).now
 
 
@@ -101,7 +101,7 @@ def active_grants(writer: Writing, store: Place) -> list[Grant]:
 
 
 def required(store: Place) -> Place:
-    """The place of a store, which must be there."""
+    """The place of a store, which must exist."""
     if store.exists():
         return store
     raise click.ClickException(f"There is no store at {store}. Create one: rung import, rung demo.")
@@ -178,5 +178,5 @@ def passphrase(store: Place, from_stdin: bool) -> None:
 
 
 def _owner(store: Place) -> Owner:
-    with existing(store):  # brings an older layout up to date
+    with existing(store):  # upgrades an older layout
         return Owner(Entries(Sidecar(store)))

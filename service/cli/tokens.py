@@ -1,6 +1,6 @@
 """The tokens that `rung login` keeps in the credential cache, and their refresh.
 
-Credentials of others that came with a refresh token are refreshed, too.
+Credentials of other programs are refreshed too if they have a refresh token.
 """
 
 import re
@@ -20,7 +20,7 @@ from service.clients.writing import alone
 from service.sources.remote import outbound
 
 EXPIRED = "credential_expired"
-#: An access token is replaced this many seconds before its end.
+#: An access token is replaced this many seconds before it expires.
 EARLY_SECONDS = 30
 _CODE = re.compile(r"[a-z_]{1,40}")
 
@@ -36,7 +36,7 @@ def saved(provider: str, cache: Path) -> str:
     Raises the errors of `credentials.from_cache` and of the server.
     """
     path = credentials.cache_file(cache, provider)
-    document = read(path)  # first, so that a refresh of another process is noticed
+    document = read(path)  # first, so that a refresh by another process is noticed
     try:
         return credentials.from_cache(path, provider, datetime.now(UTC))
     except Unauthenticated as error:
@@ -53,7 +53,7 @@ def saved(provider: str, cache: Path) -> str:
 
 
 def has_sign_in(base: str) -> bool:
-    """True if the server at `base` answers with the metadata of its own sign-in."""
+    """True if the server at `base` has metadata of its own sign-in."""
     try:
         return bool(ask("GET", base + AUTHORIZATION_SERVER).get("issuer") == base)
     except EvidenceError:
@@ -61,7 +61,10 @@ def has_sign_in(base: str) -> bool:
 
 
 def _refresh(path: Path, document: dict[str, Any], provider: str) -> None:
-    """Replaces the tokens of the file. Its lock is held: a refresh token works once."""
+    """Replaces the tokens in the file.
+
+    The caller holds its lock, because a refresh token works once.
+    """
     form = {
         "grant_type": "refresh_token",
         "refresh_token": str(document["credential"].get("refresh_token")),
@@ -76,7 +79,7 @@ def _refresh(path: Path, document: dict[str, Any], provider: str) -> None:
 
 
 def ask(method: str, url: str, **more: Any) -> dict[str, Any]:
-    """The JSON object of an authorization server; raises `Unauthenticated` if it refuses."""
+    """The JSON object from an authorization server; raises `Unauthenticated` if it refuses."""
     deadline = Deadline.after(BUDGETS.upstream_seconds)
     answer = outbound.ask(method, url, deadline=deadline, most_bytes=BUDGETS.upstream_bytes, **more)
     try:
@@ -93,7 +96,7 @@ def ask(method: str, url: str, **more: Any) -> dict[str, Any]:
 
 
 def keep(path: Path, document: dict[str, Any], answer: dict[str, Any]) -> None:
-    """Writes the tokens of an answer into the file of a credential; only its user can read it."""
+    """Writes the tokens of an answer to the file of a credential; only its user can read it."""
     seconds = answer.get("expires_in")
     fresh = {name: answer[name] for name in ("access_token", "refresh_token") if name in answer}
     end = None

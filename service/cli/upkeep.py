@@ -24,10 +24,10 @@ from service.records.writing import StreamCount, Writing
 
 MEGABYTE = 1_000_000
 #: Options of `rung import` that `rung replace` does not have: it names the stream, and replaces it
-#: only if every row came in.
+#: only if every row was imported.
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
 
-#: What to do with a database.
+#: The advice for a database.
 _BACK_UP = "Use pg_dump, or copy the store into a file: rung store copy URL FILE."
 _RESTORE = "Use pg_restore, or copy a file into an empty database: rung store copy FILE URL."
 _CHECK = "Check its tables and indexes with pg_amcheck, or rebuild what is derived: --repair."
@@ -41,7 +41,7 @@ yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 
 
 def confirm(text: str, yes: bool) -> None:
-    """Shows what will be done, and asks a person whether to do it."""
+    """Shows what will be done, and asks for confirmation on a terminal."""
     say(text)
     if yes:
         return
@@ -196,7 +196,7 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
             return
         store = in_file(store, _CHECK)
         with existing(store):
-            pass  # brings an older layout up to date
+            pass  # upgrades an older layout
         faults = _report(store, check(store))
         if faults and repairing:
             size = store.stat().st_size / MEGABYTE
@@ -217,7 +217,7 @@ def _report(store: Place, faults: list[str]) -> list[str]:
 
 
 def _streams(writer: Writing, name: str) -> list[StreamCount]:
-    """The streams of the connection of this name, or the one stream."""
+    """The streams of the connection with this name, or the one stream."""
     counts = writer.counts()
     whole = [f"{one.connection_id}/{one.stream}" for one in counts]
     found = [one for one in counts if one.connection_id == name]

@@ -1,4 +1,4 @@
-"""Arguments as words of a command line, in both directions: read from options, and printed.
+"""Arguments as command-line words: parsed from options, and printed.
 
 Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`.
 Printed arguments are parsed back to the same value by bash and zsh.
@@ -21,7 +21,7 @@ BY_SIGN = {sign: operator for operator, sign in OPERATORS.items()}
 #: Longer signs first, so that `>=` is not read as `>`.
 SIGNS = "|".join(map(re.escape, sorted([*BY_SIGN, "==", "="], key=len, reverse=True)))
 
-#: A value that begins with = or a field that ends with ! is a slip here; JSON allows both.
+#: A value that begins with = or a field that ends with ! is a typing error here; JSON allows both.
 _TERM = re.compile(rf"([^=<>]*[^=<>!])({SIGNS})(.*)", re.DOTALL)
 _FORMS = {
     TypedFilter: "Also accepts field=value or 'field>=value', repeated as needed.",
@@ -60,7 +60,7 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
 
 
 def value(name: str, field: Any, given: Any) -> Any:
-    """The value of an option's words; None if it was not given.
+    """The value of an option; None if it was not given.
 
     Raises `InvalidRequest`.
     """
@@ -126,7 +126,7 @@ def _json(name: str, text: str) -> Any:
 
 
 def spelled(name: str, given: Any) -> list[str]:
-    """The words that give an option this value."""
+    """The words that set an option to this value."""
     option = option_name(name)
     if given is True:
         return [option]
@@ -134,13 +134,13 @@ def spelled(name: str, given: Any) -> list[str]:
     if isinstance(given, (list, tuple)):
         plain = not any("," in one or one.startswith("[") for one in given)
         texts = list(given) if plain else [json_line(list(given))]
-    # Joined where the value looks like an option itself.
+    # Joined if the value looks like an option itself.
     pairs = ([f"{option}={text}"] if text.startswith("-") else [option, text] for text in texts)
     return [word for pair in pairs for word in pair]
 
 
 def line(given: Sequence[str]) -> str:
-    """Words as one line for a shell, with nothing in it that misleads a reader."""
+    """Words as one line for a shell, with misleading characters escaped."""
     return " ".join(map(_quoted, given))
 
 
@@ -148,7 +148,7 @@ def _quoted(word: str) -> str:
     """A shell-quoted word; invisible and control characters are written as bytes."""
     if word.isprintable() or not any(map(_is_hidden, word)):
         quoted = shlex.quote(word)
-        return f"'{word}'" if quoted.startswith("=") else quoted  # zsh looks for a command
+        return f"'{word}'" if quoted.startswith("=") else quoted  # zsh would look up a command
     return "$'" + "".join(map(_byte, word)) + "'"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
-#: After a value, so that a comma without one stays and is refused.
+#: Only after a value, so that a comma without one stays and is refused.
 _LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\[{,:\s])\s*,(?=\s*[}\]])')
 _BLANK = re.compile(r"[ \t\r\n]*")
 
@@ -32,8 +32,8 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
 class Part:
     """A value from `start` to `end`.
 
-    Inside another value it is a part from `begin` on, with its key in an object, and `comma` is
-    the position of its comma.
+    Inside another value, the part starts at `begin`, with its key if that is an object, and `comma`
+    is the position of its comma.
     """
 
     value: Any
@@ -45,7 +45,7 @@ class Part:
 
 
 class Document:
-    """A text of JSON, and where its values are. `root` is None without a value.
+    """A JSON text and the positions of its values. `root` is None without a value.
 
     Raises `ValueError` with the line and column of an error.
     """
@@ -105,7 +105,7 @@ _INDENTED = re.compile(r"^([ \t]+)[^ \t\r\n]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The line ends and the indent of a text, and whether it has several lines."""
+    """The line endings and the indentation of a text, and whether it has several lines."""
 
     newline: str
     indent: str
@@ -123,7 +123,7 @@ class Layout:
         )
 
     def dump(self, value: Any, outer: str) -> str:
-        """A value as JSON, for a line that is indented by `outer`."""
+        """A value as JSON, for a line with the indentation `outer`."""
         if not self.lines:
             return json.dumps(value, ensure_ascii=False)
         written = json.dumps(value, indent=self.indent, ensure_ascii=False)

@@ -11,7 +11,7 @@ _INPUTS = "inputs"
 
 
 class Taken(ValueError):
-    """Another server has the name."""
+    """Another server already has the name."""
 
 
 class Unreadable(InvalidRequest):

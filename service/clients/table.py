@@ -20,8 +20,8 @@ from service.credentials import TOKEN_VARIABLE
 class Place:
     """One file. `linux` is the path on all other systems.
 
-    `~` is the home folder, `%APPDATA%` that of Windows. If the environment sets `variable`, it
-    names the folder instead.
+    `~` is the home folder, `%APPDATA%` the one of Windows. If the environment variable `variable`
+    is set, it names the folder instead.
     """
 
     linux: str
@@ -57,7 +57,10 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Text to paste. `language` is sh, json, toml, yaml or text; `place` a file, "" for a shell."""
+    """Text to paste.
+
+    `language` is sh, json, toml, yaml or text; `place` is a file, or "" for a shell.
+    """
 
     label: str
     language: str
@@ -105,7 +108,7 @@ class Config:
 @dataclass(frozen=True, slots=True)
 class Client:
     """One client. `bearer` is True if it sends bearer tokens itself, `signs_in` if it can get one
-    by OAuth, and `login` is the command for that, if it has one. `note` explains limits.
+    by OAuth, and `login` is its command for that, if any. `note` explains limits.
 
     `link` is the form of a link that adds a server, with {json} or {base64} for the server.
     `snippets` returns nothing if a token is needed that the client cannot send.
@@ -129,7 +132,7 @@ def pretty(value: Any) -> str:
 
 NAME = "rung"
 BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"
-#: How a value is written in a language.
+#: Writes a value in each language.
 QUOTED: dict[str, Callable[[str], str]] = {"sh": shlex.quote, "yaml": json.dumps}
 
 _NAMED = re.compile(r"\{(\w+)\}")
@@ -172,7 +175,7 @@ def _bridge(url: str, credential: Credential) -> Entry:
 
 
 def _plain(url: str) -> list[str]:
-    """What the bridge needs for a URL without TLS on another machine."""
+    """The option that the bridge needs for a URL without TLS on another machine."""
     return ["--allow-http"] if url.startswith("http:") and not is_loopback(url) else []
 
 
@@ -218,7 +221,7 @@ def prompt(name: str) -> Entry:
 def _pasted(
     text: str, more: str = "", *, tokenless: bool = False, exported: bool = False, **about: str
 ) -> Callable[[str, str], tuple[Snippet, ...]]:
-    """A text to paste, with `more` for a token. A `tokenless` one cannot have it.
+    """A text to paste, with `more` for a token. A `tokenless` one cannot have a token.
 
     A shell takes a token that is not shown from its environment when the command runs.
     """
@@ -241,7 +244,7 @@ def _pasted(
 
 
 def in_file(config: Config, name: str, entry: Entry, *, asks: bool) -> str:
-    """A file with only this server; `asks` if its token is not in it."""
+    """A file with only this server; `asks` if the file does not contain the token."""
     if config.language == "toml":
         return toml.block(config.table, name, entry).rstrip()
     asked = {"inputs": [prompt(name)]} if asks and config.prompts else {}
@@ -265,7 +268,7 @@ def _written(config: Config) -> Callable[[str, str], tuple[Snippet, ...]]:
 def install_link(client: Client, url: str, token: str) -> str:
     """The link that makes a client add the server and ask its user first; "" if it has none.
 
-    The token is not in it: the client reads it from its environment, or asks for it.
+    The link does not contain the token: the client reads it from its environment, or asks for it.
     """
     if not client.link or client.config is None:
         return ""

@@ -22,7 +22,7 @@ def found(text: str, path: tuple[str, str]) -> Any:
 
 def block(table: str, name: str, entry: dict[str, Any]) -> str:
     """A table with its header, as TOML text."""
-    import tomlkit  # loaded where it is used: servers and most commands never do
+    import tomlkit  # loaded on use: servers and most commands never need it
 
     body = tomlkit.table()
     for key, value in entry.items():

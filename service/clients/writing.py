@@ -105,7 +105,7 @@ class Held:
         return path
 
     def _write_fresh(self, content: bytes, status: os.stat_result | None, private: bool) -> Path:
-        """The new file under a name of its own, in the same folder."""
+        """Writes the new file under a temporary name in the same folder."""
         opened, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         mode = stat.S_IMODE(status.st_mode) if status else OWN
         try:
@@ -120,7 +120,7 @@ class Held:
 def alone() -> Iterator[None]:
     """Locks out other processes of this user that edit such files.
 
-    Clients do not know this lock, and it is skipped if the home folder cannot be locked.
+    Clients ignore this lock, and it is skipped if the home folder cannot be locked.
     """
     with ExitStack() as stack:
         with suppress(OSError, RuntimeError):

@@ -1,6 +1,6 @@
 """Fills a store with one invented person's year, and creates the token that reads it.
 
-`year.zip` has the rows of each connection in files of PDPP's ingest form, one for each import;
+`year.zip` has the rows of each connection in files in PDPP's ingest format, one for each import;
 `make demo-data` writes it from the files in `tests/demo_life`.
 """
 
@@ -55,7 +55,7 @@ def questions() -> list[Question]:
 
 
 def manifest(connector_key: str) -> Any:
-    """The manifest of all connections of a kind."""
+    """The manifest that all connections of a kind share."""
     return orjson.loads((FOLDER / "manifests" / f"{connector_key}.json").read_bytes())
 
 

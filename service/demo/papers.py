@@ -15,8 +15,8 @@ NAME = "snapshot.db"
 def write(folder: Path) -> Path:
     """Writes `folder/snapshot.db` and `folder/static`; returns the path of the database.
 
-    A reader finds the old one whole or the new one whole: the files of the tree come first, then
-    the database, by a rename.
+    A reader sees either the whole old snapshot or the whole new one: the files of the tree are
+    written first, then the database, by a rename.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:

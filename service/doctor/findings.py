@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 _FILE: Final = Path(__file__).with_name("findings.toml")
 PROBLEMS: Final[dict[str, dict[str, str]]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 INDENT: Final = " " * 16
-SAID_CHARS: Final = 2_000  # of a line; servers write some of it, and could fill a screen
+SAID_CHARS: Final = 2_000  # of a line; servers write some of the text, and could fill a screen
 S = TypeVar("S")
 
 
@@ -27,7 +27,7 @@ class Finding:
     step: str = ""
 
     def lines(self) -> Iterator[str]:
-        """The lines to print, without control characters, as servers write some of the text."""
+        """The lines to print, without control characters: servers write some of the text."""
         yield plain(f"{self.verdict:<5} {self.step:<9} {self.message}")
         for name, text in (("meaning:", self.meaning), ("change: ", self.change)):
             if text:

@@ -28,7 +28,7 @@ class Host:
 
     environ: Mapping[str, str]
     file: str  # the fault in the configuration file of commands
-    reads: bool = False  # whether its commands read from a server
+    reads: bool = False  # whether commands here read from a server
     values: dict[str, Any] = field(default_factory=dict)
     store: Checkup | None = None
 
@@ -36,8 +36,8 @@ class Host:
 def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> Iterator[Finding]:
     """A finding for each requirement of a service started with this environment.
 
-    `file` is the fault in the configuration file of commands, if any; `reads` is
-    True if commands here read from a server, and need no store.
+    `file` is the fault in the configuration file of commands, if any; `reads` is True if commands
+    here read from a server and need no store.
     """
     return walk(_STEPS, Host(environ, file, reads))
 

@@ -1,4 +1,4 @@
-"""Checks a server in the order of a client's steps: from its address to one search."""
+"""Checks a server in the order of a client's steps, from its address to one search."""
 
 import re
 import ssl
@@ -76,7 +76,7 @@ def proxy(route: Route) -> Finding:
 
 
 def dns(route: Route) -> Finding:
-    """The addresses of the host a client connects to first."""
+    """Looks up the addresses of the host that a client connects to first."""
     host, port = health_check.endpoint(route.proxy or route.base)
     whose = "the proxy " if route.proxy else ""
     try:
@@ -103,7 +103,7 @@ def tcp(route: Route) -> Finding:
     return ok(f"{host}:{port} accepts connections")
 
 
-#: Problems by OpenSSL's code: expired, signed by itself, of another name, of another IP address.
+#: Problems by OpenSSL's code: expired, self-signed, another name, another IP address.
 _DISTRUST = {
     10: "certificate-expired",
     18: "certificate-self-signed",
@@ -113,7 +113,7 @@ _DISTRUST = {
 
 
 def tls(route: Route) -> Finding:
-    """Checks that the certificate is trusted, matches the name, and lasts."""
+    """Checks that the certificate is trusted, matches the name, and does not expire soon."""
     if urlsplit(route.base).scheme == "http":
         return ok("not used: the URL is http")
     try:
@@ -219,7 +219,7 @@ def challenge(route: Route) -> Finding:
 
 
 def _metadata(route: Route, url: str) -> Finding:
-    """Checks that clients can log in by the metadata the challenge names."""
+    """Checks that clients can log in with the metadata that the challenge names."""
     reply = route.get(url)
     resource = (reply.document or {}).get("resource")
     if reply.status != 200 or not isinstance(resource, str):
@@ -252,7 +252,7 @@ def _signing_in(route: Route) -> Finding:
 
 
 def era(route: Route) -> Finding:
-    """Checks which revisions answer, and that refusals keep their body."""
+    """Checks which revisions are supported, and that refusals keep their body."""
     started = route.legacy("initialize", INITIALIZE)
     legacy = (started.result or {}).get("protocolVersion")
     discovered = route.modern("server/discover", {})
@@ -316,7 +316,7 @@ def look(
 
 
 def _step(name: str, look: Look, *needs: str, access: bool = False) -> Step[Route]:
-    """A step with a time limit; one with `access` needs a server that answers this caller."""
+    """A step with a time limit; a step with `access` needs a server that answers this caller."""
 
     def run(route: Route) -> Finding:
         route.deadline = Deadline.after(route.seconds)

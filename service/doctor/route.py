@@ -19,14 +19,14 @@ from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import outbound
 from service.sources.remote.outbound import Answer, Cut
 
-#: Stops at the next tag, so that a body of many half titles takes no time.
+#: Stops at the next tag, so that a body with many unclosed titles takes no time.
 TITLE = re.compile(rb"<title[^<>]*>([^<]*)<", re.IGNORECASE)
 TITLE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Reply(Answer):
-    """One HTTP answer, and what it says."""
+    """One HTTP answer and its content."""
 
     @property
     def document(self) -> dict[str, Any] | None:
@@ -51,7 +51,7 @@ class Reply(Answer):
 
     @property
     def code(self) -> str | int | None:
-        """The error code: that of the underlying error, else the number."""
+        """The error code: the code of the underlying error, or else the number."""
         data = self.error.get("data")
         cause = data.get("code") if isinstance(data, dict) else None
         code = cause or self.error.get("code")
@@ -93,7 +93,7 @@ def _line(text: str) -> str:
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
-#: A bearer nobody has: every server that receives it refuses it.
+#: An invalid bearer: every server that receives it refuses it.
 NOBODY = "rung_doctor_is_only_looking"
 
 
@@ -148,7 +148,7 @@ class Route:
     def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> Reply:
-        """The response, whatever its status; raises `Stopped` without one."""
+        """The response with any status; raises `Stopped` without one."""
         try:
             answer = outbound.ask(
                 method,
@@ -196,7 +196,7 @@ def message(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
-    """The finding for an answer that is not Rung's; None if it may be.
+    """The finding for an answer that is not Rung's; None if it may be Rung's.
 
     `asked` names the request, such as "POST /mcp".
     """

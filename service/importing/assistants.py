@@ -9,13 +9,13 @@ from service.importing.source import Format, Item, Source
 
 _CHATGPT = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
 _POINTER = re.compile(r"^[a-z-]+://")
-#: What the content of a message has beside its texts.
+#: Members of a message's content other than its texts.
 _ABOUT = frozenset({"content_type", "language", "response_format_name", "tether_id"})
 _FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
 
 
 def read_chatgpt(source: Source) -> Iterator[Item]:
-    """The conversations and every message of theirs, those of other branches too."""
+    """The conversations with all their messages, including those of other branches."""
     chats, hidden, empty = Chats(source, "ChatGPT"), 0, 0
     named = {found[1]: name for name in source.tree.files if (found := _FILE.search(name))}
     for number, found in enumerate(conversations(source), start=1):
@@ -62,7 +62,7 @@ def read_chatgpt(source: Source) -> Iterator[Item]:
 
 
 def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, Any]]]:
-    """(id of the message before, message) in the order of the tree, branch by branch."""
+    """(id of the previous message, message) in the order of the tree, branch by branch."""
     roots = [id for id, node in mapping.items() if node.get("parent") not in mapping]
     waiting: list[tuple[str, str | None]] = [(id, None) for id in reversed(roots)]
     while waiting:
@@ -78,7 +78,7 @@ def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, An
 
 
 def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
-    """The text of a message, and the files in it."""
+    """The text of a message and its files."""
     texts, files = [], []
     for part in content.get("parts") or []:
         if isinstance(part, str):
@@ -136,7 +136,7 @@ def read_claude(source: Source) -> Iterator[Item]:
 
 
 def _text(message: dict[str, Any]) -> str:
-    """The text of a message: its parts, if it has any; those of tools with what they returned."""
+    """The text of a message: its parts, if any, including tool calls with their results."""
     texts = []
     for part in message.get("content") or []:
         inner = part.get("text") or part.get("thinking") or part.get("content") or part.get("input")

@@ -1,4 +1,4 @@
-"""Bookmarks of browsers and of reading lists, in the HTML that Netscape introduced."""
+"""Bookmarks of browsers and reading lists, in Netscape's HTML format."""
 
 import hashlib
 import re
@@ -47,7 +47,7 @@ def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterato
 
 
 class _Page(HTMLParser):
-    """Collects the links of a page in `found`; the last one may still grow."""
+    """Collects the links of a page in `found`; the last one may be incomplete."""
 
     def __init__(self) -> None:
         super().__init__()

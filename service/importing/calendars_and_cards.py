@@ -22,11 +22,11 @@ _EVENTS = manifest(
     )
 )
 _CALENDAR = re.compile(rb"\s*BEGIN:VCALENDAR", re.IGNORECASE)
-#: So many kinds of broken lines are reported.
+#: The most kinds of broken lines that are reported.
 LISTED = 5
 _KINDS = {"VEVENT": "event", "VTODO": "task", "VJOURNAL": "journal"}
 _SERIES = ("RRULE", "RDATE", "EXDATE", "EXRULE")
-#: Properties with a field of their own, and those that change with each export.
+#: Properties that have their own field, and those that change with each export.
 _KNOWN = frozenset(
     "UID SUMMARY DESCRIPTION DTSTART DTEND DUE DURATION LOCATION ORGANIZER ATTENDEE CATEGORIES"
     " STATUS URL ATTACH LAST-MODIFIED RECURRENCE-ID DTSTAMP SEQUENCE".split()
@@ -34,7 +34,7 @@ _KNOWN = frozenset(
 
 
 def components(file: BinaryIO, outer: str = "") -> Iterator[tuple[int, str, str]]:
-    """(line, name, text) of each component inside `outer`; lines outside one are named ""."""
+    """(line, name, text) of each component inside `outer`; lines outside have the name ""."""
     lines: list[bytes] = []
     name, start = "", 0
     for number, line in enumerate(file, start=1):
@@ -53,12 +53,12 @@ def components(file: BinaryIO, outer: str = "") -> Iterator[tuple[int, str, str]
 
 
 def read_calendar(source: Source) -> Iterator[Item]:
-    """The components of a calendar that people make, one at a time."""
+    """The components of a calendar that people create, one at a time."""
     from icalendar import Calendar, timezone  # imported for calendars only
 
     attached, name, skipped = Attached(source), source.folder, Counter[str]()
     broken = Counter[str]()
-    timezone.tzp.use_default()  # forgets the zones that another file gave these names
+    timezone.tzp.use_default()  # forgets zones with these names from another file
     for line, kind, text in components(source.file, "VCALENDAR"):
         if kind == "cut":
             yield line, text
@@ -68,7 +68,7 @@ def read_calendar(source: Source) -> Iterator[Item]:
             skipped[kind] += bool(kind)
         else:
             try:
-                # What is parsed is remembered, if it is a zone.
+                # The parser remembers every zone it parses.
                 whole = Calendar.from_ical(f"BEGIN:VCALENDAR\r\n{text}END:VCALENDAR\r\n")
                 for found in whole.walk(kind) if kind in _KINDS else ():
                     broken.update(problem for _, problem in found.errors)
@@ -133,7 +133,7 @@ def _all(found: Any, name: str) -> list[Any]:
 
 
 def _time(value: date | datetime) -> str:
-    """A time with its offset, if it has one, or a day."""
+    """A time, with its offset if it has one, or a day."""
     return value.isoformat().replace("+00:00", "Z")
 
 
@@ -168,7 +168,7 @@ _ONES = {"BDAY": "birthday", "TITLE": "role", "NOTE": "note", "ORG": "organizati
 _PICTURES = ("PHOTO", "LOGO")
 _SILENT = frozenset({"VERSION", "PRODID", "X-ABLABEL", "UID", "FN", "N", "REV", *_PICTURES})
 _PLAIN_TYPES = frozenset({"INTERNET", "PREF", "VOICE"})
-#: vobject cuts data URIs off.
+#: vobject truncates data URIs.
 _DATA_URI = re.compile(r"^(PHOTO|LOGO)[^:\n]*:data:image/([\w.+-]+);base64,", re.M | re.I)
 _APPLE_LABEL = re.compile(r"^_\$!<(.*)>!\$_$")
 

@@ -1,4 +1,4 @@
-"""Detects the type of a column: numbers, decimals, times or text, and what stays in doubt."""
+"""Detects the type of a column: numbers, decimals, times or text, and reports ambiguous ones."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ _TIME_WORDS: Final = frozenset(
 )
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _UNIX = re.compile(r"\d{9,16}(\.\d+)?", re.ASCII)
-#: Numbers of units since 1970 that are likely times: the years 1980 to 2120.
+#: Numbers that are likely times, in units since 1970: the years 1980 to 2120.
 _UNITS: Final = (
     ("unix-seconds", 315_532_800, 4_733_510_400),
     ("unix-milliseconds", 315_532_800_000, 4_733_510_400_000),
@@ -38,11 +38,11 @@ _UNITS: Final = (
 )
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
 _FRACTION = re.compile(r"[.,]\d+$")
-#: Digits of the integers that are numbers in a manifest.
+#: The most digits of an integer that is a number in a manifest.
 LONGEST: Final = 18
 
 
-#: The path of names to a field, outermost first.
+#: The names that lead to a field, outermost first.
 Tokens = tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ class Kind:
 
 
 def as_stored(text: Any, type: str) -> Any:
-    """Text as a value of a type; other text stays as it is, an empty cell is no value."""
+    """Text as a value of a type; other text stays unchanged, and an empty cell is no value."""
     if type == "string" or not isinstance(text, str):
         return text
     if type == "integer":
@@ -122,7 +122,7 @@ def _unix(name: str, texts: Sequence[str]) -> str | None:
 
 
 def _short_date(texts: list[str]) -> Kind | None:
-    """Dates such as 31.1.2026 or 1/31/26, unless the order of day and month is open."""
+    """Dates such as 31.1.2026 or 1/31/26, unless the order of day and month is ambiguous."""
     days = [FORMS["day-first"](text) for text in texts]
     months = [FORMS["month-first"](text) for text in texts]
     if None in days:
@@ -133,7 +133,7 @@ def _short_date(texts: list[str]) -> Kind | None:
 
 
 def _decimal(texts: list[str]) -> Kind | None:
-    """Decimals with a point or with a comma; text if both readings of every value are possible."""
+    """Decimals with a point or a comma; text if every value can be read both ways."""
     likely = any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
     if not likely or any(map(_LEADING_ZERO.match, texts)):
         return None
@@ -145,7 +145,7 @@ def _decimal(texts: list[str]) -> Kind | None:
 
 
 def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:
-    """The kinds with open decimals read as their neighbours are, or as text without any.
+    """The kinds, with ambiguous decimals read like those of other columns, or else as text.
 
     `comma` is the file's own convention.
     """

@@ -1,4 +1,4 @@
-"""The formats that can be imported, ours and of other packages, and the files that have them."""
+"""The formats that can be imported, ours and those of other packages, and their detection."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ from service.importing import messengers, notes, sqlite_tables, tables
 from service.importing.source import Format
 from service.importing.tree import File, Tree, trees
 
-#: A file has the first format that matches it.
+#: The first format that matches a file is used.
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
@@ -26,13 +26,13 @@ FORMATS: dict[str, Format] = {
         *(tables.TSV, tables.CSV),
     )
 }
-#: The entry points by which other packages add formats, and why some cannot be used.
+#: The entry points with which other packages add formats, and why some cannot be used.
 GROUP = "rung.formats"
 UNUSABLE: list[str] = []
 
 
 def _of_other_packages() -> dict[str, Format]:
-    """The formats of other packages; they come before ours, but none replaces one of ours."""
+    """The formats of other packages; they are tried before ours, but none replaces one of ours."""
     found = {}
     for point in entry_points(group=GROUP):
         owner = point.dist.name if point.dist else point.module
@@ -45,7 +45,7 @@ def _of_other_packages() -> dict[str, Format]:
                     f"its name is already used, or is not that of the entry point {point.name}"
                 )
             found[format.name] = format
-        except Exception as error:  # whatever another package does, ours work
+        except Exception as error:  # our formats must work whatever another package does
             what = f"The format {point.name!r} of {owner} cannot be used: {error}."
             UNUSABLE.append(f"{what} Update or uninstall that package.")
     return found
@@ -53,7 +53,7 @@ def _of_other_packages() -> dict[str, Format]:
 
 FORMATS = _of_other_packages() | FORMATS
 STANDARD_INPUT = "ndjson"
-#: Extensions of texts that may begin as a page does, and of texts of any format.
+#: Extensions of texts that may begin like an HTML page, and of texts in any format.
 MARKUP = (".md", ".markdown")
 PLAIN = (".txt", ".text")
 DELIMITERS = (b"\t", b";", b"|", b",")
@@ -62,9 +62,9 @@ _MARKS = re.compile(rb"^(\xef\xbb\xbf|\xff\xfe|\xfe\xff)|\0")
 
 
 def detect(name: str, head: bytes = b"") -> str:
-    """The format of a file: by its first bytes if any extension will do, else by its extension.
+    """The format of a file: by its first bytes if any extension is allowed, else by extension.
 
-    An unknown extension is read as a similar one. `-`, standard input, is NDJSON. Raises
+    An unknown extension is read as a similar one. `-`, standard input, is NDJSON. Raises an
     InvalidRequest that describes the file.
     """
     if name == "-":
@@ -89,7 +89,7 @@ def detect(name: str, head: bytes = b"") -> str:
     if known:
         raise InvalidRequest(f"{name} cannot be read. This looks like {known}")
     listed = "|".join(FORMATS)
-    raise InvalidRequest(f"Cannot tell the format of {name!r}. Give one: --format {listed}.")
+    raise InvalidRequest(f"The format of {name!r} was not recognized. Set it: --format {listed}.")
 
 
 def _is_table(text: bytes) -> bool:
@@ -136,15 +136,15 @@ def looks_like(head: bytes) -> str | None:
 
 
 HEAD_BYTES = 16_384
-#: Reasons that are listed one by one.
+#: The most reasons that are listed one by one.
 LISTED = 10
-#: So many files are named with their formats; more are counted.
+#: The most files that are named with their formats; more are only counted.
 NAMED = 3
 
 
 @dataclass(slots=True)
 class Found:
-    """The files behind some paths with their formats, and those left out, with the reason."""
+    """The files at some paths with their formats, and those left out, with the reasons."""
 
     files: list[tuple[File, str]] = field(default_factory=list)
     _left_out: list[tuple[File, str]] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Found:
 
     @property
     def recognized(self) -> str:
-        """What the files are, in one sentence."""
+        """Describes the files in one sentence."""
         counts = Counter(form for _, form in self.files)
         if len(self.files) <= NAMED:
             return " ".join(f"{file.name} is read as {form}." for file, form in self.files)
@@ -162,13 +162,13 @@ class Found:
 
     @property
     def size(self) -> int | None:
-        """The bytes of all files; None if those of one are not known."""
+        """The size of all files in bytes; None if that of one is unknown."""
         sizes = [file.size for file, _ in self.files]
         return None if None in sizes else sum(filter(None, sizes))
 
     @property
     def left_out(self) -> list[str]:
-        """Why files are left out, except those that became attachments."""
+        """The reasons why files are left out, except those that became attachments."""
         unused = [reason for file, reason in self._left_out if file.name not in file.tree.used]
         reasons = [reason for tree in self._trees for reason in tree.left_out] + unused
         if repeated := sum(tree.repeated for tree in self._trees):
@@ -224,7 +224,7 @@ def _formats(tree: Tree, form: str | None) -> Iterator[tuple[File, str | None]]:
 
 
 def connection_name(paths: tuple[str, ...]) -> str:
-    """An id for a connection, proposed from the name of the first path."""
+    """A proposed id for a connection, from the name of the first path."""
     if paths[0] == "-":
         raise InvalidRequest("Standard input has no name; give --connection NAME.")
     name = Path(paths[0]).resolve().name

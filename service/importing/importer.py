@@ -1,7 +1,7 @@
-"""Importing files: rows find their streams, unknown streams get a manifest, all goes in by batches.
+"""Imports files: assigns rows to streams, infers manifests of new ones, stores rows in batches.
 
-A stream without a manifest waits until 1,000 of its rows are there (or the file ends); then one is
-inferred from them, and the rows that waited go in first.
+Rows of a stream without a manifest are held until there are 1,000 (or the file ends). Then a
+manifest is inferred from them, and they are imported first.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ _NUMBERS = (int, float)
 
 @dataclass(slots=True)
 class Misfits:
-    """Values of one field that do not have its type: they are kept, but not compared."""
+    """Values of one field that are not of its type: they are kept, but not compared."""
 
     count: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Misfits:
 
 
 class Fitter:
-    """Fits the rows of one stream to its manifest; `untyped` rows hold nothing but text."""
+    """Fits the rows of one stream to its manifest; `untyped` rows contain only text."""
 
     def __init__(self, manifest: StreamManifest, misfits: dict[str, Misfits]) -> None:
         self._fields = manifest.fields
@@ -93,7 +93,10 @@ INSERT INTO seen (key, n) VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET n = n + 
 
 
 class Occurrences:
-    """Counts of keys, which are integers of 63 bits. Those of many keys are in a temporary file."""
+    """Counts keys, which are integers of 63 bits.
+
+    With many keys, the counts are in a temporary file.
+    """
 
     def __init__(self) -> None:
         self._file = sqlite3.connect("", isolation_level=None)  # nobody else can open it
@@ -101,7 +104,7 @@ class Occurrences:
         self._file.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
 
     def add(self, key: int) -> int:
-        """Counts a key; returns how often it came."""
+        """Counts a key; returns how often it has occurred."""
         ((number,),) = self._file.execute(_COUNT, (key,))
         return int(number)
 
@@ -110,24 +113,23 @@ class Occurrences:
         self._file.execute("DELETE FROM seen")
 
 
-#: Rows of a new stream that its owner is shown.
+#: The number of rows of a new stream that its owner is shown.
 SAMPLES = 3
-#: Rows of a new stream that go in together with it.
+#: The number of rows that are imported together with a new stream.
 FIRST_ROWS = 100
 
 
 class Undone(Exception):
-    """An import was a trial, or was strict and met a row it refuses; nothing goes in."""
+    """The import was a trial, or was strict and had to refuse a row; nothing is imported."""
 
 
 @dataclass(slots=True)
 class Import:
     """One run into one connection.
 
-    `stream` is for rows that name none, `key` names the primary key of streams that are new.
-    `on_stream` is called with each stream that is proposed and its first rows. `keyless` are the
-    streams that took rows which have no key at all, `misfits` the values by stream and field that
-    are not of its type.
+    `stream` is for rows that name none; `key` is the primary key of new streams. `on_stream` is
+    called with each proposed stream and its first rows. `keyless` are the streams with rows without
+    any key; `misfits` are the values, by stream and field, that are not of the field's type.
     """
 
     writer: Writing
@@ -142,9 +144,9 @@ class Import:
     batch: Batch = field(init=False)
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
     _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
-    #: How often the content of a row without a key came in the file that is read.
+    #: How often the content of a row without a key has occurred in the current file.
     _seen: Occurrences = field(init=False, default_factory=Occurrences)
-    #: New streams that their format declares, until the first row of each.
+    #: New streams declared by their format, until the first row of each.
     _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
     _untyped: bool = field(init=False, default=False)
     _comma: bool | None = field(init=False, default=None)
@@ -158,14 +160,14 @@ class Import:
         return self.batch.counts
 
     def declare(self, document: Any) -> None:
-        """Makes or changes the streams of a manifest document."""
+        """Creates or changes the streams of a manifest document."""
         self.batch.flush()
         declare(self.writer, self.connection_id, parse(document))
         self._handles.clear()
         self._fitters.clear()
 
     def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
-        """Takes in every row of a source; `on_row` is called after each."""
+        """Imports every row of a source; calls `on_row` after each."""
         format = FORMATS[source.format]
         if (known := format.manifest) is not None:
             streams = (known(source) if callable(known) else known)["streams"]
@@ -175,7 +177,7 @@ class Import:
         default = self.stream or (source.stream if source.name != "-" else None)
         self._untyped = format.untyped
         self._seen.clear()
-        self._waiting.clear()  # those of a file that could not be read to its end
+        self._waiting.clear()  # those of a file that could not be read to the end
         for line, item in format.read(source):
             self._comma = source.comma
             if isinstance(item, Row):
@@ -210,7 +212,7 @@ class Import:
             self._settle(name)
 
     def _settle(self, name: str) -> None:
-        """Gives a stream whose rows wait an inferred manifest, and takes its rows in."""
+        """Infers the manifest of a stream with waiting rows, and imports them."""
         rows = self._waiting.pop(name)
         sample = [row.data for _, row in rows if not row.deleted]
         inferred = infer(
@@ -237,7 +239,7 @@ class Import:
             self._add(handle, line, row)
 
     def _check_key(self, name: str, fields: Collection[str]) -> None:
-        """Refuses a key of which a new stream has no field."""
+        """Refuses a key with a field that a new stream does not have."""
         for key in self.key:
             if key not in fields:
                 near = get_close_matches(key, fields, 1)
@@ -254,8 +256,8 @@ class Import:
             if self.key and self.key != found.manifest.primary_key:
                 known = ", ".join(found.manifest.primary_key) or "their whole content"
                 raise InvalidRequest(
-                    f"The rows of {name!r} are told apart by {known}, which --key cannot change. "
-                    "Leave it out, or import into a new stream with --stream NAME."
+                    f"Rows of {name!r} are identified by {known}; --key cannot change that. "
+                    "Omit --key, or import into a new stream with --stream NAME."
                 )
             self._handles[name] = found
         return self._handles[name]
@@ -272,7 +274,7 @@ class Import:
         row = row._replace(data=fitter.fit(row.data, line, self._untyped))
         if row.key is None and not handle.manifest.primary_key and not row.deleted:
             self.keyless.add(name)
-            # Its id is its content, and its number if the file repeats it.
+            # The id is a hash of the content, plus a number if the file repeats it.
             key = content_key(row.data)
             number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
             row = row._replace(key=key if number == 1 else f"{key}-{number}")

@@ -1,6 +1,6 @@
 """Proposes a manifest from sample rows if the owner gives none.
 
-Nothing here is a promise: the proposal is shown to the owner, and a manifest of theirs replaces it.
+Nothing here is final: the owner sees the proposal and can replace it with a manifest.
 """
 
 import re
@@ -20,12 +20,13 @@ from service.records.values import DECIMAL, SORTABLE_CHARS
 WORDY_CHARS = 20
 FILTER_CHARS = 64
 GROUPS = 100
-#: With so few rows, a value need not repeat to be a category.
+#: With this few rows, a value need not repeat to be a category.
 FEW_ROWS = 20
-#: Each searched field counts in the scopes of a grant, and a wide grant ranks less: beyond these,
+#: Each searched field adds a scope to a grant, and a wide grant ranks less. Beyond this number,
 #: only fields of several words are searched.
 SEARCHED_FIELDS = 32
-#: Objects are examined to this depth, unless they have more members: then their names are data.
+#: Objects are examined to this depth, unless they have more members than this: their names are then
+#: data.
 NESTING = 4
 MEMBERS = 40
 
@@ -46,7 +47,7 @@ _WORDY = re.compile(r"\s|[\u0900-\uffdc\U00020000-\U0003ffff]")
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """A proposed stream document; `doubts` are the fields that stay text, with the reason."""
+    """A proposed stream document; `doubts` are the fields that stay text, with the reasons."""
 
     document: dict[str, Any]
     doubts: dict[str, str]
@@ -54,7 +55,7 @@ class Inferred:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The sample of one field; `tokens` is its path, `values` leaves out nulls."""
+    """The sample of one field; `tokens` is its path, `values` has no nulls."""
 
     tokens: Tokens
     kind: Kind
@@ -92,7 +93,7 @@ class _Column:
 
     @property
     def is_short(self) -> bool:
-        """True if its values are scalars short enough to be typed into a filter."""
+        """True if its values are scalars that are short enough to type into a filter."""
         if self.kind.type in ("object", "array"):
             return False
         texts = [value for value in self.values if isinstance(value, str)]
@@ -101,7 +102,7 @@ class _Column:
 
     @property
     def is_category(self) -> bool:
-        """True if its values repeat enough to be grouped by, or are too few to tell."""
+        """True if its values repeat often enough for grouping, or are too few to tell."""
         if self.kind.type == "boolean":
             return True
         if self.kind.type != "string" or self.kind.is_time or self.is_number or not self.is_short:
@@ -127,7 +128,7 @@ def infer(
 ) -> Inferred:
     """The document of one stream, proposed from up to 1,000 rows.
 
-    `key` are the fields of the primary key if the owner names them; `untyped` rows hold nothing but
+    `key` are the fields of the primary key if the owner names them; `untyped` rows contain only
     text, with a decimal comma if `comma`.
     """
     columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), untyped, comma)
@@ -152,7 +153,7 @@ def infer(
 
 
 def _columns(rows: list[dict[str, Any]], untyped: bool, comma: bool | None) -> list[_Column]:
-    """The columns, those inside objects behind the objects."""
+    """The columns; those inside objects follow the object."""
     values: dict[Tokens, list[Any]] = {}
     for row in rows:
         _gather(values, (), row)
@@ -188,7 +189,7 @@ def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]
 
 
 def _properties(columns: list[_Column]) -> dict[str, Any]:
-    """The schemas of the fields, with those of the fields inside them."""
+    """The schemas of the fields and of the fields inside them."""
     properties: dict[str, Any] = {}
     for column in columns:
         place = properties
@@ -199,7 +200,7 @@ def _properties(columns: list[_Column]) -> dict[str, Any]:
 
 
 def _key(columns: dict[str, _Column]) -> list[str]:
-    """The field that has the name and the values of an id, if there is one."""
+    """The field that has the name and the values of an id, if any."""
     by_name = {name.lower(): name for name in reversed(columns)}
     for column in [columns[by_name[name]] for name in KEY_NAMES if name in by_name]:
         values = [str(value) for value in column.values if isinstance(value, (str, int))]
@@ -234,7 +235,7 @@ def _query(columns: list[_Column], key: list[str]) -> dict[str, Any]:
 
 
 def _searched(columns: list[_Column]) -> list[str]:
-    """The fields whose words are searched, in their order."""
+    """The fields whose words are searched, in order."""
     wordy = [column.name for column in columns if column.is_wordy]
     short = [column.name for column in columns if column.is_text and not column.is_wordy]
     searched = {*wordy, *short[: max(SEARCHED_FIELDS - len(wordy), 0)]}
@@ -242,7 +243,7 @@ def _searched(columns: list[_Column]) -> list[str]:
 
 
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
-    """{field: role} for the fields of the sample that have one."""
+    """{field: role} for the fields of the sample that have a role."""
     texts = {n: column for n, column in columns.items() if column.is_text and not column.is_number}
     wordy = [name for name in texts if texts[name].is_wordy and name != cursor]
     longest = max(wordy, key=lambda name: sum(map(len, texts[name].texts)), default=None)

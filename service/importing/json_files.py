@@ -1,7 +1,8 @@
-"""Rows of NDJSON, an object a line, and of one JSON document: an array, or an object with arrays.
+"""Rows of NDJSON, one object per line, and of a JSON document: an array, or an object with arrays.
 
-Several arrays beside each other are several streams. An object without one is a record. A document
-is read twice, a value at a time: its arrays are known, and its syntax is checked, before a row.
+Several arrays in an object are several streams. An object without arrays is a record. A document is
+read twice, one value at a time, so that its arrays are known and its syntax is checked before the
+first row.
 """
 
 import re
@@ -17,14 +18,14 @@ from service.importing.source import Format, Item, Repair, Source, Undecodable, 
 from service.importing.json_values import JsonReader, parsed
 from service.records.intake import Row
 
-#: What an array has: objects only, nothing, or other values.
+#: The content of an array: only objects, nothing, or other values.
 ROWS: Final = "rows"
 EMPTY: Final = "empty"
 OTHERS: Final = "others"
 
 
 def read_document(source: Source) -> Iterator[Item]:
-    """The rows of a document, with their numbers in it."""
+    """The rows of a document, numbered."""
     with TemporaryFile() as copy:
         if not source.file.seekable():
             copyfileobj(source.file, copy)
@@ -55,7 +56,7 @@ def _checked(source: Source) -> Any:
 
 
 def _shape(reader: JsonReader) -> Any:
-    """Reads a value: {name: shape} of an object, what an array has, or None."""
+    """Reads a value: {name: shape} of an object, the content of an array, or None."""
     if reader.next() == "{":
         return {name: _shape(reader) for name in reader.members()}
     if reader.next() != "[":
@@ -65,16 +66,17 @@ def _shape(reader: JsonReader) -> Any:
 
 
 def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str | None] | None]:
-    """Where the records are: the names that lead to an object, {name: stream} of its arrays.
+    """The location of the records: the names that lead to an object, {name: stream} of its arrays.
 
-    The stream None is that of the file. If there are no arrays but one value, it has the records.
+    The stream None is that of the file. If there are no arrays but one value, the records are in
+    it.
     """
     if isinstance(shape, str):
         return (), None
     if not shape:
         raise InvalidRequest(
-            f"{source.name} must hold an object or an array of objects. "
-            "Take the array out, for example with: jq -c '.items[]' FILE | rung import -"
+            f"{source.name} must contain an object or an array of objects. "
+            "Extract the array, for example: jq -c '.items[]' FILE | rung import -"
         )
     arrays = [name for name, inner in shape.items() if inner == ROWS]
     objects = [name for name, inner in shape.items() if isinstance(inner, dict)]
@@ -84,7 +86,7 @@ def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str 
     if not arrays:
         return (), {} if EMPTY in shape.values() else None
     if left := [name for name in shape if name not in arrays]:
-        source.notes.append(f"Beside the records, these are left out: {', '.join(left)}.")
+        source.notes.append(f"Left out, because they are not records: {', '.join(left)}.")
     return (), {arrays[0]: None} if len(arrays) == 1 else {name: name for name in arrays}
 
 

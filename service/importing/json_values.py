@@ -1,4 +1,4 @@
-"""JSON values with every digit, and a reader of files of any size that has one of them in memory.
+"""JSON values with every digit, and a reader for files of any size with one value in memory.
 
 Numbers that int64 and double cannot hold become text; values of MongoDB's Extended JSON
 (`{"$date": …}`) become plain values.
@@ -19,7 +19,7 @@ from service.records.forms import FORMS, exact_number
 from service.records.intake import Row
 from service.records.values import moment
 
-#: A number with a fraction or an exponent, or one of 19 digits; some strings hold such text too.
+#: A number with a fraction or an exponent, or one of 19 digits; some strings contain such text too.
 _RISKY = re.compile(
     rb"[:,\[]\s*(-?(?:\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)|\d{19,}))(?=\s*[,}\]])"
 )
@@ -65,7 +65,7 @@ def _unwrapped(value: Any) -> Any:
             return inner
         if name in _NUMBERS and isinstance(inner, str) and _NUMERAL.fullmatch(inner):
             return _number(inner)
-        if name == "$date":  # text as it is, or milliseconds since 1970
+        if name == "$date":  # text unchanged, or milliseconds since 1970
             date = _unwrapped(inner)
             at = FORMS["unix-milliseconds"](date) if isinstance(date, int) else None
             return date if at is None else moment(at)
@@ -78,7 +78,7 @@ _ADDED = frozenset({"fetch_url", "available"})
 
 
 def parsed(content: bytes, repair: Repair, what: str) -> Row | str:
-    """A row from JSON in any of these forms; `what` is its place in a file, such as `line`."""
+    """A row from JSON in any of these forms; `what` names its place in a file, such as `line`."""
     try:
         value = loads(content)
     except ValueError as error:
@@ -125,15 +125,16 @@ def _stored(value: Any) -> Any:
 
 
 PIECE_CHARS: Final = 1 << 20
-#: An error so near to the end of a piece may be that of a word or an escape that goes on.
+#: An error this close to the end of a piece may be caused by a word or an escape that continues.
 CUT_CHARS: Final = 16
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 class JsonReader:
-    """Reads the JSON in the text of a source from its beginning, a value or a bracket at a time.
+    """Reads the JSON text of a source from its beginning, one value or bracket at a time.
 
-    Raises InvalidRequest if it is not JSON, TooLarge for a value that does not fit into memory.
+    Raises InvalidRequest if the text is not JSON, TooLarge for a value that does not fit into
+    memory.
     """
 
     def __init__(self, source: Source, file: TextIO) -> None:
@@ -142,7 +143,7 @@ class JsonReader:
         self._text, self._place, self._before = "", 0, 0
 
     def next(self) -> str:
-        """The next character that is not a space; empty at the end."""
+        """The next character other than a space; empty at the end."""
         while True:
             found = _SPACE.match(self._text, self._place)
             self._place = found.end() if found else self._place
@@ -165,7 +166,7 @@ class JsonReader:
                     self._fail(error.msg, error.pos)
             except RecursionError:
                 self._fail("It is nested too deeply", self._place)
-            # After less than this a number may go on.
+            # With less than this left, a number may continue.
             if end + len("e+1") <= len(self._text) or not self._more(size):
                 if problem is not None:
                     what = "It ends within a value" if open_ else problem.msg
@@ -185,7 +186,7 @@ class JsonReader:
             yield self.value()
 
     def members(self) -> Iterator[str]:
-        """The name of each member of the object that begins here; its value is to be read next."""
+        """The name of each member of the object that begins here; read its value next."""
         for _ in self._inside("{}"):
             if self.next() != '"':
                 self._fail("Expecting a name in double quotes", self._place)
@@ -194,9 +195,9 @@ class JsonReader:
             yield name
 
     def end(self) -> None:
-        """Checks that nothing is left to be read."""
+        """Checks that nothing is left to read."""
         if self.next():
-            advice = " If each line is a value of its own: --format ndjson."
+            advice = " If every line is a JSON value, use --format ndjson."
             self._fail("There is more text after the value", self._place, advice)
 
     def _inside(self, brackets: str) -> Iterator[None]:
@@ -214,7 +215,7 @@ class JsonReader:
         self._place += 1
 
     def _more(self, size: int) -> bool:
-        """Reads on, and forgets what was read before the current place."""
+        """Reads more, and forgets what was read before the current position."""
         try:
             piece = self._source.repair.decoded(self._file.read(size))
         except Undecodable as error:

@@ -1,7 +1,7 @@
 """Mail from mbox files: messages in one stream, their attachments in another.
 
-A message's id is its Message-ID, else the SHA-256 of the raw message, so importing a mailbox again
-changes nothing. Attachments refer to their message and carry their bytes as blobs.
+A message's id is its Message-ID, or else the SHA-256 of the raw message, so importing a mailbox
+again changes nothing. Attachments refer to their message and have their bytes as blobs.
 """
 
 import re
@@ -47,12 +47,12 @@ _LABELS = ("x-gmail-labels", "x-keywords", "keywords", "x-mozilla-keys")
 
 
 def read(source: Source) -> Iterator[Item]:
-    """The messages of an mbox and their attachments, with the line each message begins on."""
+    """The messages of an mbox and their attachments, with the line on which each message begins."""
     yield from _read(source, _split(source.file), source.folder)
 
 
 def read_message(source: Source) -> Iterator[Item]:
-    """The message of a file of its own: its folder is that of the file, or of its Maildir."""
+    """The message in a file of its own; its folder is that of the file or of its Maildir."""
     path = Path(source.name)
     place = path.parent.parent if path.parent.name in MAILDIR else path.parent
     folder = source.folder if source.tree.path == source.name else place.name
@@ -63,7 +63,7 @@ def read_message(source: Source) -> Iterator[Item]:
 def _read(
     source: Source, messages: Iterator[tuple[int, bytes, str]], folder: str
 ) -> Iterator[Item]:
-    # A mail is in several folders, such as the inbox and the archive: the first file has it.
+    # A mail in several folders, such as the inbox and the archive, is imported from the first file.
     attached, tree, seen = Attached(source), source.tree, set[int]()
     for number, raw, at in messages:
         try:
@@ -91,7 +91,7 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
         if blank and (match := _FROM_LINE.match(line)):
             if lines:
                 lines = [b"".join(lines[:-1])]
-                yield start, lines.pop(), at  # which leaves no copy here
+                yield start, lines.pop(), at  # which keeps no copy here
             lines, start, at = [], number, match[1].decode("latin-1").strip()
         elif lines or line.strip():
             lines.append(line)
@@ -140,9 +140,10 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
 
 
 def _parsed(raw: bytes) -> EmailMessage:
-    """A message. Bare bytes of its headers are UTF-8, else cp1252.
+    """Parses a message.
 
-    It is parsed in pieces: of a whole message, the parser makes copies of four times its size.
+    Raw bytes in its headers are UTF-8, or else cp1252. It is parsed in pieces, because the parser's
+    copies of a whole message take four times its size.
     """
     parser = BytesFeedParser(policy=policy.default)
     end = blank.start() if (blank := _BLANK_LINE.search(raw)) else len(raw)
@@ -160,7 +161,7 @@ def _addresses(message: EmailMessage, name: str) -> list[str]:
 
 
 def _sent_at(message: EmailMessage, at: str) -> str | None:
-    """When a message was sent, by its header, else by its `From ` line."""
+    """When a message was sent, from its header, or else from its `From ` line."""
     try:
         found: int | None = since_epoch(parsedate_to_datetime(header(message, "date")))
     except (ValueError, TypeError, IndexError, OverflowError):
@@ -179,7 +180,7 @@ def header(message: EmailMessage, name: str) -> str:
 
 
 def attachments(message: EmailMessage) -> list[EmailMessage]:
-    """The parts beside the body: attachments, then calendar entries and pictures of the body."""
+    """The parts besides the body: attachments, then calendar entries and pictures of the body."""
     parts = list(message.iter_attachments()) if message.is_multipart() else []
     known = {id(inner) for part in parts for inner in part.walk()}
     others = [part for part in _leaves(message) if id(part) not in known]
@@ -196,7 +197,7 @@ def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
 
 
 def content_of(part: EmailMessage) -> bytes:
-    """The bytes of a part; of a forwarded mail, the mail."""
+    """The bytes of a part; for a forwarded mail, the whole mail."""
     if part.is_multipart():
         return (forwarded(part) or part).as_bytes()
     payload = part.get_payload(decode=True)

@@ -20,7 +20,7 @@ from service.importing.source import Format, Item, Source
 from service.records.forms import FORMS
 from service.records.values import moment
 
-#: The files that a folder of an export has.
+#: The files in the folder of an export.
 FOLDER = ("channels.json", "users.json")
 _CHANNELS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 _TOKEN = re.compile(r"<([@#!]?)([^|>]+)(?:\|([^>]*))?>")
@@ -28,7 +28,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
 
 
 def read_workspace(source: Source) -> Iterator[Item]:
-    """The people, the channels, and each message of theirs, a day at a time."""
+    """The people, the channels and all their messages, one day at a time."""
     home = dirname(source.name)
     people = {}
     for person in _load(source, join(home, "users.json")):
@@ -43,7 +43,9 @@ def read_workspace(source: Source) -> Iterator[Item]:
     left = [name for name in source.tree.files if name.startswith(join(home, ""))]
     left = [name for name in left if name not in source.tree.used]
     if left:
-        source.notes.append(f"Left out: {len(left)} files that are no messages: {left[0]}, ….")
+        source.notes.append(
+            f"Left out: {len(left)} files that are not messages, such as {left[0]}."
+        )
 
 
 def _load(source: Source, name: str) -> list[Any]:
@@ -81,7 +83,7 @@ class _Workspace:
         self._source, self._people = source, people
 
     def channel(self, home: str, channel: dict[str, Any]) -> Iterator[Item]:
-        """A channel and its messages; one of a few people has their names."""
+        """A channel and its messages; a channel of a few people is named after them."""
         key = str(channel["id"])
         members = [self._name(one) for one in channel.get("members") or []]
         title = f"#{channel['name']}" if channel.get("name") else ", ".join(members) or key
@@ -150,11 +152,11 @@ class _Workspace:
         return self._people.get(str(user), str(user))
 
     def _text(self, text: str) -> str:
-        """A text with names in place of ids, and links as they are read."""
+        """A text with names instead of ids, and readable links."""
         return unescape(_TOKEN.sub(self._token, text))
 
     def _block(self, block: Any) -> str:
-        """The text of the blocks that a message is laid out with."""
+        """The text of the layout blocks of a message."""
         if isinstance(block, list):
             return "".join(map(self._block, block))
         if not isinstance(block, dict):
@@ -177,7 +179,7 @@ class _Workspace:
         return f"{label} <{target}>" if label and label != target else target
 
 
-#: A folder is known by its files.
+#: A folder is recognized by its files.
 SLACK = Format("slack", (), re.compile(rb"(?!)"), read_workspace, CHAT_MANIFEST, folder=FOLDER)
 
 
@@ -198,14 +200,14 @@ _CHAT: Final = re.compile(
     r"(?=.*WhatsApp).*?(?: with | mit | con | avec | com | met | - )(.+)", re.I
 )
 _COPY: Final = re.compile(r" ?\(\d+\)$")
-#: The two ways in which a line names a file, whatever the language.
+#: The two ways in which a line can name a file, in any language.
 _BRACKETS: Final = re.compile(r"<[^<>:]+: ([^<>]+\.\w+)>")
 _WORDS: Final = re.compile(r"^[\u200e\u200f]?(\S.{0,200}?\.\w{2,5}) \([^()\n]{1,60}\)$", re.M)
 _ORDERS: Final = ("day-first", "month-first", "year-first")
 
 
 def read_chat(source: Source) -> Iterator[Item]:
-    """The messages of a chat, and the files beside it that they name."""
+    """The messages of a chat, and the files next to it that they name."""
     order = _order(source)
     chat, chats, people = _chat(source), Chats(source, "WhatsApp"), Counter[str]()
     first, last, place = None, None, 0
@@ -252,13 +254,13 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
         elif open_:
             open_ = (*open_[:3], open_[3] + line)
         elif line.strip():
-            source.notes.append(f"Line {number} is before the first message and is left out.")
+            source.notes.append(f"Line {number} precedes the first message and was skipped.")
     if open_:
         yield start, open_
 
 
 def _order(source: Source) -> str:
-    """The order of day, month and year in which most days follow each other."""
+    """The order of day, month and year that puts most days in sequence."""
     days: list[str] = []
     half = False
     for _, (day, clock, _, _) in _messages(source):
@@ -276,7 +278,7 @@ def _order(source: Source) -> str:
 
 
 def _chat(source: Source) -> str:
-    """The name of a chat: that of its file, or of the archive it is in."""
+    """The name of a chat: the name of its file, or of its archive."""
     stem = PurePosixPath(source.name).stem
     stem = PurePosixPath(source.tree.path).stem if stem.strip("_").lower() == "chat" else stem
     stem = _COPY.sub("", stem)

@@ -83,7 +83,7 @@ def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
 
 
 def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str], list[str]]:
-    """The ids of linked notes, or their names if they are not here; and the embedded files."""
+    """The ids of linked notes, or their names if they are missing; and the embedded files."""
     notes, files = [], []
     for embedded, target in targets:
         reference = target.strip().partition("#")[0]
@@ -105,7 +105,7 @@ def _words(value: Any) -> list[str]:
 
 
 def _time(value: Any) -> str | None:
-    """A time of front matter, or the day that the name of a note begins with."""
+    """A time in front matter, or the day at the beginning of a note's name."""
     if isinstance(value, date):
         return value.isoformat()
     found = _DAY.match(value) if isinstance(value, str) else None

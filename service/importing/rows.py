@@ -34,7 +34,7 @@ _ESCAPED = re.compile(r"\\([nN,;\\])")
 
 
 def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
-    """(text, True if it is in the charset it names); no byte is lost."""
+    """(text, True if it is valid in its declared charset); no byte is lost."""
     for number, name in enumerate((charset, "utf-8", "cp1252")):
         try:
             return content.decode(name), number == 0
@@ -44,7 +44,7 @@ def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
 
 
 def _calendar(text: str) -> str:
-    """The entries of an iCalendar file that people read, a line each."""
+    """The entries of an iCalendar file that people read, one per line."""
     lines = []
     for line in _FOLD.sub("", text).splitlines():
         entry = _ENTRY.fullmatch(line)
@@ -76,11 +76,11 @@ def text_of(page: str) -> str:
         tree = fromstring(page, parser=parser)
         text = Inscriptis(tree, _config()).get_text()
     except ParserError:
-        return ""  # nothing but comments
+        return ""  # only comments
     except RecursionError:
         text = None
     if text is None or any("depth" in error.message for error in parser.error_log):
-        text = unescape(_TAG.sub(" ", page))  # nested more deeply than the parsers go
+        text = unescape(_TAG.sub(" ", page))  # nested too deeply for the parsers
     tidy = _SPACES.sub(lambda found: "\t" if "\t" in found[0] else "", text)
     return _BLANK_LINES.sub("\n\n", tidy).strip()
 
@@ -97,7 +97,7 @@ def _config() -> Any:
 _STRING: Final = {"type": "string"}
 _TIME: Final = {"type": "string", "format": "date-time"}
 _NUMBER: Final = {"type": "integer"}
-#: What a field is -> (its schema, its role, the questions that may be asked of it).
+#: Kind of a field -> (its schema, its role, the queries it supports).
 _KINDS: Final[dict[str, tuple[dict[str, str], str, str]]] = {
     "title": (_STRING, "primary-title", "search"),
     "text": (_STRING, "primary-text", "search"),
@@ -123,7 +123,7 @@ _ATTACHMENT: Final = (
 
 
 def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any]:
-    """The document of a stream with the key `id`, from `field:kind` pairs with spaces between them.
+    """The document of a stream with the key `id`, from `field:kind` pairs separated by spaces.
 
     If `attached`, records of `attachments` refer to its records.
     """
@@ -163,7 +163,7 @@ def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any
     return document
 
 
-#: People, by whatever program knows them.
+#: People, in any program.
 CONTACTS: Final = stream(
     "contacts",
     "id:id name:title nicknames:list organization:label role:words emails:list phones:list"
@@ -232,7 +232,7 @@ class Attached:
         except ImportError:
             self._problems[_NO_PDF] += 1
             return ""
-        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised, and counted
+        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised and counted
         try:
             pages = PdfReader(io.BytesIO(content)).pages
             return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
@@ -241,7 +241,7 @@ class Attached:
             return ""
 
     def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
-        """The attachments that are files beside the source; those that are missing are counted."""
+        """The attachments that are files next to the source; missing ones are counted."""
         for number, reference in enumerate(references, start=1):
             file = self._source.tree.find(reference, self._source.name)
             if file is None:
@@ -270,9 +270,9 @@ def row(source: Source, stream: str, data: dict[str, Any]) -> Row:
 
 
 def record_id(known: str, otherwise: bytes = b"") -> str:
-    """An id that others know, or a hash of it or of other bytes if it is too long or empty.
+    """An external id, or a hash of it or of other bytes if it is too long or empty.
 
-    It leaves room for the numbers of attachments.
+    Leaves space for the numbers of attachments.
     """
     if known and len(known.encode()) <= CONTRACT.record_id_bytes - len("#000"):
         return known
@@ -299,7 +299,7 @@ CHAT_MANIFEST: Final = manifest(
 
 
 class Chats:
-    """The conversations and messages of an app, and the files of these."""
+    """The conversations and messages of an app, and their files."""
 
     def __init__(self, source: Source, app: str) -> None:
         self.attached = Attached(source)
@@ -318,7 +318,7 @@ class Chats:
 
 
 def time_of(seconds: Any) -> str | None:
-    """The time of seconds since 1970."""
+    """The time for seconds since 1970."""
     found = FORMS["unix-seconds"](seconds)
     return None if found is None else moment(found)
 

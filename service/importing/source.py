@@ -1,7 +1,7 @@
 """Formats, the files they read, and what a reader yields: (line, row), or (line, message).
 
-A message explains why the row of a line is refused. Another package that adds a format imports from
-here, and `Row` from `service.records.intake`.
+A message explains why the row at a line is refused. A package that adds a format imports from here,
+and `Row` from `service.records.intake`.
 """
 
 import codecs
@@ -24,14 +24,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Undecodable(ValueError):
-    """A text holds bytes that its encoding does not have."""
+    """A text contains bytes that are invalid in its encoding."""
 
 
 @dataclass(slots=True)
 class Repair:
-    """Replaces characters no text may hold, and counts them.
+    """Replaces characters that text must not contain, and counts them.
 
-    Bytes that cannot be decoded arrive as lone surrogates. They raise `Undecodable` unless
+    Undecodable bytes arrive as lone surrogates. They raise `Undecodable` unless
     `replace` is set.
     """
 
@@ -52,8 +52,8 @@ class Repair:
         except UnicodeEncodeError:
             if not self.replace:
                 raise Undecodable(
-                    "It holds bytes that are not in the encoding of the file. Name the right one "
-                    "with --encoding, or give --replace-undecodable to store U+FFFD in their place"
+                    "It contains bytes that are invalid in the file's encoding. Set --encoding, "
+                    "or use --replace-undecodable to store U+FFFD in their place"
                 ) from None
         text, count = _SURROGATE.subn(REPLACEMENT, text)
         self.undecodable += count
@@ -70,7 +70,7 @@ class Repair:
         return value
 
 
-#: Names that say nothing of the rows: days, numbers, hashes.
+#: Names that do not describe the rows: days, numbers, hashes.
 _NAMELESS = re.compile(r"[\W\d_]+|[0-9a-f-]{32,}", re.IGNORECASE)
 NAMELESS = "records"
 _HASH = re.compile(r"(?<=.)[ _-][0-9a-f]{32}$")
@@ -112,7 +112,7 @@ class Source:
 
     @property
     def stream(self) -> str:
-        """The default stream of rows: the file's name, or its folder's if that says nothing."""
+        """The default stream of rows: the file's name, or its folder's if that is meaningless."""
         path = Path(self.name)
         names = (titled(path.stem), path.parent.name, Path(self.tree.path).stem)
         return next((name for name in names if name and not _NAMELESS.fullmatch(name)), NAMELESS)
@@ -127,10 +127,10 @@ def titled(stem: str) -> str:
 class Format:
     """A format: its name, its file extensions, the first bytes of its files, and its reader.
 
-    Files with `any_extension` are known by their first bytes alone. A folder with all files of
-    `folder` is read as one, from the first of them. `manifest` declares the streams if they are
-    always the same, or returns them for a source; the others are inferred. The values of an
-    `untyped` format are all text, whose types are inferred.
+    Files with `any_extension` are recognized by their first bytes alone. A folder with all files of
+    `folder` is read as one source, starting with the first. `manifest` declares the streams if they
+    are always the same, or returns them for a source; otherwise they are inferred. The values of an
+    `untyped` format are all text, and their types are inferred.
     """
 
     name: str
@@ -170,9 +170,9 @@ codecs.register_error(UNDECODABLE, _keep_bytes)
 
 @contextmanager
 def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
-    """The text of a file, without its mark; undecodable bytes are lone surrogates.
+    """The text of a file, without its byte order mark; undecodable bytes are lone surrogates.
 
-    If it is not UTF-8, a note says so.
+    Adds a note if it is not UTF-8.
     """
     encoding = source.reading.encoding or _detect(source.file)
     if encoding in UTF_8:
@@ -216,7 +216,7 @@ def _detect(file: BinaryIO) -> str:
 
 
 def _wide(head: bytes) -> str | None:
-    """UTF-16 without a mark: every other byte of most texts is 0."""
+    """UTF-16 without a byte order mark: every other byte of most texts is 0."""
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
         zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
         if zeros * 2 > len(head) // 2 and not others:
@@ -225,7 +225,7 @@ def _wide(head: bytes) -> str | None:
 
 
 def _odd(lines: Iterable[bytes]) -> bytes:
-    """Lines that are not UTF-8, if most lines beyond ASCII are not. A long one comes in pieces."""
+    """Lines that are not UTF-8, if most non-ASCII lines are not. Yields a long line in pieces."""
     good, bad, sample = 0, 0, b""
     decoder = codecs.getincrementaldecoder("utf-8")()
     for line in lines:

@@ -1,4 +1,4 @@
-"""Tables of SQLite databases: each is a stream, with its keys and its relations to others."""
+"""Tables of SQLite databases: each is a stream with its keys and its relations to others."""
 
 import base64
 import re
@@ -18,7 +18,7 @@ from service.importing.inference import infer
 from service.importing.source import Format, Item, Source, Undecodable
 from service.records.intake import Row
 
-#: Columns that name the row of another table for a reader.
+#: Columns whose value serves as the name of a row in another table.
 LABELS = (
     *("name", "title", "label", "display_name", "full_name", "screen_name", "login", "username"),
 )
@@ -51,7 +51,7 @@ def _relate(parent: dict[str, Any], child: str, column: str) -> None:
 
 
 def read(source: Source) -> Iterator[Item]:
-    """The rows of all tables. Views and the tables of indexes are left out."""
+    """The rows of all tables. Views and index tables are left out."""
     with _opened(source) as tables:
         try:
             for table in tables:
@@ -66,7 +66,7 @@ def read(source: Source) -> Iterator[Item]:
 
 
 class _Table:
-    """A table, with the tables that its rows refer to and the names of their rows."""
+    """A table, the tables that its rows refer to, and the names of their rows."""
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -112,7 +112,7 @@ def _value(value: Any) -> Any:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[list[_Table]]:
-    """The tables of a database, which is never written to."""
+    """The tables of a database, opened read-only."""
     from sqlite_utils import Database  # imported for databases only
 
     file = source.tree.files[source.name]

@@ -21,7 +21,7 @@ from service.importing.source import Format, Item, Source, Undecodable, as_text
 from service.importing.tree import check
 from service.records.intake import Row
 
-#: The lines examined for delimiter and header.
+#: The number of lines examined for delimiter and header.
 HEAD_LINES: Final = 200
 _YEARS: Final = frozenset(map(str, range(1900, 2101)))
 
@@ -56,7 +56,7 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
 
 
 def _first(head: Sequence[tuple[int, list[str]]]) -> int:
-    """The number of lines before the table: shorter ones, as banks write."""
+    """The number of lines before the table: shorter ones, such as those in exports of banks."""
     widths = Counter(len(cells) for _, cells in head)
     width, count = max(widths.items(), key=lambda item: (item[1] > 1, item[0] > 1, item[1]))
     common = [number for number, (_, cells) in enumerate(head) if len(cells) == width]
@@ -104,7 +104,7 @@ def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
 
 
 DELIMITERS: Final = (",", ";", "\t", "|")
-#: The characters examined for delimiter and header.
+#: The number of characters examined for delimiter and header.
 HEAD_CHARS = 8_192
 #: The first line of some files that Excel writes.
 _HINT: Final = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
@@ -167,7 +167,7 @@ def read_workbook(source: Source) -> Iterator[Item]:
             with zipfile.ZipFile(source.file) as archive:
                 check(archive, source.name, size)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of styles and validations that it cannot read
+                warnings.simplefilter("ignore")  # about styles and validations that it cannot read
                 reader = workbook_parts.Reader(source.file, kept)
                 reader.read()
         book = reader.wb
@@ -186,7 +186,7 @@ def read_workbook(source: Source) -> Iterator[Item]:
 
 
 def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[Cells]:
-    """The rows of a sheet from the widest of its first ones on, each of the same width."""
+    """The rows of a sheet, starting with the widest of the first ones, all of the same width."""
     lines = ((number, cells) for number, values in rows if (cells := _texts(values)))
     head = list(islice(lines, HEAD_LINES))
     width = max((len(cells) for _, cells in head), default=0)

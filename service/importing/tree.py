@@ -22,9 +22,9 @@ from evidence.limits import BUDGETS
 BUFFER_BYTES: Final = 1 << 20
 GZIP: Final = b"\x1f\x8b"
 ZIP: Final = b"PK\x03\x04"
-#: Members that only Office documents have: these archives are files.
+#: Members that only Office documents have: such archives count as files.
 _OFFICE: Final = frozenset({"[Content_Types].xml", "mimetype"})
-#: What is in every folder of mail, whose subfolders may be hidden ones.
+#: Members of every Maildir, whose subfolders may be hidden.
 MAILDIR: Final = frozenset({"cur", "new"})
 _UTF_8_NAME: Final = 0x800
 _ENCRYPTED: Final = 0x1
@@ -36,7 +36,7 @@ class Tree:
     """A folder, an archive or a single file.
 
     `files` are by name; `left_out` are messages. `used` are the names of files that others refer
-    to, `seen` the hashes of imported items, and `repeated` counts items that came again.
+    to, `seen` the hashes of imported items; `repeated` counts repeated items.
     """
 
     path: str
@@ -53,7 +53,7 @@ class Tree:
         return PurePosixPath(name).name if name == self.path else inner
 
     def find(self, reference: str, beside: str) -> "File | None":
-        """The file that a file beside it refers to: by its path, else by its last name."""
+        """The file that another file of the tree refers to: by path, or else by base name."""
         if not self._by_last:
             self._by_last = {PurePosixPath(name).name.lower(): name for name in self.files}
         for text in (reference, unquote(reference)):
@@ -69,7 +69,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to import: its name without `.gz`, and the member of an archive, if it is one."""
+    """A file to import: its name without `.gz`, and its archive member, if it is one."""
 
     path: str
     name: str
@@ -79,14 +79,14 @@ class File:
 
     @property
     def size(self) -> int | None:
-        """Its bytes, as far as they are known before it is read."""
+        """Its size in bytes, if known before it is read."""
         if self.member is not None:
             return self.member.file_size
         return Path(self.path).stat().st_size if self.in_place else None
 
     @property
     def in_place(self) -> bool:
-        """True if its bytes are a file of this machine, as they are."""
+        """True if it is an uncompressed file on this machine."""
         return self.path != "-" and self.member is None and not self.packed
 
     @contextmanager
@@ -113,7 +113,7 @@ class File:
                 yield cast(io.RawIOBase, unpacked)
 
     def read(self) -> bytes:
-        """All of it, as an attachment; raises InvalidRequest if it is too large for one."""
+        """The whole file, for an attachment; raises InvalidRequest if it is too large."""
         self.tree.used.add(self.name)
         with self.open() as file:
             content = file.read(BUDGETS.import_attachment_bytes + 1)
@@ -123,7 +123,7 @@ class File:
 
 
 class _Bounded(gzip.GzipFile):
-    """An unpacked file that ends with an error if it is far larger than its packed bytes."""
+    """An unpacked file; reading raises an error if it is far larger than its packed bytes."""
 
     def __init__(self, file: BinaryIO, name: str, limit: int) -> None:
         super().__init__(fileobj=file)
@@ -137,7 +137,7 @@ class _Bounded(gzip.GzipFile):
 
 
 def most(packed: int) -> int:
-    """Returns how many bytes an archive of this size may unpack to."""
+    """The number of bytes that an archive of this size may unpack to."""
     return max(BUDGETS.import_unpacked_bytes, packed * BUDGETS.import_unpacked_ratio)
 
 
@@ -155,7 +155,7 @@ def _archive(path: str) -> zipfile.ZipFile:
 
 def trees(path: str) -> Iterator[Tree]:
     """The tree of a path, and one for each archive in it. Raises InvalidRequest for bombs."""
-    _archive.cache_clear()  # a file of that name may be another one now
+    _archive.cache_clear()  # a file with that name may have changed
     tree = Tree(path)
     if path == "-":
         tree.files["-"] = File("-", "-", tree)
@@ -211,7 +211,7 @@ def _members(path: str) -> Tree:
 
 
 def _member_name(info: zipfile.ZipInfo) -> str:
-    """The name of a member; many programs write UTF-8 without its mark."""
+    """The name of a member; many programs write UTF-8 without setting its flag."""
     if info.flag_bits & _UTF_8_NAME:
         return info.filename
     try:

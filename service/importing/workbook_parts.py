@@ -1,6 +1,6 @@
 """Reads Excel workbooks larger than memory.
 
-openpyxl itself would keep all texts of a workbook, and an element for each row of a sheet.
+openpyxl itself would keep all texts of a workbook and an element for each row of a sheet.
 """
 
 import zlib
@@ -21,7 +21,7 @@ from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
 
 from evidence.errors import InvalidRequest
 
-#: Cells repeat the texts of other cells.
+#: Texts kept in memory, because cells repeat those of other cells.
 KEPT_TEXTS = 1_024
 _BROKEN = (
     *(BadZipFile, IndexError, InvalidFileException, KeyError),
@@ -79,9 +79,9 @@ class Reader(ExcelReader):  # type: ignore[misc]
 
 
 def rows(sheet: Any, name: str) -> Iterator[tuple[int, list[Any]]]:
-    """The rows of a sheet that are in its file: the number of each, from 1, and its values.
+    """The rows of a sheet that its file contains: the number of each, from 1, and its values.
 
-    Raises `InvalidRequest`, with the `name` of the file, where the sheet is broken.
+    Raises `InvalidRequest`, with the `name` of the file, if the sheet is broken.
     """
     book = sheet.parent
     with readable(name), sheet._get_source() as xml:

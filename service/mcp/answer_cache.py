@@ -1,8 +1,8 @@
 """Caches the answers to tool calls until the store changes.
 
-An answer is kept with the version of what was read, and returned only to a session of the same
-version: the same grant, with no commit since. Answers of sessions without a version, errors, and
-answers that are incomplete because time ran out are not kept.
+An answer is cached with the version of the data, and returned only to a session of the same
+version: the same grant, with no commit since. Not cached: answers of sessions without a version,
+errors, and answers that are incomplete because time ran out.
 """
 
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ import orjson
 from evidence import request_log
 from service.lru import LruCache
 
-#: The approximate overhead of an answer beside its bytes and arguments.
+#: The approximate overhead of an answer in addition to its bytes and arguments.
 ENTRY_BYTES: Final = 512
 
 
@@ -26,12 +26,12 @@ class Call(NamedTuple):
     arguments: bytes
 
 
-#: An answer, and what `RequestLog.used` is after it.
+#: An answer, and the value of `RequestLog.used` after it.
 Answer = tuple[bytes, frozenset[tuple[str, str]]]
 
 
 class AnswerCache:
-    """The answers used last, as many as fit into `most` bytes. Safe to share between threads."""
+    """The most recently used answers that fit into `most` bytes. Safe to share between threads."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -54,14 +54,14 @@ class AnswerCache:
         return known[0]
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
-        """Keeps a result, unless something was committed meanwhile."""
+        """Caches a result, unless something was committed meanwhile."""
         answer = result, frozenset(request_log.current().used)
         if _size(call, answer) <= self._most and version_of(session) == call.version:
             self._known.put(call, answer)
 
 
 def version_of(session: Any) -> Hashable | None:
-    """The version of what a session has read, if it has one."""
+    """The version of the data that a session has read, if it has one."""
     version: Hashable | None = getattr(session, "version", None)
     return version
 

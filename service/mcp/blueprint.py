@@ -1,11 +1,11 @@
 """MCP over HTTP: one path, POST only, one JSON answer to each message, no session.
 
 The checks run in this order, and the first that fails answers: origin 403, verb 405, host 403,
-bearer 401 or 403, content type 415, size 413; then `protocol` reads the body. The verb comes
-before the token, because a client that is refused a GET with 401 starts to log in.
+bearer 401 or 403, content type 415, size 413; then `protocol` reads the body. The verb is checked
+before the token, because a client whose GET gets a 401 starts to log in.
 
-A refusal is a JSON-RPC error with a null id, whose `data` is the error object all surfaces
-share: `code`, `message`, `hint`, `request_id`.
+A refusal is a JSON-RPC error with a null id. Its `data` is the error object of all surfaces:
+`code`, `message`, `hint`, `request_id`.
 """
 
 import logging
@@ -33,12 +33,12 @@ OpenSession = Callable[[str | None], Any]
 
 #: A WSGI environment.
 Environ = dict[str, Any]
-#: Headers of a response beside the usual ones.
+#: Headers of a response in addition to the usual ones.
 Extra = dict[str, str]
 
 ALLOW: Final = "POST, OPTIONS"
 ALWAYS: Final = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
-#: Vary lists Accept-Encoding already, for whoever compresses JSON.
+#: Vary already lists Accept-Encoding, for any proxy that compresses JSON.
 OF_JSON: Final = (("Content-Type", "application/json"), ("Vary", "Origin, Accept-Encoding"))
 ALLOWED_HEADERS: Final = (
     "content-type, authorization, accept, mcp-protocol-version, mcp-method, mcp-name, "
@@ -55,12 +55,12 @@ def blueprint(
     name: str = "mcp",
     answers: AnswerCache | None = None,
 ) -> Blueprint:
-    """`surface` served at `path`, with and without a trailing slash, to every verb there is.
+    """Serves `surface` at `path`, with and without a trailing slash, for every verb.
 
-    `path` counts from the root of the application; a prefix given at registration is not added.
-    `open_session` gets the bearer token (None on an open surface) and returns what the surface
-    takes as its session. It raises `Unauthenticated` or `Forbidden` for a token it refuses.
-    `name` tells several of these apart within one application. `answers` keeps answers.
+    `path` is relative to the root of the application; a prefix given at registration is not added.
+    `open_session` gets the bearer token (None on an open surface) and returns the session for the
+    surface. It raises `Unauthenticated` or `Forbidden` for a token it refuses. `name` distinguishes
+    several blueprints within one application. `answers` caches answers.
     """
     endpoint = Endpoint(Server(surface, answers), guard, open_session)
     routes = Blueprint(name, __name__)
@@ -79,7 +79,7 @@ def blueprint(
 
 
 class Endpoint:
-    """The one view: turns a Flask request into bytes and headers, and a reply into a response.
+    """The only view: turns a Flask request into bytes and headers, and a reply into a response.
 
     `checks_host`: it checks `Host` itself, after origin and verb.
     """
@@ -92,7 +92,7 @@ class Endpoint:
         self._open_session = open_session
 
     def __call__(self) -> Response:
-        """The answer to any request. Sets its id, `g.request_id`, for the logs."""
+        """Answers any request. Sets its id, `g.request_id`, for the logs."""
         environ = request.environ
         id = g.request_id = request_log.id_of(environ)
         try:
@@ -105,7 +105,7 @@ class Endpoint:
         return self._response(reply, extra, environ.get("HTTP_ORIGIN"), id)
 
     def _answer(self, environ: Environ, id: str) -> tuple[Reply, Extra]:
-        """The checks in their order, then the protocol. Raises `EvidenceError` to refuse."""
+        """Makes the checks in order, then runs the protocol. Raises `EvidenceError` to refuse."""
         guard, verb = self._guard, environ["REQUEST_METHOD"]
         guard.check_origin(environ.get("HTTP_ORIGIN"))
         if verb == "OPTIONS":
@@ -148,7 +148,7 @@ class Endpoint:
             return Whole(reply.body, reply.status, headers)
         headers.append(("Vary", "Origin"))
         response = Response(b"", reply.status, headers)
-        del response.headers["Content-Type"]  # Flask calls even nothing HTML
+        del response.headers["Content-Type"]  # Flask labels even an empty body as HTML
         return response
 
 

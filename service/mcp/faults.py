@@ -1,7 +1,7 @@
 """JSON-RPC errors of the protocol, with the HTTP status of each.
 
-A tool that fails is not a fault: its result has `isError`. Faults are for
-invalid messages, and for resources, which have no other way to fail.
+A failing tool is not a fault: its result has `isError`. Faults are for invalid messages, and for
+resources, which cannot fail otherwise.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Fault(Exception):
 
     @property
     def log_code(self) -> str:
-        """The code to log: that of the underlying error, else the number."""
+        """The code to log: the code of the underlying error, or else the number."""
         code = (self.data or {}).get("code")
         return code if isinstance(code, str) else str(self.code)
 
@@ -54,7 +54,7 @@ def invalid_request(message: str) -> Fault:
 
 
 def invalid_params(message: str, **data: Any) -> Fault:
-    """The method is known, its parameters are not usable. In band: HTTP 200 in both eras."""
+    """The method is known, its parameters are invalid. In band: HTTP 200 in both eras."""
     return Fault(INVALID_PARAMS, message, data=data or None)
 
 

@@ -4,9 +4,9 @@
     handle(server, raw, headers, session) -> Reply                HTTP, one post
     handle_line(server, raw, session, dialogue) -> bytes | None   a pipe, one line
 
-Both never raise, whatever the bytes. `validation` settles the era of a message and checks it. A
-`Server` is one surface, ready to answer: whatever cannot change between two requests (discovery,
-the tools, the templates) is serialised when it is built.
+Neither raises for any bytes. `validation` determines the era of a message and checks it. A `Server`
+is one surface, ready to answer: anything that cannot change between requests (discovery, the tools,
+the templates) is serialised when it is built.
 """
 
 import logging
@@ -39,7 +39,7 @@ Method = Callable[[Request, Any], Result]
 
 
 class Server:
-    """One surface, ready to answer requests of every revision. Keeps `answers` between them."""
+    """One surface, ready to answer requests of every revision. `answers` caches answers."""
 
     def __init__(self, surface: Surface, answers: AnswerCache | None = None) -> None:
         self.surface = surface
@@ -271,7 +271,7 @@ class Dialogue:
 def handle(
     server: Server, raw: bytes, headers: Headers, session: Any, *, request_id: str = ""
 ) -> Reply:
-    """The answer to one HTTP post. `headers` look names up without regard to case."""
+    """The answer to one HTTP POST. Lookups in `headers` ignore case."""
     try:
         message = parsed(raw)
         batched = (
@@ -291,7 +291,7 @@ def handle(
 def handle_line(
     server: Server, raw: bytes, session: Any, dialogue: Dialogue, *, request_id: str = ""
 ) -> bytes | None:
-    """The answer to one line of a pipe, without its newline, or None."""
+    """The answer to one line from a pipe, without a newline, or None."""
     try:
         message = parsed(raw)
     except Fault as fault:
@@ -341,7 +341,7 @@ def _answer(
 def _answer_batch(
     server: Server, messages: list[Any], session: Any, request_id: str, headers: Headers | None
 ) -> Reply:
-    """The replies to a batch as one array; 202 if it has only notifications."""
+    """The replies to a batch, as one array; 202 if it has only notifications."""
     if not messages:
         return refused(invalid_request("A batch must have at least one message."))
     if len(messages) > BUDGETS.batch_items:

@@ -3,9 +3,9 @@
     with take_stdout() as out:
         serve(surface, open_session, sys.stdin.buffer, out)
 
-Each message that reads something opens a new session, so a revoked grant reads nothing more.
-Errors of opening are reported like those of the read itself: as a tool result with `isError`,
-or as the error of a resource.
+Each message that reads something opens a new session, so a revoked grant reads nothing more. Errors
+when opening are reported like those of the read itself: as a tool result with `isError`, or as the
+error of a resource.
 """
 
 import os
@@ -27,8 +27,8 @@ STDOUT, STDERR = 1, 2
 
 
 def take_stdout() -> FileIO:
-    """The real stdout. From now on, all other output goes to stderr."""
-    if sys.stderr is None:  # it is closed, and its descriptor is the next to be reused
+    """Returns the real stdout. From then on, all other output goes to stderr."""
+    if sys.stderr is None:  # it is closed, and its descriptor is reused next
         sys.stderr = open(os.devnull, "w")
     out = open(os.dup(STDOUT), "wb", buffering=0)
     os.dup2(STDERR, STDOUT)
@@ -40,7 +40,7 @@ def take_stdout() -> FileIO:
 def serve(
     surface: Surface, open_session: Callable[[], Any], source: BinaryIO, out: BinaryIO
 ) -> None:
-    """Answers the lines of `source` until it ends, or until nobody reads the answers."""
+    """Answers the lines of `source` until it ends or nobody reads the answers."""
     server, dialogue = Server(surface), Dialogue()
     for line in lines(source, BUDGETS.body_bytes):
         id = new_id()
@@ -64,7 +64,7 @@ def serve(
 
 
 def lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
-    """Each line that is not blank; None for one of more than `most` bytes, which is dropped."""
+    """Each non-blank line; None for a line of more than `most` bytes, which is dropped."""
     while line := source.readline(most + 1):
         if len(line) > most and not line.endswith(b"\n"):
             while (piece := source.readline(BUDGETS.piece_bytes)) and not piece.endswith(b"\n"):
@@ -89,7 +89,7 @@ class OnDemand:
 
 
 def _write(out: BinaryIO, data: bytes) -> None:
-    """Writes all of it: a pipe may take a part at a time."""
+    """Writes all of it: a pipe may accept only a part at a time."""
     left = memoryview(data)
     while left:
         left = left[out.write(left) :]

@@ -1,9 +1,9 @@
-"""What the protocol asks of a surface, tools and resources, and the surfaces: records and papers.
+"""What the protocol needs from a surface, tools and resources, and both surfaces.
 
-Resources give the texts of tools: `pdpp://record/{handle}`, `pdpp://field-window/{handle}` and
+Resources return the texts of tools: `pdpp://record/{handle}`, `pdpp://field-window/{handle}` and
 `pdpp://stream/{name}`. Those of papers are `paper://{paper_id}/metadata`, `/summary`,
-`/summary/{template}`, `/source` and `/translation/{lang}`, each but the first with
-`?offset_chars=`. Parts are percent-encoded.
+`/summary/{template}`, `/source` and `/translation/{lang}`, all but the first with `?offset_chars=`.
+Parts are percent-encoded.
 """
 
 import re
@@ -30,9 +30,9 @@ NEEDS_CAPABILITY: Final = "rung/needs-capability"
 
 
 def instructions(name: str) -> str:
-    """The text of `instructions/`, a line for each paragraph.
+    """The text of `instructions/`, one line per paragraph.
 
-    The first 512 characters must suffice: some hosts cut there.
+    The first 512 characters must suffice: some hosts truncate there.
     """
     file = Path(__file__).with_name("instructions") / f"{name}.md"
     paragraphs = file.read_text(encoding="utf-8").strip().split("\n\n")
@@ -51,15 +51,15 @@ def template(uri: str, name: str, title: str, description: str, mime_type: str) 
 
 
 class UnknownTool(LookupError):
-    """`call` was asked for a tool the surface does not have; the argument is its name."""
+    """The surface does not have the tool that `call` names; the argument is its name."""
 
 
 class Surface(Protocol):
-    """A fixed set of tools and resources. `session` is what the transport opened for a caller.
+    """A fixed set of tools and resources.
 
-    `tools` and `templates` are complete list entries in the order they are shown. They are
-    serialised once, so they must not change afterwards. `private` means that answers depend on
-    the caller, so no shared cache may keep them.
+    `session` is what the transport opened for a caller. `tools` and `templates` are complete list
+    entries in display order. They are serialised once, so they must not change afterwards.
+    `private` means that answers depend on the caller, so no shared cache may keep them.
     """
 
     name: str
@@ -136,7 +136,7 @@ def _text(text: str) -> dict[str, Any]:
 
 JSON, TEXT, MARKDOWN = "application/json", "text/plain", "text/markdown"
 
-#: Resources of records: scheme, name, title, what it gives, its tool, and its media type.
+#: Resources of records: scheme, name, title, content, tool and media type.
 _RECORDS = (
     (
         handles.RECORD_SCHEME,
@@ -207,7 +207,7 @@ _CUT = f"Up to {CONTRACT.paper_resource_chars:,} characters; ?offset_chars= cont
 
 
 class PapersSurface(OperationTools):
-    """The papers tools. `private` where tokens close the library. See `Surface`."""
+    """The papers tools. `private` if the library requires tokens. See `Surface`."""
 
     name = "rung-papers"
     title = "Rung: papers as evidence"
@@ -238,7 +238,7 @@ class PapersSurface(OperationTools):
     def read(self, uri: str, session: PaperSession) -> list[dict[str, Any]]:
         """The contents of a `paper://` resource; if truncated, a second entry continues it.
 
-        Raises `NotFound` and what the matching tool raises.
+        Raises `NotFound` and the errors of the matching tool.
         """
         path, tool, arguments = _call(uri)
         rendering = self.rendered(self._operations[tool], arguments, session)
@@ -257,9 +257,9 @@ class PapersSurface(OperationTools):
 
 
 def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
-    """The resource without its query, the tool that corresponds to it, and its arguments.
+    """The resource without its query, the corresponding tool, and its arguments.
 
-    Raises `NotFound` where there is none, `InvalidRequest` for a bad query.
+    Raises `NotFound` if there is none, `InvalidRequest` for a bad query.
     """
     found = _URI.fullmatch(uri)
     if found is None:

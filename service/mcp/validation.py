@@ -1,13 +1,13 @@
 """Negotiates the revision of a message and validates it before its method runs.
 
-A message is modern if it names its revision in `params._meta`, or if the header names a modern
-one. Its body must then be complete, and the headers must agree with it. Of all others, only the
+A message is modern if it names its revision in `params._meta`, or if the header names a modern one.
+Its body must then be complete, and the headers must agree with it. For all other messages, only the
 revision and the frame are checked. The order of the checks is part of the protocol: clients choose
 their next step by the first error.
 
 Routing headers repeat parts of the body for proxies, so they must agree with it: `Mcp-Method` and
 `Mcp-Name` the method and its target, `Mcp-Param-*` the arguments that a tool's schema marks with
-`x-mcp-header`. A value no header can carry as it is comes wrapped: `=?base64?<base64 of UTF-8>?=`.
+`x-mcp-header`. A value that a header cannot contain is wrapped: `=?base64?<base64 of UTF-8>?=`.
 """
 
 from base64 import b64decode, b64encode
@@ -23,15 +23,15 @@ from service.mcp.faults import Fault, invalid_request, shown
 _OPENING: Final = "=?base64?"
 _CLOSING: Final = "?="
 
-#: The parameter that names what a method acts on.
+#: The parameter that names the target of a method.
 NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-#: A header, and the path of the argument it repeats.
+#: A header, and the path of the argument that it repeats.
 Mirror = tuple[str, tuple[str, ...]]
 
 
 class Headers:
-    """Request headers, looked up in a WSGI environment without regard to case."""
+    """Request headers from a WSGI environment; lookups ignore case."""
 
     __slots__ = ("_environ",)
 
@@ -39,7 +39,7 @@ class Headers:
         self._environ = environ
 
     def get(self, name: str) -> str | None:
-        """The value of a header; None without it."""
+        """The value of a header; None if it is missing."""
         value: str | None = self._environ.get("HTTP_" + name.upper().replace("-", "_"))
         return value
 
@@ -50,7 +50,7 @@ def mismatch(header: str, problem: str) -> Fault:
 
 
 def decoded(header: str, value: str) -> str:
-    """The text a header carries, unwrapped. A wrapping that is not exact is refused."""
+    """The text in a header, unwrapped. An inexact wrapping is refused."""
     if not (value.startswith(_OPENING) and value.endswith(_CLOSING)):
         return value
     wrapped = value[len(_OPENING) : -len(_CLOSING)]
@@ -78,7 +78,7 @@ def check_routing(headers: Headers, method: str, params: Mapping[str, Any]) -> N
 
 
 def mirrors(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[Mirror]:
-    """The `Mcp-Param-*` headers the schema of a tool declares; none for most."""
+    """The `Mcp-Param-*` headers that the schema of a tool declares; none for most."""
     for key, part in schema.get("properties", {}).items():
         if name := part.get("x-mcp-header"):
             yield f"Mcp-Param-{name}", (*path, key)
@@ -88,7 +88,7 @@ def mirrors(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[M
 def check_mirrors(
     headers: Headers, declared: tuple[Mirror, ...], arguments: Mapping[str, Any]
 ) -> None:
-    """Refuses a call whose `Mcp-Param-*` headers are not its arguments, value for value."""
+    """Refuses a call whose `Mcp-Param-*` headers do not equal its arguments."""
     for header, path in declared:
         value: Any = arguments
         for key in path:
@@ -130,14 +130,14 @@ class Request:
 
 
 def claimed(message: Any) -> Any:
-    """The revision a message names in its own body, or None."""
+    """The revision that the body of a message names, or None."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     return meta.get(VERSION_KEY) if isinstance(meta, dict) else None
 
 
 def posted(message: Any, headers: Headers) -> Request | None:
-    """The request in a posted message; None if it needs no answer."""
+    """The request in a POST body; None if it needs no answer."""
     sent, own = headers.get(VERSION_HEADER), claimed(message)
     if own in versions.LEGACY:
         if sent not in (None, own):
@@ -149,7 +149,7 @@ def posted(message: Any, headers: Headers) -> Request | None:
 
 
 def header_version(value: str | None) -> str:
-    """The revision the header names, else the assumed one. Refuses a revision unknown here."""
+    """The revision in the header, or else the default. Refuses an unknown revision."""
     if value is None:
         return versions.ASSUMED_VERSION
     if value not in versions.SUPPORTED:
@@ -182,7 +182,7 @@ def modern(message: Any, headers: Headers | None) -> Request | None:
 
 
 def legacy(message: Any, version: str, headers: Headers | None) -> Request | None:
-    """A legacy request at `version`. Notifications and posted responses ask for nothing."""
+    """A legacy request at `version`; None for notifications and responses."""
     if is_response(message):
         return None
     method = method_of(message)
@@ -198,7 +198,7 @@ def legacy(message: Any, version: str, headers: Headers | None) -> Request | Non
 
 
 def is_response(message: Any) -> bool:
-    """True if a message answers a request of ours. There are none, but clients may think so."""
+    """True if a message is a response. Rung sends no requests, but clients may send responses."""
     return (
         isinstance(message, dict)
         and "method" not in message
@@ -229,7 +229,7 @@ def id_of(message: Mapping[str, Any]) -> str | int:
 
 
 def _claims(message: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, Any]]:
-    """(params, revision, client capabilities) of a modern request, which must carry them all."""
+    """(params, revision, client capabilities) of a modern request; all are required."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     if isinstance(params, dict) and isinstance(meta, dict):
@@ -245,7 +245,7 @@ def _claims(message: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, 
 
 
 def unsupported(version: str) -> Fault:
-    """A revision unknown here, with those that are known, so that a client can choose again."""
+    """The error for an unknown revision, with the known ones, so that a client can choose again."""
     return Fault(
         faults.UNSUPPORTED_VERSION,
         f"Protocol version {shown(version)} is not supported. Use one of: "

@@ -1,8 +1,8 @@
-"""The protocol revisions spoken here, newest first, and how `initialize` settles on one.
+"""The supported protocol revisions, newest first, and how `initialize` negotiates one.
 
-*Modern* revisions have no handshake: each request names its revision in `params._meta`.
-*Legacy* revisions begin with `initialize` and name theirs in a header afterwards, or, in the
-oldest one, nowhere at all.
+*Modern* revisions have no handshake: each request names its revision in `params._meta`. *Legacy*
+revisions begin with `initialize`; later requests name the revision in a header or, in the oldest
+one, nowhere.
 """
 
 from typing import Final
@@ -11,22 +11,23 @@ MODERN: Final = ("2026-07-28",)
 LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 SUPPORTED: Final = (*MODERN, *LEGACY)
 
-#: The revision of an HTTP request without one: its clients predate the version header.
+#: The revision assumed for an HTTP request without one, because its client predates the version
+#: header.
 ASSUMED_VERSION: Final = "2025-03-26"
 
-#: Over HTTP this name means another transport, so only a pipe may settle on it.
+#: Over HTTP this revision means another transport, so only a pipe may negotiate it.
 STDIO_ONLY: Final = ("2024-11-05",)
 
-#: Arrays of messages came with this revision and left with the next.
+#: The only revision with arrays of messages; the next one removed them.
 WITH_BATCHES: Final = frozenset({"2025-03-26"})
 
-#: Clients of these revisions drop a whole result that holds a `resource_link`.
+#: Clients of these revisions drop any result that contains a `resource_link`.
 WITHOUT_LINKS: Final = frozenset({"2024-11-05", "2025-03-26"})
 
 
 def negotiate(requested: str, *, also: tuple[str, ...] = ()) -> str:
-    """The revision `initialize` settles on: the requested one where it is legacy, else our newest.
+    """The negotiated revision: the requested one if legacy, else our newest legacy one.
 
-    A modern revision is never the answer, because it has no `initialize` to be asked with.
+    A modern revision is never the answer, because modern revisions have no `initialize`.
     """
     return requested if requested in LEGACY or requested in also else LEGACY[0]

@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document of the mounted routes, made from the operations and their schemas.
+"""The OpenAPI 3.1 document of the mounted routes, built from the operations and their schemas.
 
-Operations, listings and MCP endpoints are paths with every status each can answer. `parts/` has
+Operations, listings and MCP endpoints are paths with every status they can return. `parts/` has
 what does not depend on an operation: the schemas of bodies, the headers, the routes of the server
 itself, of blobs and of MCP.
 """
@@ -39,11 +39,11 @@ def part(name: str) -> dict[str, Any]:
 
 
 def ref(name: str) -> Shape:
-    """A shape among the components."""
+    """A reference to a schema among the components."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-#: Parameters of the PDPP contract that every route of records takes, by component name.
+#: Parameters of the PDPP contract that every route of records accepts, by component name.
 SHARED: dict[str, Shape] = {
     "connector_id": {"description": "Only connections of this connector."},
     "connector_instance_id": {
@@ -58,7 +58,7 @@ IN_PATH: dict[str, str] = part("routes")["in_path"]
 
 
 def template(path: str) -> str:
-    """A route's path as OpenAPI spells it."""
+    """A route's path in OpenAPI's notation."""
     return path.replace("<", "{").replace(">", "}")
 
 
@@ -143,7 +143,7 @@ def posted(operation: Asked) -> Shape:
 
 
 def spelled_example(operation: Asked, path: str) -> dict[str, Any]:
-    """The first example of an operation in the words of REST; an id is taken apart."""
+    """The first example of an operation with REST names; an id is split into its parts."""
     given = dict(operation.examples[0])
     if "<record_id>" in path:
         given |= known(handles.parse(given.pop("id"))._asdict())
@@ -187,7 +187,7 @@ PAPERS: tuple[type[EvidenceError], ...] = tuple(
 
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:
-    """One response per kind of error, by its name."""
+    """One response per kind of error, by name."""
     return {kind.__name__: _response(kind, headers) for kind in errors.KINDS}
 
 
@@ -298,7 +298,7 @@ def _record_answers(name: str) -> Shape:
 def _answers(
     name: str, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
 ) -> Shape:
-    """The responses of the operation `name`, with the headers `names` on the good one."""
+    """The responses of the operation `name`, with the headers `names` on the successful one."""
     bodies = [ref(body) for body in ANSWERS[name]]
     answer = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
     good = {
@@ -356,5 +356,5 @@ def document(mounted: Mounted) -> dict[str, Any]:
 
 @cache
 def encoded(mounted: Mounted) -> bytes:
-    """The document as it is served: built once in a process."""
+    """The document as served; built once per process."""
     return orjson.dumps(document(mounted))

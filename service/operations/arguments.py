@@ -25,7 +25,7 @@ def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
 
 
 def with_id(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with the `id` made from a `stream` and a `record_id`."""
+    """Arguments with the `id` built from a `stream` and a `record_id`."""
     parts = given.get("stream"), given.get("record_id")
     if "id" in given or not all(isinstance(part, str) for part in parts):
         return given
@@ -48,7 +48,7 @@ class Text(fields.String):
 
 
 class Digits(fields.String):
-    """A whole number that is spelled as text."""
+    """A whole number written as text."""
 
     def __init__(self, description: str, **more: Any):
         pattern = validate.Regexp(r"^[0-9]{1,18}$", error="must be a whole number in digits")
@@ -56,7 +56,7 @@ class Digits(fields.String):
 
 
 class Moment(Text):
-    """A date or a date-time, kept as it was given. A date is its first moment in UTC."""
+    """A date or a date-time, unchanged. A date means its first moment in UTC."""
 
     def __init__(self, description: str):
         super().__init__(description, longest=BUDGETS.time_chars)
@@ -73,7 +73,7 @@ class Moment(Text):
 
 
 class Choice(fields.String):
-    """One of a few words, which its errors list."""
+    """One of a few words; its errors list them."""
 
     def __init__(self, description: str, words: tuple[str, ...], **more: Any):
         message = f"Use one of {', '.join(words)}."
@@ -83,7 +83,7 @@ class Choice(fields.String):
 
 
 class Number(fields.Integer):
-    """A whole number between two bounds. `5.0` is one, `"5"` and `true` are not.
+    """A whole number between two bounds. `5.0` is valid, `"5"` and `true` are not.
 
     Its errors name both bounds.
     """
@@ -204,7 +204,7 @@ def page_limit(default: int) -> Number:
 
 
 class Flag(fields.Boolean):
-    """true or false, and no word or number that could mean one."""
+    """true or false, but no word or number that could mean either."""
 
     def __init__(self, description: str, **more: Any):
         super().__init__(truthy={True}, falsy={False}, **_described(description), **more)

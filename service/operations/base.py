@@ -22,7 +22,7 @@ from service.ports import Answer, PaperLibrary, ResourceServer
 
 
 class Arguments(Schema):
-    """Arguments of an operation: unknown names are refused, null counts as absent."""
+    """Arguments of an operation: unknown names are refused, null means absent."""
 
     class Meta:
         unknown = RAISE
@@ -32,7 +32,7 @@ class Arguments(Schema):
 class Session:
     """One caller of the records surface: the resource server inside its grant.
 
-    `each` works on the items of heavy pages.
+    `each` processes the items of heavy pages.
     """
 
     rs: ResourceServer
@@ -42,14 +42,14 @@ class Session:
 
     @property
     def version(self) -> Hashable | None:
-        """The version of the data, if the source has one; its answers can be cached."""
+        """The version of the data, if the source has one; its answers can then be cached."""
         version = getattr(self.rs, "version", None)
         return None if version is None else version()
 
 
 @dataclass(frozen=True, slots=True)
 class PaperSession:
-    """One caller of the papers surface: all its reads see one generation of the snapshot."""
+    """One caller of the papers surface; all its reads see the same generation of the snapshot."""
 
     papers: PaperLibrary
     base_url: str = ""
@@ -67,13 +67,12 @@ Caller = Session | PaperSession
 class Route:
     """The REST route of an operation, and its names there.
 
-    `names` are REST names of arguments, `defaults` apply over REST only, `extra` are parameters
-    only REST has, as marshmallow fields, `needs` are arguments only REST cannot go without; `link`
-    adds addresses to the body. `variants` are further paths of the same
-    operation, each with its fixed arguments. `posted` routes take their arguments as the
-    JSON body of a POST too, for those that are too long for an address. `clamped` arguments are
-    lowered to their maximum instead of refused. `synonyms` are words of an argument that only REST
-    takes, each with the word it means.
+    `names` are REST names of arguments; `defaults` apply only over REST; `extra` are parameters
+    that only REST has, as marshmallow fields; `needs` are arguments that only REST requires; `link`
+    adds addresses to the body. `variants` are further paths of the same operation, each with its
+    fixed arguments. `posted` routes also accept their arguments as the JSON body of a POST, in case
+    they are too long for a URL. `clamped` arguments are lowered to their maximum instead of
+    refused. `synonyms` are values of an argument that only REST accepts, each with its equivalent.
     """
 
     path: str
@@ -99,10 +98,10 @@ def names_in(path: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What can be asked: by REST alone, or as an operation of a surface.
+    """A request that is available over REST alone, or as an operation of a surface.
 
-    `rewrite` returns arguments with the declared names in place of undeclared ones, as callers of
-    PDPP tools send them; `undeclared` are further arguments.
+    `rewrite` replaces undeclared names, which callers of PDPP tools send, with the declared ones;
+    `undeclared` are further arguments.
     """
 
     name: str
@@ -119,7 +118,7 @@ class Asked:
     ) -> dict[str, Any]:
         """The validated arguments; raises `InvalidRequest` with the argument and its fix.
 
-        `spelled` are the names arguments have where the caller is.
+        `spelled` are the names of the arguments on the caller's surface.
         """
         present = self.named(given)
         further = {name: present.pop(name) for name in self.undeclared.keys() & present.keys()}
@@ -132,7 +131,7 @@ class Asked:
         return loaded
 
     def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Unchecked arguments by their declared names, without those that are null."""
+        """Unchecked arguments by declared name, without nulls."""
         return self.rewrite({name: one for name, one in given.items() if one is not None})
 
     def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +160,7 @@ class Asked:
     def queried(self, path: str, fixed: Collection[str] = ()) -> dict[str, str]:
         """{REST name: name} of the arguments in the query string of a path.
 
-        `fixed` are those that the path implies.
+        `fixed` are those implied by the path.
         """
         bound = {*names_in(path), *fixed}
         bound |= {"id"} if "record_id" in bound else set()
@@ -170,7 +169,7 @@ class Asked:
 
     def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
         messages = error.normalized_messages()  # type: ignore[no-untyped-call]
-        # An unknown name first: it is often the misspelt form of one that is missing.
+        # An unknown name first: it is often a misspelling of a missing one.
         name = next((each for each in messages if each not in self.arguments.fields), None)
         name = name or next(iter(messages))
         if name not in self.arguments.fields:
@@ -201,8 +200,8 @@ class Asked:
 class Operation(Asked):
     """One operation of a surface.
 
-    `run` gives a reading, `render` both channels of it. `fit` returns a reading that fits
-    its budget, with fewer items if it must; its third argument renders the items of heavy pages.
+    `run` returns a reading, `render` both of its channels. `fit` returns a reading within its
+    budget, with fewer items if necessary; its third argument renders the items of heavy pages.
     """
 
     run: Callable[..., Any]
@@ -252,7 +251,7 @@ def passed_on(verb: str, query: Callable[..., Any]) -> Callable[..., Answer[Any]
 def run_of(ask: Callable[..., Answer[Any]], **more: Any) -> Callable[..., Any]:
     """A `run` whose reading is the value of an answer with the arguments that asked for it.
 
-    `more` are arguments of the port that no caller gives.
+    `more` are arguments of the port that callers cannot set.
     """
 
     def run(session: Session, **args: Any) -> Any:
@@ -267,15 +266,15 @@ class PaperOperation(Operation):
 
     @property
     def tool_description(self) -> str:
-        """The description with an example, because not all vendors support one in the schema."""
+        """The description with an example, because not all vendors support one in schemas."""
         example = {**self.examples[0]}
-        if "paper_id" in example:  # no paper is in every library
+        if "paper_id" in example:  # no paper exists in every library
             example["paper_id"] = "paper_id of a hit"
         return f"{self.description} Example: {json_line(example)}"
 
 
 def checked(name: str, field: Any, given: Any) -> Any:
-    """The value of one parameter; raises `InvalidRequest` that names it."""
+    """The value of one parameter; raises an `InvalidRequest` that names it."""
     try:
         return field.deserialize(given)
     except ValidationError as error:
@@ -298,7 +297,7 @@ def _first(messages: Any) -> str:
 def retries(
     error: EvidenceError, operation: Operation, given: dict[str, Any]
 ) -> tuple[Continuation, ...]:
-    """The same call with an argument, connection or paper that the error offers."""
+    """The same call, with an argument, connection or paper that the error suggests."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
     if error.retry_with == "connection_id":
         listed = error.details.get("available_connections", ())
@@ -320,19 +319,19 @@ def retries(
 def run_bounded(
     operation: Operation, session: Caller, args: dict[str, Any], budgets: Budgets = BUDGETS
 ) -> Any:
-    """The reading; asked again for a smaller page if the first is over its budget."""
+    """Returns the reading; asks again for a smaller page if the first exceeds its budget."""
     reading = operation.run(session, **args)
     fitted = operation.fit(reading, budgets, session.each)
     while (kept := _size(fitted)) < _size(reading):
         reading = operation.run(session, **{**args, "limit": kept})
-        # The next page asks as the caller did.
+        # The next page uses the caller's arguments.
         reading = replace(reading, ended_early=True, args=args)
         fitted = operation.fit(reading, budgets, session.each)
     return fitted
 
 
 def _size(reading: Any) -> int:
-    """The number of items on a page; only pages are asked for twice."""
+    """The number of items on a page; only pages are requested twice."""
     lists = (getattr(reading, name, None) for name in ("hits", "records", "groups", "values"))
     items: Sized = next((found for found in lists if found), ())
     return len(items)

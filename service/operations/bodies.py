@@ -1,4 +1,4 @@
-"""The body of a record operation as REST gives it, for every surface that serves or prints it."""
+"""The REST body of a record operation, for every surface that serves or prints it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ALIAS_WARNING = {
     "message": "connector_instance_id is deprecated. Use connection_id.",
     "param": "connector_instance_id",
 }
-#: Operations whose records REST gives with larger values than MCP.
+#: Operations whose records have larger values over REST than over MCP.
 WITH_WHOLE_VALUES = ("query_records", "fetch")
 
 Body = dict[str, Any]
@@ -59,7 +59,7 @@ def body(
 ) -> dict[str, Any]:
     """The answer of the operation to unchecked arguments, with its links and `meta`.
 
-    `extra` are the parameters only REST has.
+    `extra` are the parameters that only REST has.
     """
     given = narrowed(session, given, extra)
     given, warnings = _lenient(operation, given)
@@ -87,7 +87,7 @@ def linked(envelope: Body, here: Address, warnings: Sequence[Body] = ()) -> Body
 
 
 def _lenient(operation: Asked, given: Body) -> tuple[Body, list[Body]]:
-    """Return arguments in which PDPP's leniency is applied, with a warning for each clamped one."""
+    """Apply PDPP's leniency to arguments, with a warning for each clamped one."""
     route, right, warnings = operation.route, dict(given), list[Body]()
     for name, words in route.synonyms.items():
         if isinstance(given.get(name), str):
@@ -102,7 +102,7 @@ def _lenient(operation: Asked, given: Body) -> tuple[Body, list[Body]]:
 
 
 def _number(value: Any) -> int | float | None:
-    """Return the value if it is a whole number; JSON spells those beyond 64 bits as floats."""
+    """Return the value if it is a whole number; beyond 64 bits, JSON parsers return floats."""
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return value if whole and not isinstance(value, bool) else None
 
@@ -146,7 +146,7 @@ def address(operation: Operation, given: Mapping[str, Any]) -> Address:
 
 
 def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
-    """The URL of a path of a route with these arguments in it, the others behind it."""
+    """The URL of a route with some arguments in the path and the others in the query."""
     left = dict(args)
     for name in names_in(path):
         path = path.replace(f"<{name}>", quote(str(left.pop(name)), safe=""))
@@ -155,7 +155,7 @@ def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
 
 
 def _more(operation: Asked, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
-    """The arguments that only REST has, as arguments of the port."""
+    """The REST-only arguments, as arguments of the port."""
     arguments: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
         arguments["whole"] = True

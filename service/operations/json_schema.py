@@ -1,8 +1,8 @@
 """Converts a marshmallow schema to the JSON Schema subset that all model vendors support.
 
-apispec reads fields and validators; what it writes is narrowed to object roots, one scalar type
-per property, typed items, and none of `$ref`, `anyOf`, `default`, `format`, `nullable`. A field
-class nobody mapped raises at import, so no limit is enforced without being shown.
+apispec reads fields and validators; its output is narrowed to object roots, one scalar type per
+property, typed items, and none of `$ref`, `anyOf`, `default`, `format`, `nullable`. An unmapped
+field class raises at import, so every enforced limit is also shown.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ from evidence.limits import CONTRACT
 from service.operations import arguments
 from service.ports import OPERATORS
 
-#: Without least lengths, which are all 1, and without the largest whole number: every bound costs
-#: bytes in every conversation, and no caller goes past these by mistake.
+#: Without minimum lengths, which are all 1, and without the largest whole number: every bound costs
+#: bytes in every conversation, and no caller exceeds these by mistake.
 KEPT = (
     "type",
     "description",
@@ -34,7 +34,7 @@ _RANGE = {
     "additionalProperties": False,
 }
 _NAMES = {"minLength": 1, "pattern": r"^[^\[\]\x00]+$"}
-#: The same where schemas may be richer than what every model vendor takes.
+#: The same for schemas that need not work for every model vendor.
 OPEN: dict[type, dict[str, Any]] = {
     arguments.TypedFilter: {
         "type": "object",
@@ -71,7 +71,7 @@ def tool_schema(declared: Schema) -> dict[str, Any]:
 
 
 def property_of(name: str, field: Any) -> dict[str, Any]:
-    """The schema of one argument with all that is known of it, without its description."""
+    """The full schema of one argument, without its description."""
     converter = OpenAPIConverter("3.1.0", lambda schema: None, None)  # type: ignore[arg-type]
     found = dict(OPEN.get(type(field)) or converter.field2property(field))
     found.pop("description", None)

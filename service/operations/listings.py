@@ -18,7 +18,7 @@ class OfStream(OfConnection):
 
 @dataclass(frozen=True, kw_only=True)
 class Listing(Asked):
-    """A route without a tool. `ask` returns the answer of the source."""
+    """A route without a tool. `ask` returns the source's answer."""
 
     ask: Callable[..., Any]
 

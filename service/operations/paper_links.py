@@ -1,4 +1,4 @@
-"""Next calls of papers as REST addresses, for the bodies of REST and of the command line."""
+"""Next calls of papers as REST addresses, for bodies over REST and on the command line."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from evidence.model import Continuation
 from service.operations.bodies import filled
 from service.operations.papers import PAPER_OPERATIONS
 
-#: Links there may be several of; they are lists. `next_page` is plain `next` here.
+#: Links that can occur several times; they are lists. `next_page` is named `next` here.
 SEVERAL = ("summary", "translation", "did_you_mean")
 NAMES = {"next_page": "next"}
 
@@ -34,7 +34,7 @@ def as_links(found: list[Continuation]) -> dict[str, Any]:
 
 
 def href(continuation: Continuation) -> str:
-    """The address of a call: its route with the path filled in, the other arguments behind."""
+    """The address of a call: some arguments in the path of its route, the others in the query."""
     route = _ROUTES[continuation.operation]
     path, left = route.path, continuation.args
     for variant, fixed in route.variants.items():

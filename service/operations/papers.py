@@ -1,6 +1,6 @@
 """The operations on papers: two searches, one paper with its texts, and the values of a category.
 
-Searches page by a size of either name; by a cursor, an offset or a page number.
+Both names of the page size work; paging is by cursor, offset or page number.
 """
 
 from typing import Any
@@ -242,7 +242,7 @@ TOP_FACETS = PaperOperation(
 )
 
 
-#: The papers surface, in the order tools are listed. Exactly these; a test pins it.
+#: The papers surface, in the order of the tool list. A test fixes exactly these.
 PAPER_OPERATIONS: tuple[PaperOperation, ...] = (
     SEARCH_PAPERS,
     SEARCH_BY_KEYWORD,

@@ -40,7 +40,7 @@ class ReadRecordFieldArguments(Arguments):
 def resolve(
     *, id: str, field_path: str | None = None, connection_id: str | None = None, **window: Any
 ) -> tuple[FieldRef, dict[str, Any]]:
-    """The field and the window a call means; a field-window URI brings its own."""
+    """The field and the window of a call; a field-window URI contains both."""
     if id.startswith(handles.FIELD_WINDOW_SCHEME):
         named = handles.parse_field_window(id)
         checked = OPERATION.load({"id": id, **dict(named.window)})
@@ -59,7 +59,7 @@ def resolve(
 
 
 def ask(session: Session, **args: Any) -> Answer[FieldRead]:
-    """The window of a field; as in PDPP it begins at a match unless `before_chars` is given."""
+    """The window of a field; as in PDPP, it begins at a match unless `before_chars` is given."""
     return _ask(session, *resolve(**args))
 
 
@@ -75,7 +75,7 @@ def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Answer[F
 
 
 def _around(window: dict[str, Any]) -> dict[str, Any]:
-    """The window with the default text before a match; a small window still has the match."""
+    """The window with the default text before a match; even a small window contains the match."""
     if "query" not in window or "before_chars" in window:
         return window
     size = window.get("limit_chars")

@@ -86,7 +86,7 @@ _records = passed_on("records", RecordQuery)
 
 
 def _ordered(given: dict[str, Any]) -> dict[str, Any]:
-    """`order` is PDPP's: a direction, on its own or beside `sort`; or a value of `sort`."""
+    """Applies PDPP's `order`: a direction, alone or with `sort`, or a value of `sort`."""
     order, sort = given.get("order"), given.get("sort")
     if order not in ORDERS:
         return arguments.renamed(given, order="sort")
@@ -235,7 +235,7 @@ def _document(
 
 
 def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) -> list[str]:
-    """The fields of the record after the last requested one, if no more could be named.
+    """The fields of the record after the last requested one, if the request names the maximum.
 
     The call for the fields left out of a wide record then leads to all of them.
     """

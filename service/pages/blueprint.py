@@ -1,10 +1,10 @@
 """The pages of a deployment and their static files.
 
-`/` is the contents of this server, its state, and how to connect; `/connect` has the configuration
-of each client. `/try` is a form for every tool, made from its schema; the browser makes the calls
-itself, so nothing typed into it comes here, and the token goes only into the header of the calls. A
-link can fill the form of one tool with `?tool=…&arguments=…`, a JSON object. `/docs/api` is the
-OpenAPI document for people, by Swagger UI from files of its package.
+`/` shows the contents of this server, its state, and how to connect; `/connect` has the
+configuration of each client. `/try` has a form for every tool, built from its schema; the browser
+makes the calls itself. This server receives nothing typed into the form; the token is sent only in
+the header of the calls. A link can fill the form of one tool with `?tool=…&arguments=…`, a JSON
+object. `/docs/api` shows the OpenAPI document in Swagger UI, served from files of its package.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,12 +36,12 @@ from service.running.readiness import readiness
 
 FRONT: Final = "/"
 CONNECT: Final = "/connect"
-#: The placeholder of the token. Clients get it as a token, so that every line has room for one;
-#: the visitor may type one into the page, which then replaces it.
+#: The placeholder for the token. Snippets are generated with it, so that every line has a place for
+#: one; if the visitor types a token into the page, it replaces the placeholder.
 PLACEHOLDER: Final = "YOUR_TOKEN"
 TRY: Final = "/try"
 TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
-#: Tools to show first: the page opens the first one available.
+#: Tools to show first; the page opens the first available one.
 BEGINNING: Final = ("search", "search_papers")
 #: The input of an argument, by its JSON type. One with an `enum` is a "choice".
 KINDS: Final = {
@@ -58,11 +58,11 @@ SWAGGER_FILES: Final = {
     "swagger-ui.css": "text/css; charset=utf-8",
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
 }
-#: The address has the version, so its files never change.
+#: The address contains the version, so its files never change.
 SWAGGER_PREFIX: Final = f"/static/swagger/{version('flask-swagger-ui')}"
 FOREVER = "public, max-age=31536000, immutable"
-#: Of addresses without a digest, and of a digest that was: while a deployment is replaced, a page
-#: of the one release asks the other for its files.
+#: For addresses without a digest or with an old one: while a deployment is replaced, a page of one
+#: release may request its files from the other.
 CHECKED = "no-cache"
 ICON = "icon.svg"
 
@@ -70,7 +70,8 @@ ICON = "icon.svg"
 def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[[], Response]]:
     """Adds the pages, their files below `/static` and the icon.
 
-    Returns those at addresses that give programs JSON: `/`, and the page for missing addresses.
+    Returns the pages of addresses that return JSON to programs: `/`, and the one for missing
+    addresses.
     """
     routes = Blueprint("pages", __name__)
     viewer = {"prefix": SWAGGER_PREFIX, "document": DOCUMENT}
@@ -93,7 +94,7 @@ def mount(app: Flask, layout: Layout) -> tuple[Callable[[], Response], Callable[
 
 
 def _reading(layout: Layout) -> Blueprint:
-    """The reading pages over what the server has: records, papers or both."""
+    """The reading pages for what the server has: records, papers or both."""
     visits, routes = Visits(layout), Blueprint("reading", __name__)
     routes.register_error_handler(EvidenceError, visits.refused)
     routes.after_request(_private)
@@ -113,7 +114,7 @@ def _reading(layout: Layout) -> Blueprint:
 
 
 def _private(response: Response) -> Response:
-    """No cache keeps a page, and none shows one visitor the page of another."""
+    """Prevents caches from storing a page or showing it to another visitor."""
     for name, value in SECURITY.items():
         response.headers.setdefault(name, value)
     response.headers["Cache-Control"] = "private, no-store"
@@ -122,9 +123,10 @@ def _private(response: Response) -> Response:
 
 
 def _front(layout: Layout) -> Response:
-    """The page. It needs no token, so it has no information that requires one.
+    """The front page.
 
-    It shows the contents of the store to the owner, and to everyone if the settings allow it.
+    It needs no token, so it has no information that requires one. It shows the contents of the
+    store to the owner, and to everyone if the settings allow it.
     """
     services = layout.services
     state = readiness(services)
@@ -156,7 +158,7 @@ def _front(layout: Layout) -> Response:
 
 
 def _connect(layout: Layout) -> Response:
-    """`/connect`, for the surface that `?for=` names, by default the first."""
+    """`/connect`, for the surface that `?for=` names; the default is the first."""
     mounted = holdings(layout, readiness(layout.services))
     wanted = request.args.get("for")
     chosen = next((each for each in mounted if each.name == wanted), mounted[0])
@@ -208,7 +210,7 @@ class Field:
 class Form:
     """One tool. `examples` are arguments as JSON; the first fills the form.
 
-    Arguments that are neither needed, given nor in an example are folded.
+    Arguments that are not required, given or in an example are collapsed.
     """
 
     operation: Operation
@@ -218,7 +220,7 @@ class Form:
 
 
 def _trial(layout: Layout) -> Response:
-    """The page with the form that `?tool=` names, by default a search."""
+    """The page with the form that `?tool=` names; the default is a search."""
     mounted = holdings(layout, readiness(layout.services))
     surfaces = [(each, [_form(operation) for operation in TOOLS[each.name]]) for each in mounted]
     names = [form.operation.name for _, forms in surfaces for form in forms]
@@ -233,7 +235,7 @@ def _trial(layout: Layout) -> Response:
 
 
 def _form(operation: Operation) -> Form:
-    """The form of a tool, filled with the arguments of the address if they are for it."""
+    """The form of a tool, filled with the arguments in the URL if they are for this tool."""
     schema, filled = operation.tool["inputSchema"], operation.examples[0]
     if request.args.get("tool") == operation.name:
         with suppress(orjson.JSONDecodeError):

@@ -11,7 +11,7 @@ from service.bootstrap import Services
 from service.pages.layout import Layout
 from service.running.readiness import READY
 
-#: A host as browsers send it: a name or an IP address, and perhaps a port.
+#: A host as browsers send it: a name or an IP address, with or without a port.
 _HOST: Final = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 
 
@@ -51,7 +51,7 @@ class Holding:
 def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
     """The surfaces of this server, at least one.
 
-    It holds nothing that a token guards: neither names nor counts.
+    They contain nothing that requires a token: neither names nor counts.
     """
     services, found = layout.services, list[Holding]()
     if services.authority is not None:
@@ -85,7 +85,7 @@ class Contents:
 
 
 def contents(layout: Layout, owner: str | None) -> Contents | None:
-    """What is in the store, source by source; None for strangers unless it is set to be shown."""
+    """The contents of the store by source; None for strangers unless the settings allow it."""
     services = layout.services
     if services.store is None or not (owner or services.settings.show_contents == "on"):
         return None
@@ -111,7 +111,7 @@ def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[st
     if papers.get("status") not in (None, READY):
         messages.append(f"Papers cannot be read: {papers['refused']}")
     elif "refused" in papers:
-        messages.append(f"A newer snapshot is there and was refused: {papers['refused']}")
+        messages.append(f"A newer snapshot was refused: {papers['refused']}")
     if state.get("upstream", {}).get("failing"):
         messages.append("The upstream resource server does not answer at the moment.")
     return state["status"] == READY, tuple(messages)

@@ -1,4 +1,4 @@
-"""The frame around every page, its static files, and the headers that go out with both."""
+"""The frame around every page, the static files, and the headers of both."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from service.pages.reading.shown import FILTERS
 
 PREFIX = "/static/pages"
 DIGEST_CHARS = 12
-#: The files served, and nothing else of the folder.
+#: The served files; nothing else in the folder is served.
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -56,7 +56,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: Of every page and every file of one.
+#: The headers of every page and every file of a page.
 SECURITY: Final = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",  # with no-referrer, forms send `Origin: null`
@@ -96,7 +96,7 @@ class Layout:
             loader=PackageLoader("service.pages"),
             autoescape=True,
             undefined=StrictUndefined,
-            # Record text can be anything; markup is ours already.
+            # Record text can be anything; `Markup` values are our own.
             finalize=lambda value: visible(value) if type(value) is str else value,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -106,6 +106,6 @@ class Layout:
         return environment
 
     def page(self, template: str, *, here: str, status: int = 200, **context: Any) -> Response:
-        """A page as an answer. `here` is its path, which the header marks."""
+        """A page as a response. `here` is its path, which the header marks."""
         text = self._environment.get_template(template).render(here=here, **context)
         return Response(text, status, {**SECURITY, **HTML})

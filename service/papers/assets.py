@@ -5,8 +5,8 @@
     summary/PAPER.json               the summary by the preferred template
     summary/PAPER/TEMPLATE.json      the summary by a template
 
-Names come from the rows of a snapshot, which anybody may have written: a name is used only if
-it is plain, and a file only if it is inside the folder and matches its row.
+Names come from the rows of a snapshot, which anyone may have written. A name is used only if it is
+plain, and a file only if it is inside the folder and matches its row.
 """
 
 import io
@@ -34,7 +34,7 @@ NAME_BYTES = 255
 CHECKS_KEPT = 256
 
 
-# Never waits for a writer of a FIFO, and follows no link: links were followed before.
+# Does not wait for the writer of a FIFO, and follows no link: links are already resolved.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 _json: LruCache[Identity, bool] = LruCache(CHECKS_KEPT)
@@ -44,9 +44,9 @@ Parts = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file of a paper: relative paths where it may be, tried in order, as their parts.
+    """One file of a paper: candidate relative paths, tried in order, as their parts.
 
-    `sha256` is that of its bytes, where it is known.
+    `sha256` is that of its bytes, if known.
     """
 
     paper_id: str
@@ -82,7 +82,7 @@ def source(paper_id: str, content_hash: str) -> Asset:
 
 
 def translation(paper_id: str, lang: str, content_hash: str) -> Asset:
-    """A translation of the source. Its folder is named as the row spells it, or in lower case."""
+    """A translation of the source. Its folder is named as in the row, or in lower case."""
     folders = dict.fromkeys((lang, lang.lower()))
     places = tuple(("md_translate", folder, f"{content_hash}.md") for folder in folders)
     return Asset(paper_id, places, content_hash, MARKDOWN, lang=lang)
@@ -98,7 +98,7 @@ def summary(
 ) -> Asset:
     """The summary by a template, or by the preferred one.
 
-    `resource_path` and `content_hash` are those of the row of the template, where it has them.
+    `resource_path` and `content_hash` are those of the row of the template, if it has them.
     The preferred summary is a separate file, so the hash does not apply to it.
     """
     places: list[Parts] = [tuple(resource_path.split("/"))] if resource_path else []
@@ -113,7 +113,7 @@ class AssetStore(ABC):
     """The texts of papers, wherever their files are."""
 
     def open(self, asset: Asset, deadline: Deadline) -> TextFile:
-        """The asset, open and verified: the first of its files that there is.
+        """Opens and verifies the asset: the first of its files that exists.
 
         Raises `Unavailable`: `asset_fetch_failed`, or `asset_parse_failed` for bytes that are not
         UTF-8 and for a summary that is not JSON.
@@ -140,7 +140,7 @@ class AssetStore(ABC):
 
 
 class LocalAssets(AssetStore):
-    """Assets in a folder of this machine."""
+    """Assets in a folder on this machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -176,14 +176,14 @@ class LocalAssets(AssetStore):
 
 
 def open_file(path: str | Path) -> io.FileIO:
-    """A file opened for reading, without following a link or waiting; raises `OSError`."""
+    """Opens a file for reading, without following a link or waiting; raises `OSError`."""
     return io.FileIO(path, opener=lambda name, _: os.open(name, _OPEN))
 
 
 def verified(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextFile:
     """The asset in an open file, which is closed if verification fails.
 
-    The bytes are read once for each file of this process; raises `Unavailable`.
+    Each process reads the bytes of a file once. Raises `Unavailable`.
     """
     with ExitStack() as stack:
         stack.enter_context(file)

@@ -1,4 +1,4 @@
-"""The papers of a snapshot: their ids, DOIs, BibTeX keys and titles, their rows and their order."""
+"""The papers of a snapshot: ids, DOIs, BibTeX keys and titles, rows and order."""
 
 import re
 import sqlite3
@@ -28,7 +28,7 @@ def is_paper_id(text: object) -> bool:
 
 
 def named(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> str | None:
-    """The id of the paper that a whole text names by paper id, DOI or arXiv id."""
+    """The id of the paper that a text as a whole identifies by paper id, DOI or arXiv id."""
     given = given.strip()
     if is_paper_id(given):
         row = db.execute("SELECT paper_id FROM paper WHERE paper_id = ?", (given,)).fetchone()
@@ -43,15 +43,15 @@ def named(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> str | None:
 
 
 def is_number(given: str) -> bool:
-    """True if a text is spelled as a DOI, an arXiv id or a built paper id."""
+    """True if a text has the form of a DOI, an arXiv id or a built paper id."""
     given = given.strip()
     return any(pattern.fullmatch(given) for pattern in (_DOI, _ARXIV, _BUILT_ID))
 
 
 def identified(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> tuple[str, ...]:
-    """The ids of the papers with a paper id, DOI, arXiv id, BibTeX key or title, in this order.
+    """The ids of the papers with this paper id, DOI, arXiv id, BibTeX key or title, in this order.
 
-    A BibTeX key may have `bib:`. Case, accents and punctuation of a title do not count.
+    A BibTeX key may have the prefix `bib:`. Case, accents and punctuation of a title are ignored.
     """
     key = given.strip().removeprefix("bib:")
     keys = (f"bib:{key}", f"bib:{key.lower()}")
@@ -66,7 +66,7 @@ def doi_in(given: str) -> str | None:
 
 
 def _alias(db: sqlite3.Connection, key: str) -> str | None:
-    if not key.isprintable():  # which cannot be bound, or is no key
+    if not key.isprintable():  # which cannot be bound, or is not a key
         return None
     row = db.execute(
         "SELECT paper_id FROM paper_key_alias AS alias JOIN paper USING (paper_id) "
@@ -111,7 +111,7 @@ class Catalogue:
     """`paper_of` by full-text row id, `rows_of` the newest row first, `place_of` in the list.
 
     A paper that was built twice has two full-text rows; a row without its paper is left out.
-    The list runs by year, the newest first and unknown ones last, then by title and paper id.
+    The list is sorted by year, newest first and unknown last, then by title and paper id.
     """
 
     paper_of: dict[int, str]

@@ -1,9 +1,9 @@
 """Finds and orders the papers of a query: candidates by the index, ranked in blocks.
 
-A paper matches if it holds every required part, no refused one, and at least one wanted word.
-The index gives the full-text rows of each word. Their order is that of the rarity of what they
-hold, more if it is in the title or in the summary. Each block of a hundred is then ranked by
-its texts, so a page costs the same however far it is.
+A paper matches if it contains every required part, no refused one, and at least one wanted word.
+The index returns the full-text rows of each word. They are ordered by the rarity of the words they
+contain, weighted higher in the title or the summary. Each block of a hundred is then ranked by its
+texts, so every page costs the same.
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ def rank(
 ) -> dict[int, float]:
     """The score of each full-text row of `elsewhere`.
 
-    Its values are the groups that the row holds in its source or translations only. These texts
+    Its values are the groups that a row contains only in its source or translations. These texts
     are not read: such a group counts as one occurrence, far from all others.
     """
     wanted = orjson.dumps(list(elsewhere)).decode()
@@ -63,14 +63,14 @@ def rank(
         for number in elsewhere[row]:
             found.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
         lift = 1 + TITLE_LIFT * _likeness(ranker, title)
-        # A paper without a summary is not better for being short.
+        # A paper without a summary is not better because it is short.
         length = max(lengths[row], int(mean))
         scores[row] = ranker.score(found, length).value * lift
     return scores
 
 
 def _likeness(ranker: Ranker, title: str) -> float:
-    """The share of the query that a title holds, times the share of the title that this is."""
+    """The share of the query in a title, times the share of the title in the query."""
     held = ranker.places(title)
     places = sum(map(len, held.values()))
     return ranker.coverage(held) * min(1.0, places / max(1, len(title.split())))
@@ -87,7 +87,7 @@ HEAD = "{title summary metadata}"
 
 
 class Candidate(NamedTuple):
-    """A paper and the full-text row it was found by; 0 if it was found by its fields."""
+    """A paper and the full-text row that matched; 0 if its fields matched."""
 
     paper_id: str
     rowid: int = 0
@@ -95,8 +95,8 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The full-text rows that hold a group: anywhere, in the title, summary or metadata (`head`),
-    and in the title."""
+    """The full-text rows that contain a group: anywhere, in the title, summary or metadata
+    (`head`), and in the title."""
 
     anywhere: frozenset[int]
     head: frozenset[int]
@@ -104,9 +104,9 @@ class Rows:
 
 
 class Matches:
-    """The matches of a query in a snapshot; a paper that it names comes first.
+    """The matches of a query in a snapshot; a paper that the query names comes first.
 
-    `groups` are its terms with their forms and counts. `count` papers match, `all` of them hold
+    `groups` are its terms with their forms and counts. `count` papers match, `all` of them contain
     every term.
     """
 
@@ -141,7 +141,7 @@ class Matches:
         self.count = len(self._found)
 
     def page(self, start: int, end: int) -> list[Candidate]:
-        """The papers from place `start` to before `end`, best first."""
+        """The papers from position `start` to before `end`, best first."""
         if not self.groups:
             return self._found[start:end]
         size = BUDGETS.paper_block_items
@@ -156,11 +156,11 @@ class Matches:
         return [self.groups[number] for number in self._held(rowid)]
 
     def spelled(self, *terms: Term) -> str:
-        """The FTS5 expression of any of these terms."""
+        """The FTS5 expression that matches any of these terms."""
         return f"({' OR '.join(self._known.expression(term, fused=True) for term in terms)})"
 
     def report(self, found: Candidate, shown: Container[str]) -> PaperMatch | None:
-        """The words of the query a paper holds, with their forms; None without words.
+        """The words of the query that a paper contains, with their forms; None without words.
 
         Of several forms it names one that is `shown`.
         """
@@ -203,7 +203,7 @@ class Matches:
         return -self._catalogue.year_of[found.paper_id], found.paper_id
 
     def _holding(self, group: Group) -> Rows:
-        """The rows of a group; those of a word of the title are rows with it in the title."""
+        """The rows of a group; for a title word, only rows with it in the title."""
         expression = self.spelled(*group.spellings)
         title = self._matching(f"title : {expression}")
         if group.word in self._query.titles:
@@ -220,7 +220,7 @@ class Matches:
         return words.matches_row(self._db, self.spelled(term), rowid)
 
     def _ordered(self, allowed: set[str]) -> list[Candidate]:
-        """Every paper that matches, once, in the order of the candidates."""
+        """Every matching paper once, in candidate order."""
         if not self.groups:
             return list(map(Candidate, self._catalogue.listed(allowed)))
         worth: dict[int, float] = {}

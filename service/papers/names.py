@@ -1,4 +1,4 @@
-"""The values of the fields of papers: which papers have them, their order, the most frequent."""
+"""The field values of papers: the papers that have them, their order, the most frequent."""
 
 import re
 import sqlite3
@@ -29,7 +29,7 @@ _RANGE = re.compile(r"\s*(\d{1,4})?\s*\.\.\s*(\d{1,4})?\s*", re.ASCII)
 
 
 def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[str]:
-    """The ids of the papers whose values match, also for an excluded name."""
+    """The ids of the papers whose values match; the same for an excluded name."""
     fits = _rule(name)
     if name.field in LISTED:
         wanted = [number for number, value in values(snapshot, name.field) if fits(value)]
@@ -93,7 +93,7 @@ def _rule(name: Name) -> Callable[[str], bool]:
 
 
 def _orders(name: Name, wanted: str) -> list[str]:
-    """The words of a name, and for `LeCun, Yann` those of `Yann LeCun`."""
+    """The words of a name, and for `LeCun, Yann` also those of `Yann LeCun`."""
     last, comma, first = name.value.partition(",")
     if name.field != "author" or not comma or not (first := _key(first)):
         return [wanted]
@@ -119,13 +119,14 @@ def _key(value: str) -> str:
 
 
 PAPERS_KEPT = 1_024
-"""Papers whose metadata is kept: reading it passes the whole source of the paper."""
+"""The number of papers whose metadata is cached, because reading it passes over the whole
+source."""
 
 READ_BYTES = 262_144
-"""Metadata text looked at for the order of the authors."""
+"""The length of metadata text that is examined for the order of the authors."""
 
 TEXT_CHARS = 16_384
-"""Metadata text kept of a paper."""
+"""The length of metadata text that is cached for a paper."""
 
 # The scripts between whose characters the builder of snapshots puts spaces.
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af"
@@ -184,8 +185,8 @@ def _metadata(
 def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
     """The authors in the order and spelling of a metadata text.
 
-    None where the text does not begin with the title. Names out of place
-    follow at the end, as the table has them.
+    None if the text does not begin with the title. Names that are not found follow at the end, as
+    in the table.
     """
     letters, places = _letters(text)
     heading, _ = _letters(title)
@@ -208,7 +209,7 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
 
 
 def _cased(name: str, text: str) -> str:
-    """A name with the spaces of the table and the letters of the text.
+    """A name with the spaces from the table and the letters from the text.
 
     Spaces between characters of Chinese or Japanese names are lost in the text.
     """
@@ -231,7 +232,7 @@ def _letters(text: str) -> tuple[str, list[int]]:
 
 # A longer value could not be searched for.
 LONGEST = CONTRACT.query_chars // 2
-# Nor could a value of only these: blanks, quotes, dots and invisible characters.
+# Nor could a value of only these characters: blanks, quotes, dots, invisible ones.
 BLANK = ' \t\n\v\f\r\u00a0".' + "".join(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
 
@@ -249,7 +250,7 @@ def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> Pap
         (total,) = db.execute(f"SELECT count(*) {counted}", (BLANK,)).fetchone()
         values = db.execute(
             f"SELECT value, papers {counted} ORDER BY papers DESC, value LIMIT ? OFFSET ?",
-            (BLANK, limit, min(offset, total)),  # SQLite has no larger numbers than 64 bits
+            (BLANK, limit, min(offset, total)),  # SQLite has no numbers beyond 64 bits
         ).fetchall()
     return PaperFacets(
         category=category,

@@ -17,16 +17,16 @@ from service.papers.snapshot import Snapshot
 from service.papers.snapshot_file import OPTIONAL
 
 SHOWN_CHARS = 100
-"""Characters shown of a name that no paper has."""
+"""The characters shown of a name that no paper has."""
 
 TRIGRAMS_OF_NEAR = 5  # a shorter text resembles any title
 SHARE_OF_NEAR = 0.5
-"""Share of the letters given, three at a time, that a title near to it has."""
+"""The share of trigrams of the given text that a similar title has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the paper table; a column that is missing or empty is None."""
+    """A row of the paper table; missing and empty columns are None."""
 
     paper_id: str
     title: str
@@ -90,7 +90,7 @@ def translations(snapshot: Snapshot, row: Row) -> dict[str, str]:
 
 
 def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
-    """The metadata of a paper, lists cut to `paper_names`; the size of its source is given."""
+    """The metadata of a paper, with lists cut to `paper_names` and the given source size."""
     with snapshot.connection() as db:
         about = names.read(snapshot, db, {row.paper_id: row.title})[row.paper_id]
         left_out = {"authors": about.authors_total - len(about.authors)}
@@ -197,7 +197,7 @@ def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFou
 
 
 def _near(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> list[str]:
-    """The ids of the papers whose titles share most with the given text, at least half of it."""
+    """The ids of the papers whose titles share most of the given text, at least half."""
     wanted = suggest.trigrams(given)
     if len(wanted) < TRIGRAMS_OF_NEAR:
         return []

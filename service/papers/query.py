@@ -3,14 +3,14 @@
     graph neural networks       words; a paper with any of them is found, one with more comes first
     "deep learning" transform*  a phrase, and a prefix, which the paper must hold
     -survey -"a survey"         a word and a phrase that it must not hold
-    10.1038/nature14539         a number is required as it is
+    10.1038/nature14539         an identifier is required exactly
     title:attention             a word or "a phrase" of the title
     author:"yann lecun"         also venue, keyword, institution, tag, template, language
     year:2019..2021 month:06    a year or a range that may be open at one end
     -venue:nature               a value that the paper must not have
 
-AND, OR, NOT and NEAR are words like any other. Every text is understood; `parse` refuses only
-what would find everything or nothing.
+AND, OR, NOT and NEAR are words like any other. Every text is valid; `parse` refuses only queries
+that would match everything or nothing.
 """
 
 import re
@@ -48,7 +48,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class PaperQuery:
-    """A text as typed and what it asks for.
+    """A text as typed and its parts.
 
     `words` are wanted. `required` must occur in the paper and `titles` in its title; `refused` and
     `refused_titles` must not. `names` are the other fields.
@@ -64,12 +64,12 @@ class PaperQuery:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Everything to rank by; without it the query lists the papers with its names."""
+        """All terms for ranking; without any, the query lists the papers with its names."""
         return tuple(dict.fromkeys((*self.words, *self.required, *self.titles)))
 
 
 def parse(text: str, languages: tuple[str, ...] = ("en",)) -> PaperQuery:
-    """The query that `text` asks of papers in these languages.
+    """Parses `text` as a query on papers in these languages.
 
     Raises `InvalidRequest` (`invalid_query`).
     """
@@ -108,11 +108,11 @@ def parse(text: str, languages: tuple[str, ...] = ("en",)) -> PaperQuery:
 
 
 def _indexed(found: Iterable[Term]) -> list[Term]:
-    """Terms as the index has them: letters and digits, and no mark without its letter."""
+    """Terms as in the index: letters and digits, and no mark without its letter."""
     kept = []
     for term in found:
         words = tuple(word for word in term.words if unicodedata.category(word[0]) != "Co")
-        # Of two adjacent characters of a script without spaces, the first counts.
+        # For two adjacent characters of a script without spaces, the first counts.
         pair = len(term.words) == 2 and all(map(question.is_unspaced, term.words))
         first = words[:1] if pair else words
         if any(map(str.isalnum, "".join(first))):

@@ -1,7 +1,7 @@
 """The static tree of a snapshot on another server, with a bounded cache on disk.
 
 Processes may share a cache folder. A file in it is complete, because it is renamed into place;
-every process verifies it once; the one that was used longest ago goes first.
+every process verifies it once; the least recently used one is removed first.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ NOT_KEPT = "does not fit on the disk of this server"
 class RemoteAssets(AssetStore):
     """Assets below an HTTP(S) address.
 
-    `generation` names the snapshot of the rows: assets without a hash are cached for it
-    alone. The cache is a folder of its own under the temporary folder unless one is given.
-    Raises `ValueError` for an address that nothing can be appended to.
+    `generation` identifies the snapshot of the rows; assets without a hash are cached only for it.
+    The cache is a separate folder under the temporary folder unless one is given. Raises
+    `ValueError` for an address to which nothing can be appended.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class RemoteAssets(AssetStore):
             return None
 
     def _path(self, asset: Asset) -> Path:
-        """The cache path of the asset. The name is a digest, so no row can choose it."""
+        """The cache path of the asset. The name is a digest, so rows cannot choose it."""
         key = asset.sha256 or repr((self._generation, asset.candidates))
         return self._cache / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -78,7 +78,7 @@ class RemoteAssets(AssetStore):
             _check_private(self._cache)
             file = assets.open_file(path)
             with suppress(OSError):
-                # Used last, by its change time; its other times are part of its identity.
+                # The change time records the last use; its other times are part of its identity.
                 status = os.fstat(file.fileno())
                 os.utime(file.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
         except OSError:
@@ -129,7 +129,7 @@ class RemoteAssets(AssetStore):
             raise failed(asset, NOT_KEPT) from error
 
     def _make_room(self) -> None:
-        """Removes what was used longest ago until the cache is within its bounds."""
+        """Removes the least recently used files until the cache is within its limit."""
         files = []
         with os.scandir(self._cache) as entries:
             for entry in entries:
@@ -145,7 +145,7 @@ class RemoteAssets(AssetStore):
 
 
 def _check_private(cache: Path) -> None:
-    """Raises `OSError` unless the folder is ours alone: others could lay links into it."""
+    """Raises `OSError` unless the folder is private, because others could place links in it."""
     status = cache.lstat()
     ours = status.st_uid == os.geteuid() and not status.st_mode & 0o077
     if not (ours and stat.S_ISDIR(status.st_mode)):

@@ -34,7 +34,7 @@ class Paging:
 
     @staticmethod
     def of(snapshot: Snapshot, operation: str, word: str, wanted: PaperSearch) -> "Paging":
-        """The requested page; `word` is the name of its text among the arguments.
+        """The requested page; `word` is the name of the argument with its text.
 
         Raises `InvalidRequest` (`invalid_cursor`, or `invalid_request` past the deepest page)
         and `Gone` (`cursor_expired`) for a cursor of another generation.
@@ -89,7 +89,7 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
 
 
 def search(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
-    """A page of papers by words, the best first; see `query` for what may be asked.
+    """A page of papers by words, best first; see `query` for the syntax.
 
     Ties go to the newer paper, then by paper id. A paper named by its DOI, arXiv id or paper id is
     the first. Raises `InvalidRequest` (`invalid_query`, `invalid_cursor`) and `Gone`
@@ -110,7 +110,7 @@ def search(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
 
 
 def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
-    """A page of papers with a keyword or tag that holds a text; see `keywords.papers`.
+    """A page of papers with a keyword or tag that contains a text; see `suggest.papers`.
 
     Raises as `search` does.
     """

@@ -25,7 +25,7 @@ __all__ = ["Snapshot", "SnapshotRefused", "open_snapshot"]
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# All are opened at once: one opened later could meet another file under the same name.
+# All are opened at once: one opened later could open another file under the same name.
 CONNECTIONS = 4
 STEPS_BETWEEN_CHECKS = 20_000
 STATEMENTS_CACHED = 256
@@ -36,11 +36,11 @@ class Snapshot:
     """One generation of papers. Safe to share between threads, not with a forked process.
 
     `tag` is a digest of the content: equal for the same file on two hosts, different after any
-    change. The connections close with the last reference to the snapshot.
+    change. The connections are closed with the last reference to the snapshot.
     """
 
     def __init__(self, file: Path, stamp: Stamp) -> None:
-        """Opens and checks a whole `file`, which has the content of the stamped one."""
+        """Opens and checks a whole `file`, which has the content of the stamped file."""
         snapshot_file.check_header(file)
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         with ExitStack() as undo:
@@ -74,7 +74,7 @@ class Snapshot:
     def connection(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:
         """A read-only connection; statements past `seconds` raise `TimedOut`.
 
-        Inside it the same thread gets the same connection again. Temporary tables may be made.
+        Nested calls in the same thread get the same connection. Temporary tables may be created.
         Raises `Unavailable` (`snapshot_unavailable`) if the file cannot be read, or was
         written to meanwhile, which invalidates what was read.
         """
@@ -112,7 +112,7 @@ class Snapshot:
         return mark(os.fstat(self._source)) == self._mark
 
     def close(self) -> None:
-        """Closes the connections; those in use when they are returned."""
+        """Closes the connections; those in use are closed when they are returned."""
         self._closed = True
         _close_all(self._idle)
 
@@ -126,7 +126,7 @@ class Snapshot:
 
 
 def once(build: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
-    """A function of a snapshot that is called once for each, and for each of its arguments."""
+    """Makes a function of a snapshot run once per snapshot and arguments."""
 
     @wraps(build)
     def known(snapshot: Snapshot, /, *more: P.args, **named: P.kwargs) -> T:
@@ -136,7 +136,7 @@ def once(build: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[S
 
 
 def open_snapshot(path: Path) -> Snapshot:
-    """Opens and checks a snapshot, all of it. Raises `SnapshotRefused`."""
+    """Opens a snapshot and checks all of it. Raises `SnapshotRefused`."""
     stamp = look(path)
     try:
         with whole(stamp) as file:
@@ -148,7 +148,7 @@ def open_snapshot(path: Path) -> Snapshot:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """A connection that cannot write. No memory map: a file cut under one kills the process."""
+    """A connection that cannot write. No memory map: truncating a mapped file kills the process."""
     db = sqlite3.connect(
         f"{file.as_uri()}?mode=ro&immutable=1",
         uri=True,
@@ -194,7 +194,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Refusal:
-    """A refused file, and until when it is not checked again unless it changes."""
+    """A refused file, and the time until which it is not checked again unless it changes."""
 
     stamp: Stamp | None
     reason: str
@@ -225,9 +225,9 @@ class Snapshots:
     def current(self, wanted: str | None = None) -> Snapshot:
         """The snapshot for one request; a newer file is opened in the background.
 
-        `wanted` is the tag a cursor names: if it is not the current one, it may name
-        a newer file, which is waited for briefly. Raises `Unavailable` (`snapshot_unavailable`)
-        with the reason if there is nothing to answer from.
+        `wanted` is the tag in a cursor: if it is not the current one, it may belong to a newer
+        file, which is waited for briefly. Raises `Unavailable` (`snapshot_unavailable`) with the
+        reason if there is no usable snapshot.
         """
         state = self._state()
         loading = self._check(state)
@@ -258,7 +258,7 @@ class Snapshots:
         return known or self._of_process.setdefault(process, _Generations())
 
     def _check(self, state: _Generations) -> threading.Event | None:
-        """Starts to open the file if it has changed; returns the pending load, if any."""
+        """Starts opening the file if it has changed; returns the pending load, if any."""
         try:
             stamp = look(self._path)
         except SnapshotRefused as error:
@@ -292,7 +292,7 @@ class Snapshots:
             done.set()
 
     def _newest(self) -> Snapshot:
-        """Opens the file, and again if it was replaced meanwhile."""
+        """Opens the file, and opens it again if it was replaced meanwhile."""
         deadline = Deadline.after(BUDGETS.upstream_seconds)
         while True:
             before = look(self._path)

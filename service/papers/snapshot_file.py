@@ -1,8 +1,8 @@
 """Reads a snapshot from disk, and checks that it is one of deepresearch-flow.
 
-Snapshots have the write-ahead log switched on, so opening one the usual way leaves files beside it
-or fails in a read-only folder; opening it `immutable` ignores its log. They carry no version
-number: releases differ by columns, so the common ones are required.
+Snapshots use a write-ahead log, so opening one normally leaves files next to it or fails in a
+read-only folder; opening it `immutable` ignores its log. They have no version number: releases
+differ by columns, so the common ones are required.
 """
 
 import os
@@ -36,11 +36,11 @@ class Stamp:
 
     file: str  # the real one, behind links
     mark: Mark
-    logs: tuple[tuple[str, Mark], ...]  # by ending; only those with content
+    logs: tuple[tuple[str, Mark], ...]  # by suffix; only those with content
 
 
 def look(path: str | Path) -> Stamp:
-    """The stamp of a file, with links resolved. Raises `SnapshotRefused` without a file."""
+    """The stamp of a file, with links resolved. Raises `SnapshotRefused` if there is no file."""
     real = os.path.realpath(path)
     try:
         status = os.stat(real)
@@ -65,7 +65,7 @@ def reason(error: OSError) -> str:
 
 @contextmanager
 def whole(stamp: Stamp) -> Iterator[Path]:
-    """A file with all content: the file itself, or a private copy into which its log is folded.
+    """A file with all content: the file itself, or a private copy with its log merged.
 
     The copy is removed at the end; connections to it stay usable. Raises `SnapshotRefused`, also
     at the end, if the file changed since the stamp was taken.
@@ -129,7 +129,7 @@ def _log(path: str) -> Mark | None:
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
 
-# Order counts: columns of a full-text table are weighted by their place. The second is optional.
+# Order matters: columns of a full-text table are weighted by position. The second is optional.
 FULL_TEXT = {
     "paper_fts": ("paper_id", "title", "summary", "source", "translated", "metadata"),
     "paper_fts_trigram": ("paper_id", "title", "venue"),
@@ -149,13 +149,13 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "paper_fts_content": ("id", "c0", "c1", "c2", "c3", "c4", "c5"),
 }
 
-#: Columns of text that may be absent or empty.
+#: Text columns that may be absent or empty.
 OPTIONAL: dict[str, tuple[str, ...]] = {
     "paper": ("doi", "output_language", "pdf_content_hash", "source_md_content_hash"),
     "paper_summary": ("resource_path", "content_hash"),
     "paper_bibtex": ("bibtex_raw", "bibtex_key"),
 }
-#: Tables whose values are read into memory, each as it is needed.
+#: Tables whose values are read into memory on demand.
 SHORT = (
     *("paper", "paper_summary", "paper_translation", "paper_key_alias", "paper_bibtex"),
     *LISTED,
@@ -166,7 +166,7 @@ Columns = Mapping[str, frozenset[str]]
 
 
 def check_header(file: Path) -> None:
-    """Refuses what is not an SQLite file, and one that was cut."""
+    """Refuses files that are not SQLite databases or were truncated."""
     with file.open("rb") as source:
         header = source.read(HEADER_BYTES)
         size = os.fstat(source.fileno()).st_size
@@ -181,7 +181,7 @@ def check_header(file: Path) -> None:
 
 
 def check_content(db: sqlite3.Connection, columns: Columns) -> None:
-    """Refuses damaged tables and a damaged full-text index; reads all of both."""
+    """Refuses damaged tables or a damaged full-text index; reads all of both."""
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise SnapshotRefused("it is damaged")
@@ -228,7 +228,7 @@ def _is_short(value: Any) -> bool:
 
 
 def read_columns(db: sqlite3.Connection) -> Columns:
-    """The columns of every table. Refuses a file that lacks what every release has."""
+    """The columns of every table. Refuses a file without the columns of every release."""
     made = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
     found = {name: _columns(db, name) for name in made}
     for table, wanted in NEEDED.items():
@@ -255,6 +255,6 @@ def read_build_id(db: sqlite3.Connection) -> str:
 
 def _columns(db: sqlite3.Connection, table: str) -> tuple[str, ...]:
     quoted = table.replace('"', '""')
-    with suppress(sqlite3.OperationalError):  # a table of an extension that is not here
+    with suppress(sqlite3.OperationalError):  # a table of an extension that is not available
         return tuple(name for _, name, *_ in db.execute(f'PRAGMA table_info("{quoted}")'))
     return ()

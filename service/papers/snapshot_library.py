@@ -1,4 +1,4 @@
-"""The port `PaperLibrary` over the modules here: one snapshot and its static files."""
+"""Implements the port `PaperLibrary` with the modules here: one snapshot and its static files."""
 
 from collections.abc import Collection
 from itertools import islice
@@ -34,7 +34,7 @@ DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
 
 
 class Papers(Snapshots):
-    """The snapshot at a path in its current generation; `static` are its texts, if elsewhere."""
+    """The snapshot at a path in its current generation; `static` has its texts, if elsewhere."""
 
     def __init__(self, snapshot: Path, static: str | None = None) -> None:
         super().__init__(snapshot)
@@ -107,7 +107,7 @@ class SnapshotLibrary:
             )
 
     def _snapshot(self, cursor: str | None = None) -> Snapshot:
-        """The generation of this request; the cursor's, if it is about to be opened."""
+        """The generation for this request; that of the cursor if it is about to be opened."""
         if self._held is None:
             self._held = self._snapshots.current(cursor.partition(".")[0] if cursor else None)
         return self._held
@@ -137,12 +137,12 @@ class SnapshotLibrary:
             )
 
     def _text(self, read: TextRead) -> tuple[Row, Asset]:
-        """The source of a paper, or its translation; raises `NotFound` with the available ones."""
+        """The source of a paper or its translation; raises `NotFound` with the available ones."""
         row = papers.identify(self._snapshot(), read.paper_id)
         return row, _source(row) if read.lang is None else self._translation(row, read.lang)
 
     def _translation(self, row: Row, lang: str) -> Asset:
-        """A translation, whatever the case of its language."""
+        """A translation; ignores the case of its language."""
         there = papers.translations(self._snapshot(), row)
         for stored, content_hash in there.items():
             if stored.lower() == lang.lower():
@@ -160,7 +160,7 @@ class SnapshotLibrary:
         )
 
     def _summary(self, row: Row, template: str | None) -> Asset:
-        """A summary by its template; by default the preferred one."""
+        """A summary by its template; the default is the preferred one."""
         there = papers.templates(self._snapshot(), row)
         if template is not None and template not in there:
             others = [tag for tag in there if tag != row.preferred_summary_template]
@@ -221,6 +221,6 @@ def _has(names: Collection[str]) -> str:
 
 
 def _calls(operation: str, row: Row, asked: list[dict[str, str]]) -> tuple[Continuation, ...]:
-    """The calls for the texts that there are."""
+    """The calls for the available texts."""
     calls = ({"paper_id": row.paper_id, **one} for one in asked)
     return tuple(Continuation(operation, args, "retry") for args in calls)

@@ -17,7 +17,7 @@ from service.papers.words import matches_row
 
 _COLUMNS: dict[Place, str] = {"summary": "c2", "source": "c3", "translated": "c4"}
 
-#: Cheapest first. The index is asked before a long one is read.
+#: Cheapest first. The index is checked before a long text is read.
 PLACES: tuple[Place, ...] = ("title", "summary", "metadata", "source", "translated")
 LONG: tuple[Place, ...] = ("source", "translated")
 
@@ -28,9 +28,9 @@ _SCRIPTS = {
     "zh": re.compile("[\u4e00-\u9fff]"),
 }
 
-#: Bytes of a long text to read first, before up to `paper_proof_bytes`.
+#: The bytes of a long text that are read first; later up to `paper_proof_bytes`.
 FIRST_BYTES = (16_384, 131_072)
-#: Code points after which the search for a better passage stops.
+#: The code points after which the search for a better passage stops.
 ENOUGH_CHARS = 16_384
 
 
@@ -38,7 +38,7 @@ ENOUGH_CHARS = 16_384
 class Snippet:
     """Marked text and its place; without a proof `place` is None.
 
-    `words` are the marked words as they are spelled there, by their folded spelling.
+    `words` maps the folded spelling of each marked word to its spelling there.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts of one full-text row; `title` and `metadata` are at hand, the others are read.
+    """The texts of one full-text row; `title` and `metadata` are given, the others are read.
 
     `spelled` gives the FTS5 expression of any of some terms.
     """
@@ -67,7 +67,7 @@ class Texts:
     metadata: str
 
     def of(self, place: Place) -> Iterator[str]:
-        """A text; of a long one the beginning first, so that the rest is not loaded."""
+        """A text; for a long one only the beginning at first, so that the rest is not loaded."""
         if place in _COLUMNS:
             for size in (*FIRST_BYTES, BUDGETS.paper_proof_bytes):
                 text, complete = self._beginning(_COLUMNS[place], size)
@@ -86,7 +86,7 @@ class Texts:
         ]
 
     def _beginning(self, column: str, size: int) -> tuple[str, bool]:
-        """At most `size` bytes of a text without a word that is cut, and whether this is all."""
+        """At most `size` bytes of a text, without a partial word, and whether this is all."""
         try:
             blob = self.db.blobopen("paper_fts_content", column, self.rowid, readonly=True)
         except sqlite3.OperationalError:  # NULL
@@ -110,9 +110,9 @@ class _Proof(NamedTuple):
 def snippet(
     texts: Texts, groups: Sequence[Group], in_title: Sequence[Group], preview: str
 ) -> Snippet:
-    """The best passage of the first text that holds most of the paper's groups.
+    """The best passage of the first text that contains most of the paper's groups.
 
-    `in_title` are groups that count in the title only.
+    `in_title` are groups that count only in the title.
     """
     best: _Proof | None = None
     most = 0.0
@@ -136,7 +136,7 @@ def snippet(
 def _proof(texts: Texts, place: Place, groups: Sequence[Group]) -> _Proof | None:
     """The best passage of a text; more of it is read until a passage with all groups is found.
 
-    A passage in `ENOUGH_CHARS` of text will do.
+    A passage within `ENOUGH_CHARS` of text is enough.
     """
     best: _Proof | None = None
     for text in texts.of(place):
@@ -169,9 +169,9 @@ def plain(text: str) -> str:
 
 
 def language_of(text: str, languages: Sequence[str]) -> str:
-    """The translation that a text was taken from, by its script, else the first one.
+    """The translation that a text comes from, detected by script, or else the first one.
 
-    The index has the translations of a paper in one text.
+    The index has all translations of a paper in one text.
     """
     script = next((code for code, letters in _SCRIPTS.items() if letters.search(text)), None)
     for lang in languages:

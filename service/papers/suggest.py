@@ -31,10 +31,10 @@ def keyword_values(snapshot: Snapshot, field: str) -> list[tuple[int, str, str]]
 
 
 def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
-    """The ids of the papers with a keyword or tag that holds `text`.
+    """The ids of the papers with a keyword or tag that contains `text`.
 
-    Papers with a value equal to the text come first; then in the order of the list.
-    Raises `InvalidRequest` (`invalid_query`).
+    Papers with a value equal to the text come first, then the others in list order. Raises
+    `InvalidRequest` (`invalid_query`).
     """
     wanted = key_of(text)
     if not wanted:
@@ -79,13 +79,13 @@ def shown(db: sqlite3.Connection, papers: Sequence[str], text: str) -> dict[str,
 
 
 def key_of(value: str) -> str:
-    """A value without case, accents and the width of gaps; `%` and `_` are as they are."""
+    """A value without case, accents and the width of gaps; `%` and `_` are unchanged."""
     plain = fold_literal(value).strip()
     return _GAPS.sub(" ", plain).strip() or plain
 
 
 def _places(value: str, text: str) -> list[tuple[int, int]]:
-    """The span of the text in a value; the whole value if only whitespace differs."""
+    """The span of the text in a value, or the whole value if only whitespace differs."""
     if key_of(text) not in key_of(value):
         return []
     return list(literals(value, text.strip())) or [(0, len(value))]
@@ -101,7 +101,7 @@ Finds = Callable[[str], bool]
 def queries(
     snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, finds: Finds
 ) -> list[str]:
-    """Whole queries with corrected words, each of which `finds` something."""
+    """Whole queries with corrected words for which `finds` is true."""
     words = dict.fromkeys(word for term in query.terms for word in term.words)
     unknown = [word for word in words if trigrams(word) and not _indexed(snapshot, db, word)]
     choices = [close_words(snapshot, db, word) for word in unknown]
@@ -110,14 +110,14 @@ def queries(
 
 
 def near_keywords(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
-    """Keywords and tags spelled nearly like `text`, each of which `finds` something."""
+    """Keywords and tags with a spelling close to `text` for which `finds` is true."""
     known = {key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)}
     close = get_close_matches(key_of(text), known, n=TRIED, cutoff=CLOSENESS)
     return _working((known[key] for key in close), text, finds)
 
 
 def close_words(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> list[str]:
-    """Words of titles and venues that are spelled nearly like a folded word, closest first."""
+    """Words of titles and venues with a spelling close to a folded word, closest first."""
     seen = {
         other
         for title, venue in similar(snapshot, db, word, "c1, c2")
@@ -129,7 +129,7 @@ def close_words(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> list[s
 def similar(
     snapshot: Snapshot, db: sqlite3.Connection, text: str, columns: str
 ) -> list[tuple[str, ...]]:
-    """Columns of the titles and venues that share most trigrams with a text."""
+    """These columns of the titles and venues that share most trigrams with a text."""
     parts = trigrams(text)
     if not parts or "paper_fts_trigram" not in snapshot.columns:
         return []
@@ -142,7 +142,7 @@ def similar(
 
 
 def trigrams(text: str) -> set[str]:
-    """The trigrams of a text in lower case, none across words."""
+    """The trigrams of a text in lower case, not across words."""
     words = re.findall(r"\w+", text.lower())
     return {word[at : at + 3] for word in words for at in range(len(word) - 2)}
 
@@ -162,6 +162,6 @@ def _changed(text: str, words: Iterable[str], others: Iterable[str]) -> str:
 
 
 def _working(texts: Iterable[str], given: str, finds: Finds) -> list[str]:
-    """The first few that differ from the given text and find something."""
+    """The first few that differ from the given text and have matches."""
     working = (text for text in dict.fromkeys(texts) if text != given and finds(text))
     return list(islice(working, BUDGETS.paper_suggestions))

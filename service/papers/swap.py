@@ -14,11 +14,11 @@ from service.papers.snapshot import Snapshot, SnapshotRefused, open_snapshot
 
 
 def swap(new: Path, target: Path) -> Snapshot:
-    """Replaces `target` by the snapshot `new` atomically, including its log; returns it, closed.
+    """Atomically replaces `target` with the snapshot `new`, including its log; returns it, closed.
 
     `new` stays unchanged. If `target` is a link, the file behind it is replaced. Raises
-    `InvalidRequest` (`snapshot_refused`) for a file that is no good snapshot or is `target`
-    itself, `Unavailable` (`snapshot_unavailable`) where the folder cannot be written.
+    `InvalidRequest` (`snapshot_refused`) for an invalid snapshot or for `target` itself,
+    `Unavailable` (`snapshot_unavailable`) if the folder cannot be written.
     """
     real = Path(os.path.realpath(target))
     try:
@@ -28,7 +28,7 @@ def swap(new: Path, target: Path) -> Snapshot:
         with _draft(stamp, real) as draft:
             installed = open_snapshot(draft)
             installed.close()
-            # A log left from the old file would be read into the new one: it has to go first.
+            # A log left from the old file would be read into the new one, so it is removed first.
             for ending in BESIDE:
                 Path(f"{real}{ending}").unlink(missing_ok=True)
             durable.move(draft, real)

@@ -1,6 +1,6 @@
 """Reads ranges of code points from UTF-8 files, at a cost proportional to the range.
 
-An index maps code points to byte offsets. It is made in one pass and has a few kilobytes.
+An index maps code points to byte offsets. It is built in one pass and takes a few kilobytes.
 """
 
 import codecs
@@ -24,7 +24,7 @@ INDEXES_KEPT = 256
 
 
 class Identity(NamedTuple):
-    """Attributes of a file that change with its bytes, but not with its name."""
+    """Attributes of a file that change with its bytes but not with its name."""
 
     device: int
     inode: int
@@ -36,7 +36,7 @@ class Identity(NamedTuple):
 class TextIndex:
     """`starts` has the byte offset of every 8,192nd code point, `total` counts code points.
 
-    Both are empty and 0 if the bytes are not UTF-8; the digest is always that of the bytes.
+    They are empty and 0 if the bytes are not UTF-8; the digest is always that of the bytes.
     """
 
     sha256: str
@@ -54,12 +54,12 @@ def identity(file: io.FileIO) -> Identity:
 
 
 def index(file: io.FileIO, deadline: Deadline) -> TextIndex:
-    """The index of an open file, made once for each identity; raises `TimedOut`."""
+    """The index of an open file, built once per identity; raises `TimedOut`."""
     return _indexes.once(identity(file), lambda: build(_blocks(file, deadline)))
 
 
 def build(blocks: Iterable[bytes]) -> TextIndex:
-    """The index of a text that comes in blocks."""
+    """Builds the index of a text from its blocks."""
     digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
     starts, chars, size = array("I", [0]), 0, 0
     is_text = True
@@ -96,8 +96,8 @@ VERSION_DIGITS = 12
 class TextFile:
     """An open UTF-8 file with its index, and its identity when it was indexed.
 
-    Close it, or use it in a `with`. `about` are the details of its errors. No character is
-    converted: line ends, NUL and U+FEFF stay as they are. Threads may read at the same time.
+    Close it, or use it in a `with`. `about` has the details for its errors. No character is
+    converted: line endings, NUL and U+FEFF stay unchanged. Threads may read at the same time.
     """
 
     file: io.FileIO
@@ -127,7 +127,7 @@ class TextFile:
     def read(self, start: int, end: int) -> str:
         """The code points from `start` up to `end`, both clipped to the text.
 
-        Raises `Unavailable` (`asset_fetch_failed`) where the file was overwritten meanwhile.
+        Raises `Unavailable` (`asset_fetch_failed`) if the file was overwritten meanwhile.
         """
         start, end = max(0, start), min(end, self.total)
         if start >= end:
@@ -146,7 +146,7 @@ class TextFile:
     def window(self, offset: int, size: int) -> str:
         """`size` code points from `offset` on, fewer at the end of the text.
 
-        Raises `InvalidRequest` (`invalid_window`) for an offset behind the end.
+        Raises `InvalidRequest` (`invalid_window`) for an offset past the end.
         """
         self.check(offset)
         return self.read(offset, offset + size)

@@ -1,6 +1,6 @@
 """Places in the text of a paper: its headings, and the matches of a query.
 
-Headings are those with signs before them (`# …`), as snapshots have them, not inside fenced code.
+Headings are lines that begin with `#` signs, as in snapshots, outside fenced code.
 """
 
 import re
@@ -20,12 +20,12 @@ from service.lru import LruCache
 from service.papers.text_file import Identity, TextFile
 
 BLOCK_CHARS = 65_536
-LINE_CHARS = 4_096  # of a heading that are looked at for its title
+LINE_CHARS = 4_096  # of a heading that are examined for its title
 HEADINGS_MAX = 20_000  # of one text; later ones are not listed
-CHEAP_CHARS = 10_000_000  # a text whose headings are found without being asked for
+CHEAP_CHARS = 10_000_000  # a text whose headings are found without a request for them
 OUTLINES_KEPT = 64
 
-# A heading or a fence, with the line end before it, by which it is found quickly.
+# A heading or a fence, with the preceding line ending, which makes the search fast.
 _NOTABLE = re.compile(
     r"\n {0,3}(?:(?P<atx>#{1,6})(?=[ \t\r\n]|\Z)|(?P<fence>`{3,}|~{3,}))(?P<rest>[^\n]*)"
 )
@@ -44,11 +44,11 @@ _outlines: LruCache[Identity, Outline] = LruCache(OUTLINES_KEPT)
 
 
 def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int | None]:
-    """At most `limit` headings from `offset` on, and the offset of the one that follows them.
+    """At most `limit` headings from `offset` on, and the offset of the next one.
 
-    The size of a heading runs to the next one of its level or above, or to the end of the text.
-    Titles are Markdown, cut where they are very long. Raises `InvalidRequest` (`invalid_window`)
-    for an offset behind the end, `TimedOut` for a text that takes too long.
+    The size of a heading extends to the next one of its level or above, or to the end of the text.
+    Titles are Markdown; very long ones are truncated. Raises `InvalidRequest` (`invalid_window`)
+    for an offset past the end, `TimedOut` for a text that takes too long.
     """
     file.check(offset)
     whole = _outlined(file)
@@ -63,7 +63,7 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
 
 
 def heading_above(file: TextFile, place: int) -> str | None:
-    """The heading above a position; None without one, or if finding it takes too long."""
+    """The heading above a position; None if there is none, or if finding it takes too long."""
     if file.total > CHEAP_CHARS and _outlines.get(file.identity) is None:
         return None
     try:
@@ -117,7 +117,7 @@ def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
 
 
 def _fence_after(fence: str, found: str, rest: str) -> str:
-    """The fence of the code that is open after a line with a fence; empty if none is."""
+    """The open code fence after a line with a fence; empty for none."""
     if not fence:
         return "" if found[0] == "`" and "`" in rest else found
     return "" if found.startswith(fence) and not rest.strip() else fence
@@ -131,7 +131,7 @@ def _title(file: TextFile, start: int) -> str:
 
 
 def _bare(title: str) -> str:
-    """The text of a heading without the signs that may close it."""
+    """The text of a heading without closing signs."""
     title = title.strip()
     open_title = title.rstrip("#")
     closed = open_title != title and (not open_title or open_title[-1] in " \t")
@@ -139,9 +139,9 @@ def _bare(title: str) -> str:
 
 
 PIECE_CHARS = 32_768
-# Every piece runs on into the next by this much, so a match of this length is cut by no edge.
+# Every piece overlaps the next by this much, so a match of this length is never cut.
 OVERLAP_CHARS = 4_096
-# Text around a match in which its excerpt is chosen.
+# The text around a match from which its excerpt is chosen.
 MARGIN_CHARS = BUDGETS.excerpt_chars + 32
 QUERIES_KEPT = 256
 
@@ -159,10 +159,10 @@ def find(
 ) -> tuple[list[TextMatch], int]:
     """(matches, searched_to): at most `limit` matches from `offset` on, in the order of the text.
 
-    A match is a place that reads as the query does, whatever its case, accents and width; without
-    one, the tightest spans of all its words. `searched_to` is where to resume: the end of
-    the last match if more follow, the length of the text if none do, else the position at the
-    deadline, which always advances. Resuming from there gives every match once.
+    A match is text equal to the query, ignoring case, accents and width; without one, the tightest
+    spans of all its words. `searched_to` is where to resume: the end of the last match if more
+    follow, the length of the text if none do, or else the position at the deadline, which always
+    advances. Resuming from there returns every match once.
     """
     file.check(offset)
     found, searched_to = _search(file, parse_query(query), offset, deadline, limit)
@@ -197,7 +197,7 @@ def _search(
 
 
 class _Found:
-    """Spans of the whole text without overlap, one more than the limit, to show that more follow.
+    """Non-overlapping spans of the whole text, one more than the limit to show that more follow.
 
     `end` is where the last one ends, or where the search began.
     """

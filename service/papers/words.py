@@ -1,10 +1,10 @@
-"""Matches the words of a query to the words of the full-text index: spellings, forms, corrections.
+"""Matches words of a query to words of the full-text index: spellings, forms, corrections.
 
-The index keeps letters that our fold does not (`łukasz`, `русский`), and where Latin letters
-touch CJK ones it has both in one token (`与transformer之`). Such tokens are collected once; a term
-is then looked for in all of its spellings. Forms are words of the index with the same Snowball
-stem, in the languages of the papers. A word of five letters or more that occurs in no form also
-matches the words one edit away.
+The index keeps letters that our fold does not (`łukasz`, `русский`), and has adjacent Latin and CJK
+letters in one token (`与transformer之`). Such tokens are collected once; a term is then searched in
+all of its spellings. Forms are words of the index with the same Snowball stem, in the languages of
+the papers. A word of five letters or more that occurs in no form also matches the words one edit
+away.
 """
 
 import sqlite3
@@ -28,18 +28,19 @@ from service.papers.query import PaperQuery
 from service.papers.snapshot import Snapshot, once
 
 SPELLINGS_MAX = 64
-"""Spellings of one term that are looked for; each costs a lookup, the rarest are given up."""
+"""The most spellings searched for one term; each costs a lookup, and the rarest are dropped."""
 
 STARRED_MAX = 8
-"""Spellings of one term that may go on: each walks through all the tokens that begin so."""
+"""The most spellings of one term that may continue: each scans all tokens with that beginning."""
 
 TOKENS_MAX = 2_000
-"""Tokens kept for one word, the most frequent ones, and words looked through for one prefix."""
+"""The most tokens kept for one word, the most frequent ones, and the most words read for one
+prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens that are not their own fold, by each word in them, the most frequent first."""
+    """Tokens that differ from their fold, by each word in them, the most frequent first."""
 
     tokens: dict[str, list[str]]
     words: list[str]  # the keys of `tokens`, sorted
@@ -60,7 +61,7 @@ class Vocabulary:
         return f"({' OR '.join(plain)})" if len(plain) > 1 else plain[0]
 
     def _rows(self, term: Term, star: bool, fused: bool) -> Iterator[tuple[str, ...]]:
-        """Every row of tokens that reads the term, plain ones first."""
+        """Every sequence of tokens that matches the term, plain ones first."""
         started: list[tuple[tuple[str, ...], int]] = [((), 0)]
         while started:
             row, start = started.pop()
@@ -147,7 +148,7 @@ def vocabulary(snapshot: Snapshot) -> Vocabulary:
 
 
 def _is_base(word: str) -> bool:
-    """True if a word is not only marks such as a vowel sign or the voicing of a kana."""
+    """True if a word has more than marks, such as a vowel sign or the voicing of a kana."""
     return any(map(str.isalnum, word))
 
 
@@ -157,7 +158,7 @@ def _last(term: Term) -> int:
 
 
 def _plain(term: Term, start: int) -> tuple[str, int]:
-    """The word at `start` with the marks that follow as the index spells it, and their number."""
+    """The word at `start` with the marks that follow, as in the index, and their number."""
     end = start + 1
     while end < len(term.words) and not _is_base(term.words[end]):
         end += 1
@@ -167,7 +168,7 @@ def _plain(term: Term, start: int) -> tuple[str, int]:
 def _words_read(spelled: list[str], term: Term, start: int) -> int:
     """The number of words of the term from `start` on that a token covers; 0 if it does not fit.
 
-    Only the first token may begin before the term, and only the last may go on after it.
+    Only the first token may begin before the term, and only the last may continue after it.
     """
     for skipped in range(len(spelled) if start == 0 else 1):
         read = min(len(spelled) - skipped, len(term.words) - start)
@@ -187,19 +188,20 @@ def _words_read(spelled: list[str], term: Term, start: int) -> int:
 
 #: The forms of one word to search, the most frequent first.
 FORMS_MAX = 24
-#: Words whose forms begin with fewer letters have none: too many words share the prefix.
+#: Words whose forms share fewer letters have no forms: too many words have the prefix.
 BEGIN_CHARS = 3
-#: Papers whose language is detected. Their ids are hashes, so the first ones are a fair sample.
+#: The number of papers whose language is detected. Ids are hashes, so the first ones are a fair
+#: sample.
 SAMPLED_PAPERS = 500
 WORDS_KEPT = 4_096
 _ENGLISH = "en"
-_BLOCK = 128  # code points of the part of Unicode that holds one alphabet
+_BLOCK = 128  # code points of a part of Unicode with one alphabet
 _LAST = chr(0x10FFFF)
 
 
 @once
 def languages(snapshot: Snapshot) -> tuple[str, ...]:
-    """The languages of the papers, most frequent first. English is always among them."""
+    """The languages of the papers, most frequent first. They always include English."""
     with snapshot.connection() as db:
         rows = db.execute(
             "SELECT title || ' ' || summary_preview FROM paper ORDER BY paper_id LIMIT ?",
@@ -210,7 +212,7 @@ def languages(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> list[Group]:
-    """A group for each term of a query, without counts. Required terms have no other forms."""
+    """A group for each term of a query, without counts. Required terms have only one form."""
     lexicon = _Lexicon(db, vocabulary(snapshot), languages(snapshot))
     recent = snapshot.once("forms", lambda: LruCache[str, Group](WORDS_KEPT))
     strict = {*query.required, *query.titles}
@@ -233,7 +235,7 @@ class _Lexicon:
     languages: tuple[str, ...]
 
     def group(self, term: Term) -> Group:
-        """A word with its forms, or with its corrections if it occurs in none."""
+        """A word with its forms, or with its corrections if no form occurs."""
         word = term.words[0]
         if is_unspaced(word):
             return Group(term)
@@ -288,7 +290,7 @@ def _frequent(known: dict[str, int], most: int) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _alphabet(word: str) -> str:
-    """The letters that a correction of a word may bring in."""
+    """The letters that a correction of a word may add."""
     if word.isascii():
         return ascii_lowercase
     start = max(map(ord, word)) // _BLOCK * _BLOCK

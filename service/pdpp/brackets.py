@@ -9,7 +9,7 @@ Pair = tuple[str, str]
 
 
 def parameters(**given: Any) -> list[Pair]:
-    """`{"limit": 5, "fields": ("a", "b")}` as pairs; what is None or empty is left out."""
+    """`{"limit": 5, "fields": ("a", "b")}` as pairs; None and empty values are left out."""
     return [pair for name, value in given.items() for pair in _pairs(name, value)]
 
 

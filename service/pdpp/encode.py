@@ -1,4 +1,4 @@
-"""From typed values to PDPP bodies: the only place that writes them.
+"""From typed values to PDPP bodies: the only code that writes them.
 
 Bodies of searches have the additive keys of rank, coverage and words.
 """
@@ -45,7 +45,7 @@ def encode_row(record: Record) -> Body:
 
 
 def encode_record(record: Record) -> Body:
-    """The body of one record by itself, with its roles."""
+    """The body of a single record, with its roles."""
     return {
         "connector_key": record.source.connector_key,
         **_members(record),
@@ -76,7 +76,7 @@ def _expanded(record: Record) -> Body:
 
 
 def source_members(source: Source) -> Body:
-    """The members that name the source of a row."""
+    """The members that identify the source of a row."""
     id = source.connection_id
     named = {"display_name": source.display_name} if source.display_name else {}
     return {"connection_id": id, "connector_instance_id": id, **named}
@@ -197,8 +197,8 @@ def _end_warnings(page: SearchPage) -> Iterator[Body]:
         names = {_REST_NAMES.get(name, name): value for name, value in page.retry.items()}
         yield {
             "code": NO_HITS,
-            "message": "No results. The search with retry_arguments in place of those given "
-            "has hits; null leaves an argument out.",
+            "message": "No results. Retry with retry_arguments, which have hits; null removes an "
+            "argument.",
             "detail": {"retry_arguments": names},
         }
 
@@ -250,7 +250,7 @@ def _excerpt(hit: Hit, match: Match) -> Body:
 
 
 def _read_around(hit: Hit, match: Match) -> Body:
-    """The `read` descriptor of a window: its call in the words of REST."""
+    """The `read` descriptor of a window: its call with REST names."""
     window = {
         "q" if name == "query" else name: value
         for name, value in match.read.args.items()

@@ -22,14 +22,14 @@ from service.records.local_time import FIRST, SPAN, Clock, buckets, key
 from service.records.values import FieldType
 from service.records.view import StreamView, View
 
-# Sums of decimal fractions are rounded here, far below what they are given with.
+# Sums of decimal fractions are rounded to this precision, far finer than the values.
 DECIMALS = 9
 LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The records of one stream that count: those the grant shows, of them what the filter does."""
+    """The records of one stream that count: those that both the grant and the filter select."""
 
     stream: StreamView
     selection: Selection
@@ -42,7 +42,7 @@ class Source:
 
 
 def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sealer) -> Buckets:
-    """One figure or its groups over all granted connections of a stream, merged."""
+    """One value, or its groups, merged over all granted connections of a stream."""
     streams = view.stream(query.stream, query.connection_id)
     for name in ("field", "group_by", "group_by_time"):
         if field := getattr(query, name):
@@ -70,7 +70,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
 
 
 def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
-    """Refuses what does not go together, then what is not granted, then what is not declared."""
+    """Refuses invalid combinations, then ungranted fields, then undeclared ones."""
     grouped = query.group_by or query.group_by_time
     if query.group_by and query.group_by_time:
         raise _invalid("Use group_by or group_by_time, not both.", "group_by")
@@ -145,7 +145,7 @@ def _exact_sum(snapshot: Snapshot, sources: Sequence[Source], field: str) -> str
 
 
 def _number(source: Source, field: str, value: Any) -> Decimal:
-    """The number that a cell holds."""
+    """The number in a cell."""
     if source.kind(field).is_decimal:
         return decimal_of_key(str(value))
     return Decimal(repr(value))
@@ -216,7 +216,7 @@ def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Coun
 
 
 def _by_time(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Counter[int]:
-    """Counts by local minute, hour or day: the engine counts slots that no change of time parts."""
+    """Counts by local minute, hour or day: the engine counts slots that no clock change divides."""
     field = str(query.group_by_time)
     spans = _spans(snapshot, [source.ordinal(field) for source in sources])
     clock = Clock(str(query.granularity), _zone(query.time_zone), spans)

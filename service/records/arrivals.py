@@ -1,4 +1,4 @@
-"""What rows change in a store: found by comparison with what it has, whatever engine keeps it."""
+"""Finds what rows change in a store, by comparison with its contents, for every engine."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ Entry = tuple[int, int, int, str | None]
 
 
 class Arrival(NamedTuple):
-    """A checked row: `json` is the whole record, None for a deletion."""
+    """A validated row: `json` is the whole record, None for a deletion."""
 
     stream: StreamHandle
     key: str
@@ -30,7 +30,7 @@ class Arrival(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A record as the store has it; the columns of a deleted one's document are None."""
+    """A record as stored; the document columns of a deleted one are None."""
 
     seq: int
     deleted: int
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a batch does to one record; `fields` are those that change, None for all."""
+    """The change of one record in a batch; `fields` are those that change, None for all."""
 
     arrival: Arrival
     seq: int
@@ -98,7 +98,7 @@ def by_stream(piece: Iterable[Arrival]) -> dict[int, list[str]]:
 
 
 def compare(old: Stored, json: bytes, read: Callable[[Place], str]) -> set[str]:
-    """The names of the top-level fields in which a record differs from the stored one.
+    """The names of the top-level fields that differ from the stored record.
 
     `read` returns the text of the large value at a place.
     """
@@ -113,7 +113,7 @@ def differing(
     large: dict[str, LargeValue],
     read: Callable[[Place], str],
 ) -> set[str]:
-    """The same of a record whose small and large fields are apart."""
+    """The same for a record whose small and large fields are separate."""
     before, places = orjson.loads(old.json), old.places
     same = {
         name

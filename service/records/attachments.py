@@ -1,8 +1,8 @@
-"""Bytes that come with records: taken out of `data_base64`, kept once per connection.
+"""Bytes that arrive with records: moved out of `data_base64`, stored once per connection.
 
-A field may hold a blob object, or a list of them: {"blob_id", "mime_type", "size_bytes",
-"sha256", "data_base64"?}. The record keeps the object without its bytes. Importers of
-files put the bytes themselves into `data_base64`.
+A field may hold a blob object, or a list of them: {"blob_id", "mime_type", "size_bytes", "sha256",
+"data_base64"?}. The record keeps the object without its bytes. Importers of files put raw bytes
+into `data_base64`.
 """
 
 import base64
@@ -20,7 +20,7 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A blob a record's field names; `content` is None where only the name came in."""
+    """A blob that a record's field names; `content` is None if only the name arrived."""
 
     field: str
     blob_id: str
@@ -30,9 +30,9 @@ class Attachment:
 
 
 def take_attachments(data: dict[str, Any]) -> list[Attachment]:
-    """The blobs among a record's fields; their bytes leave `data`.
+    """The blobs in a record's fields; their bytes are removed from `data`.
 
-    Size and SHA-256 are filled in where they are missing; a mismatch is Refused.
+    Missing sizes and SHA-256 are filled in; a mismatch is Refused.
     """
     found: list[Attachment] = []
     for name, value in data.items():
@@ -71,13 +71,13 @@ def _decode(field: str, text: Any) -> bytes:
 
 
 def covering(start: int, stop: int) -> Iterator[tuple[int, slice]]:
-    """(number of a stored piece, what of it lies between two offsets in the blob)."""
+    """(number of a stored piece, the part of it between two offsets in the blob)."""
     for number in range(start // BLOB_PART_BYTES, -(-stop // BLOB_PART_BYTES)):
         base = number * BLOB_PART_BYTES
         yield number, slice(max(0, start - base), stop - base)
 
 
 def parts(content: bytes) -> Iterator[bytes]:
-    """The bytes of a blob in the pieces they are stored in."""
+    """The bytes of a blob, in the pieces in which they are stored."""
     for start in range(0, len(content), BLOB_PART_BYTES):
         yield content[start : start + BLOB_PART_BYTES]

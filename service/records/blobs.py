@@ -1,4 +1,4 @@
-"""Blobs: bytes a granted, visible record refers to; everything else does not exist."""
+"""Blobs: bytes to which a granted, visible record refers; to callers, no others exist."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "m
 
 
 def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | None) -> Blob:
-    """A blob some visible record of the grant refers to; 404 `blob_not_found` otherwise."""
+    """A blob to which some visible record of the grant refers; 404 `blob_not_found` otherwise."""
     with engine.snapshot() as snapshot:
         snapshot.confine(view.grant.connection_ids)
         owners = {
@@ -43,7 +43,7 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
 
 
 def described(shown: Shown, field: str, value: Any) -> Base64 | BlobRef | None:
-    """What is known of a binary value in a field, or None if it is text."""
+    """The description of a binary value in a field, or None if it is text."""
     if is_reference(value):
         return shown.resolved(field, value)
     if isinstance(value, str):
@@ -52,7 +52,7 @@ def described(shown: Shown, field: str, value: Any) -> Base64 | BlobRef | None:
 
 
 def text_of(shown: Shown, field: str, known: Base64 | BlobRef) -> str | None:
-    """The text of a text blob of the field, of at most 32 MB, or None if it is not text."""
+    """The text of a text blob in the field, at most 32 MB; None if it is not text."""
     if isinstance(known, Base64):
         return None
     media_type = (known.media_type or "").split(";")[0].strip().lower()

@@ -1,8 +1,8 @@
-"""`changes_since`: what changed in a stream, as the grant sees it, in the order it happened.
+"""`changes_since`: the changes of a stream, as the grant shows them, in chronological order.
 
-A record appears once, at its newest change that touches a granted field; a change of hidden
-fields only never shows, not even as an order or a bookmark. A bookmark is the position of the
-last change that counted.
+A record appears once, at its newest change to a granted field. A change of only hidden fields never
+shows, not even through the order or a bookmark. A bookmark is the position of the last visible
+change.
 """
 
 import heapq
@@ -32,7 +32,7 @@ def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
     bound = ["changes", view.grant.grant_id, *identity(query), query.fields]
-    if history := snapshot.meta("history"):  # a backup was restored: versions count anew
+    if history := snapshot.meta("history"):  # a backup was restored: versions start over
         bound.append(history)
     start = _start(query, sealer, bound)
     page: list[Record] = []
@@ -82,7 +82,7 @@ def _relevant(
     projections: dict[int, tuple[str, ...]],
     start: int,
 ) -> Iterator[tuple[int, StreamView, int, bool]]:
-    """(version, stream, seq, is this the record's newest) of every change that counts."""
+    """(version, stream, seq, whether it is the record's newest) of every visible change."""
     logs = (_log(snapshot, stream, start) for stream in streams)
     for change, stream in heapq.merge(*logs, key=lambda one: one[0].version):
         names, seq = frozenset(projections[stream.id]), change.seq

@@ -33,7 +33,7 @@ class Content(Protocol):
         """Adds rows."""
 
     def settle(self, version: int) -> None:
-        """Sets the counters so that new rows follow the added ones."""
+        """Sets the counters so that numbers of new rows follow those of the added ones."""
 
 
 def spread(tables: Tables, rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:

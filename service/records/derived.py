@@ -1,4 +1,4 @@
-"""What is derived from a record: its place in every order, its indexed texts and its cells."""
+"""The data derived from a record: its sort keys, its indexed texts and its cells."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,8 +9,8 @@ from service.records.manifest import StreamManifest
 from service.records.scopes import Scopes, StreamHandle
 from service.records.values import Stored, sortable
 
-#: What `record.cursor` holds for a record without a value: sorts before every other value, so that
-#: one row-value comparison pages through everything, and such records come last, newest first.
+#: The value of `record.cursor` for a record without one. It sorts before all others, so that one
+#: row-value comparison pages through everything, and such records come last, newest first.
 NO_CURSOR = -(1 << 63)
 
 
@@ -32,7 +32,7 @@ def order_of(
 def texts_of(
     scopes: Scopes, data: dict[str, Any], places: Mapping[str, Place]
 ) -> Iterator[tuple[int, str, Place | None]]:
-    """(ordinal, text, where it is large) of the indexed fields in `data`, given with whole values.
+    """(ordinal, text, place if large) of the indexed fields in `data`, which has whole values.
 
     Nothing inside a large value is indexed.
     """
@@ -56,7 +56,7 @@ def cells_of(
 
 
 def derives(manifest: StreamManifest) -> tuple[Any, ...]:
-    """What of a manifest decides what is derived from records, to be compared with another."""
+    """The parts of a manifest that affect derived data, for comparison with another manifest."""
     kinds = {name: manifest.paths[name] for name in manifest.cell_fields}
     order = (
         manifest.time_field,

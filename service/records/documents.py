@@ -1,8 +1,8 @@
-"""From stored rows to the `data` of a record and to its related records, as one grant may see it.
+"""Builds the `data` of a record and its related records from stored rows, within one grant.
 
-`Shown.brief` is for MCP, `whole` and `named` for REST, which gives larger values whole. Values that
-are left out become previews. Nested values in chunk rows stay the JSON text they are stored as:
-parsed, they would take many times their size.
+`Shown.brief` is for MCP, `whole` and `named` are for REST, which returns larger values whole.
+Omitted values become previews. Nested values in chunk rows stay JSON text, because parsed they
+would take many times the memory.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -25,7 +25,7 @@ from service.records.manifest import Expansion
 from service.records.values import comparable
 from service.records.view import StreamView, View
 
-#: JSON bytes a code point takes at most: in stored JSON, and escaped.
+#: The most JSON bytes of a code point: in stored JSON, and escaped.
 STORED_CHAR_BYTES, ESCAPED_CHAR_BYTES = 4, 6
 
 
@@ -35,15 +35,15 @@ def read_chunks(snapshot: Snapshot, big: Big, first: int = 0, last: int | None =
 
 
 def reachable(snapshot: Snapshot, stream: StreamView, blob_id: str) -> list[BlobRow]:
-    """The blobs of this id that visible records of the stream use in granted fields."""
+    """The blobs with this id that visible records of the stream use in granted fields."""
     rows = snapshot.blobs(stream.selection(), blob_id)
     return [row for row in rows if row.field in stream.granted]
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A record inside a grant: `grant` is all of it, which decides whether bytes of blobs can be
-    had, `stream` the part that the record is of."""
+    """A record inside a grant. `grant` is the whole grant, which decides whether bytes of blobs are
+    available; `stream` is the part with the record."""
 
     snapshot: Snapshot
     grant: View
@@ -55,7 +55,7 @@ class Shown:
         return RecordRef(self.stream.name, self.stored.record_key, self.stream.connection_id)
 
     def record(self, data: dict[str, Any]) -> Record:
-        """The record with the data that is shown of it."""
+        """The record with the data to show."""
         stream = self.stream
         return Record(self.ref, stream.origin, stream.emitted_at(self.stored), data)
 
@@ -69,7 +69,7 @@ class Shown:
     def whole(self, fields: Iterable[str]) -> dict[str, Any]:
         """The same, but values up to 1 MiB are whole, as long as the record stays below 8 MiB.
 
-        The largest of a larger record become previews. No more is read than is shown.
+        In a larger record, the largest values become previews. Reads no more than is shown.
         """
         present, most = self._present(fields), BUDGETS.rest_page_bytes
         if self._most_bytes(present) <= most:
@@ -111,7 +111,7 @@ class Shown:
     def resolved(self, field: str, value: dict[str, Any]) -> BlobRef:
         """A reference to a blob in a field, available if its bytes are stored.
 
-        What is stored decides on size and media type: the route answers with these.
+        Size and media type are the stored ones, because the route returns them.
         """
         hidden = ("data_base64", "fetch_url", "available")
         known = {name: one for name, one in value.items() if name not in hidden}
@@ -123,7 +123,7 @@ class Shown:
         return BlobRef(known | stored)
 
     def _elsewhere(self, blob_id: str) -> BlobRow | None:
-        """The same blob, come with another record of the connection."""
+        """The same blob, from another record of the connection."""
         streams = self.grant.within(self.stream.connection_id)
         rows = (row for one in streams for row in reachable(self.snapshot, one, blob_id))
         return next(rows, None)
@@ -137,7 +137,7 @@ class Shown:
         return len(orjson.dumps({field: encode_value(value, self.ref, field)}))
 
     def _most_bytes(self, fields: Sequence[str]) -> int:
-        """A bound of the bytes of these fields as JSON that costs nothing to work out."""
+        """An upper bound, cheap to compute, of the bytes of these fields as JSON."""
         big = self.stored.big
         large = sum(big[field].chars for field in fields if field in big)
         return STORED_CHAR_BYTES * self.stored.chars + ESCAPED_CHAR_BYTES * large
@@ -149,7 +149,7 @@ class Shown:
         return len(orjson.dumps(self.stored.data[field]))
 
     def _up_to_whole(self, field: str) -> Any:
-        """A value of up to 1 MiB whole, a larger or a binary one as what is known of it."""
+        """A value of up to 1 MiB whole; a description of a larger or binary one."""
         if field in self.stored.data:
             return self._value(field)
         big = self.stored.big[field]
@@ -158,7 +158,7 @@ class Shown:
         return self._text(big)
 
     def _shortened(self, field: str) -> Any:
-        """A preview of a value that is larger than one."""
+        """A preview of a value that is larger than a preview."""
         if field in self.stored.big:
             return self._preview(field)
         return previewed(self._value(field), most_bytes=BUDGETS.preview_chars)
@@ -168,7 +168,7 @@ class Shown:
         return text if big.type == "string" else orjson.Fragment(text)
 
     def _value(self, field: str) -> Any:
-        """A small value: base64 text described, references to blobs with what is stored."""
+        """A small value: base64 text is described, blob references get their stored metadata."""
         value = self.stored.data[field]
         if isinstance(value, str):
             if len(value) < BASE64_MIN or not looks_binary(value):
@@ -201,8 +201,8 @@ SQLITE_DIGITS = 19
 def expand(parent: Shown, names: tuple[str, ...], limit_of: dict[str, int]) -> dict[str, Related]:
     """The related records of `parent`, by relation name.
 
-    Raises 400 `invalid_expand` for limits the stream does not declare, and for every other name
-    than that of a relation whose stream and joining key are granted.
+    Raises 400 `invalid_expand` for limits that the stream does not declare, and for any name except
+    that of a relation whose stream and joining key are granted.
     """
     followed = relations(parent.grant, parent.stream, names, limit_of)
     return {
@@ -214,14 +214,14 @@ def expand(parent: Shown, names: tuple[str, ...], limit_of: dict[str, int]) -> d
 def relations(
     view: View, stream: StreamView, names: tuple[str, ...], limit_of: dict[str, int]
 ) -> dict[str, tuple[Expansion, StreamView, int]]:
-    """The relations of a stream that are asked for; raises as `expand` does."""
+    """The requested relations of a stream; raises as `expand` does."""
     found = usable(view, stream)
     _refuse_unknown(stream, found, (*names, *limit_of))
     return {name: (*found[name], _limit(found[name][0], limit_of.get(name))) for name in names}
 
 
 def usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:
-    """The relations to streams of the same connection that the grant can follow."""
+    """The relations to streams of the same connection that the grant covers."""
     targets = {s.name: s for s in view.streams if s.connection_id == stream.connection_id}
     return {
         relation.name: (relation, targets[relation.stream])
@@ -275,7 +275,7 @@ def _related(parent: Shown, relation: Expansion, target: StreamView, limit: int)
 
 
 def _keys(record_key: str) -> tuple[str, int | str]:
-    """A record key as a foreign key may spell it: as text, or as a number."""
+    """A record key in the forms that a foreign key may have: text or number."""
     text = comparable(record_key)
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 

@@ -20,7 +20,7 @@ def busy() -> Unavailable:
 
 
 def index_damaged() -> Unavailable:
-    """The error for a store whose full-text index does not hold the words of its records."""
+    """The error for a store whose full-text index lacks words of its records."""
     return Unavailable(
         "The full-text index of the store is damaged, so a search would miss records. Its owner "
         "can rebuild it with `rung check --repair`. Reading by id and listing still work.",
@@ -30,7 +30,7 @@ def index_damaged() -> Unavailable:
 
 def locked_away() -> Unavailable:
     return _unavailable(
-        "cannot be opened. Reading it takes a readable file in a writable folder. On a read-only "
+        "cannot be opened. The file must be readable, and its folder writable. On a read-only "
         "disk, set RUNG_STORE_URL."
     )
 

@@ -1,4 +1,4 @@
-"""Bounded reads of one field: a window costs the one or two rows it lies in, never the field."""
+"""Bounded reads of one field: a window reads the one or two rows with it, never the whole field."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ def read_window(
 
 
 def _value(shown: Shown, path: str, name: str, window: WindowRequest) -> tuple[str, Any]:
-    """(JSON type, `Text` or blob reference or base64 text) of what a path names."""
+    """(JSON type, `Text` or blob reference or base64 text) of the value at a path."""
     snapshot, stream, stored = shown.snapshot, shown.stream, shown.stored
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]

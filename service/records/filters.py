@@ -1,4 +1,4 @@
-"""Typed filters as tests of field values: declared, granted fields only."""
+"""Typed filters as tests of field values, only for declared and granted fields."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ from service.records.view import StreamView
 
 
 def tests_of(view: StreamView, wanted: Filter) -> tuple[Test, ...]:
-    """What a typed filter asks of the records of one stream.
+    """The tests of a typed filter for the records of one stream.
 
     Raises 403 `field_not_granted`, or 400 `invalid_filter` for a field or operator the stream
     does not declare.
@@ -54,7 +54,7 @@ def _invalid(message: str, field: str) -> InvalidRequest:
 
 
 def _stored(value: Scalar, kind: FieldType) -> Stored | None:
-    """A filter value as cells hold values: as records write it, or in the usual way."""
+    """A filter value, written as in the records or in the usual form, as cells have it."""
     found = sortable(_typed(value, kind), kind)
     if found is None and kind.form and isinstance(value, str):
         usual = "date-time" if kind.is_time else DECIMAL

@@ -1,11 +1,11 @@
 """Forms of times other than ISO 8601, which a manifest declares as `x_rung_form`, and decimals.
 
-A time is kept as it was written. Each form reads a value as microseconds since 1970 UTC, None if it
-is no such time. A time without an offset counts as UTC.
+A time is stored as written. Each form parses a value into microseconds since 1970 UTC, None if it
+is not such a time. A time without an offset counts as UTC.
 
-A decimal is kept as it was written, too. For comparisons it becomes a key: `0`, `1` or `2` for its
-sign, the order of magnitude, and its digits. Keys sort as the numbers do, and those of equal ones
-are equal, so `1.10` equals `1.1`.
+A decimal is stored as written, too. For comparisons it becomes a key: `0`, `1` or `2` for its sign,
+the order of magnitude, and its digits. Keys sort like the numbers, and equal numbers have equal
+keys, so `1.10` equals `1.1`.
 """
 
 import re
@@ -26,7 +26,7 @@ _LONG = re.compile(rf"(\d{{4}})([./-])(\d{{1,2}})\2(\d{{1,2}}){_CLOCK}", re.ASCI
 _MAIL = re.compile(
     r"(?:[A-Z][a-z]{2},? )?(?:\d{1,2} [A-Z][a-z]{2} \d{4} |[A-Z][a-z]{2} +\d{1,2} )\d\d:\d\d.*"
 )
-#: Two-digit years from here on are of the last century.
+#: Two-digit years from here on belong to the last century.
 _PIVOT: Final = 69
 
 
@@ -38,7 +38,7 @@ def since_epoch(found: datetime) -> int:
 
 
 def _count(value: Any, unit: int) -> int | None:
-    """A number of units, each of so many microseconds."""
+    """Microseconds from a number of units of some length."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     number = decimal_in(value) if isinstance(value, str) else Decimal(repr(value))
@@ -49,7 +49,7 @@ def _count(value: Any, unit: int) -> int | None:
 
 
 def _date(value: Any, order: str) -> int | None:
-    """A date with separators, and perhaps a time; `order` is `dmy`, `mdy` or `ymd`."""
+    """A date with separators, with or without a time; `order` is `dmy`, `mdy` or `ymd`."""
     match = (_LONG if order == "ymd" else _SHORT).fullmatch(value) if _is_text(value) else None
     if match is None:
         return None
@@ -72,7 +72,7 @@ def _date(value: Any, order: str) -> int | None:
 
 
 def _mail(value: Any) -> int | None:
-    """An RFC 2822 date, or one as C's asctime writes it."""
+    """An RFC 2822 date, or a date in the format of C's asctime."""
     if not _is_text(value) or not _MAIL.fullmatch(value):
         return None
     try:
@@ -88,7 +88,7 @@ def _is_text(value: Any) -> bool:
 #: Forms that may lack a time of day.
 DATES: Final = ("day-first", "month-first", "year-first")
 
-#: Form -> how it reads a value.
+#: Form -> its parser.
 FORMS: Final[dict[str, Callable[[Any], int | None]]] = {
     "unix-seconds": lambda value: _count(value, 1_000_000),
     "unix-milliseconds": lambda value: _count(value, 1_000),
@@ -100,7 +100,7 @@ FORMS: Final[dict[str, Callable[[Any], int | None]]] = {
 }
 
 
-#: Between thousands, beside the mark that is not the decimal mark.
+#: Thousands separators, in addition to the mark that is not the decimal mark.
 _SPACES: Final = "'’ \u00a0\u202f"
 _WITH_POINT = re.compile(
     rf"[+-]?(?:\d+|\d{{1,3}}(?:[,{_SPACES}]\d{{3}})+|(?=\.\d))(?:\.\d*)?(?:[eE][+-]?\d{{1,4}})?",
@@ -119,7 +119,7 @@ _EXACT = Context(prec=MAX_PREC)
 
 
 def decimal_in(text: str, mark: str = ".") -> Decimal | None:
-    """The number a text writes with this decimal mark; None if it writes none."""
+    """The number that a text writes with this decimal mark; None for other text."""
     text = text.replace("\u2212", "-")
     pattern = _WITH_POINT if mark == "." else _WITH_COMMA
     if len(text) > _LONGEST or not pattern.fullmatch(text):
@@ -128,7 +128,7 @@ def decimal_in(text: str, mark: str = ".") -> Decimal | None:
 
 
 def decimal_key(number: Decimal) -> str:
-    """A text that sorts as the number does."""
+    """A text that sorts like the number."""
     sign, digits, exponent = number.as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     if not text:
@@ -151,7 +151,7 @@ def decimal_of_key(key: str) -> Decimal:
 
 
 def decimal_total(counted: Iterable[tuple[Decimal, int]]) -> Decimal:
-    """The exact sum of numbers, each as often as it is counted."""
+    """The exact sum of numbers, each multiplied by its count."""
     found = Decimal(0)
     for number, count in counted:
         found = _EXACT.add(found, _EXACT.multiply(number, Decimal(count)))
@@ -159,13 +159,13 @@ def decimal_total(counted: Iterable[tuple[Decimal, int]]) -> Decimal:
 
 
 def plain_decimal(number: Decimal) -> str:
-    """A number without an exponent and without zeros at the end of its fraction."""
+    """A number without an exponent and without trailing zeros in its fraction."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def exact_number(text: str) -> int | float | None:
-    """The JSON number that keeps every digit of a numeral; None if int64 and double lose some."""
+    """The JSON number with every digit of a numeral; None if int64 and double would lose some."""
     if len(text) > _LONGEST:
         return None
     if text.lstrip("-").isdigit():

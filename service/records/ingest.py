@@ -1,8 +1,8 @@
-"""Imports rows into the store: checks them and decides what each changes, a batch at a time.
+"""Imports rows into the store: validates them and determines what each changes, in batches.
 
-A row equal to the stored record changes nothing. One that differs replaces it and enters the change
-log with the names of the fields that changed. A transaction is as large as half a second allows:
-others write between two of them.
+A row equal to the stored record changes nothing. A different one replaces it, and the change log
+gets the names of the changed fields. A transaction takes about half a second, so that others can
+write in between.
 """
 
 from collections import deque
@@ -22,8 +22,9 @@ from service.records.writing import Writing
 
 BATCH_RECORDS = 2_000
 BATCH_BYTES = 1_048_576
-#: How long others wait for a transaction. What it may change of a full batch is measured, from the
-#: least share on: in a large store a change takes many times longer than a new row.
+#: How long others wait for a transaction. The share of a full batch that fits into one is measured,
+#: starting with the least share, because in a large store a change takes many times longer than a
+#: new row.
 BATCH_SECONDS = 0.5
 LEAST_SHARE = 1 / 32
 REPORTED_REFUSALS = 20
@@ -31,7 +32,10 @@ REPORTED_REFUSALS = 20
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the rows of an import. `repeated` rows gave way to a later one beside them."""
+    """The outcome of the rows of an import.
+
+    `repeated` rows were replaced by a later one in the same batch.
+    """
 
     new: int = 0
     changed: int = 0
@@ -47,14 +51,14 @@ class Counts:
         return taken + self.refused
 
     def refuse(self, line: int, message: str) -> None:
-        """Counts a row that did not go in; the first 20 are kept with their line."""
+        """Counts a refused row; the first 20 are kept with their lines."""
         self.refused += 1
         if len(self.refusals) < REPORTED_REFUSALS:
             self.refusals.append((line, message))
 
 
 class Batch:
-    """Rows on their way in. `add` them, then `flush`; full batches flush themselves."""
+    """Rows to import. `add` them, then `flush`; full batches flush themselves."""
 
     def __init__(
         self,
@@ -74,7 +78,7 @@ class Batch:
         self._sample = Sample()
 
     def add(self, stream: StreamHandle, row: Row, *, line: int = 0) -> None:
-        """Takes a row in, or counts it as refused with its line number."""
+        """Adds a row, or counts it as refused with its line number."""
         try:
             arrival = self._check(stream, row)
         except Refused as refused:
@@ -127,11 +131,11 @@ class Batch:
         if check_nesting(data):
             data = dict(data)
             attachments = take_attachments(data)
-        # A copy: what orjson returns keeps several times its length of memory.
+        # A copy: bytes from orjson keep several times their length in memory.
         return Arrival(stream, key, bytes(memoryview(dump(data))), emitted_at, attachments)
 
     def _decide(self, piece: list[Arrival]) -> Iterator[Change]:
-        """What the rows change; those that change nothing are only counted."""
+        """Determines what the rows change; rows that change nothing are only counted."""
         found = self.writer.find(piece)
         for arrival in piece:
             stored = found.get((arrival.stream.id, arrival.key))
@@ -159,12 +163,12 @@ def _size(arrival: Arrival) -> int:
 
 
 def _load(arrival: Arrival) -> float:
-    """The part of a full batch that a row is."""
+    """The share of a full batch that a row takes."""
     return max(1 / BATCH_RECORDS, _size(arrival) / BATCH_BYTES)
 
 
 def _piece(rows: deque[Arrival], load: float) -> list[Arrival]:
-    """The next rows, at least one, up to a part of a full batch."""
+    """The next rows, at least one, up to a share of a full batch."""
     piece = [rows.popleft()]
     while rows and (load := load - _load(piece[-1])) > 0:
         piece.append(rows.popleft())

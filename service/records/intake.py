@@ -1,4 +1,4 @@
-"""What may come into the store: one row, and the checks on names, ids and keys."""
+"""The input of the store: a row, and the checks on names, ids and keys."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ _FORBIDDEN_NAMES = frozenset({"", ".", ".."})
 
 
 class Refused(ValueError):
-    """A row or a name the store does not take; the message reports why and what to do."""
+    """A row or a name that the store refuses; the message explains why and what to do."""
 
 
 class Row(NamedTuple):
     """A record to put, or to delete when `deleted`.
 
-    `key` may be left out where the manifest names a primary key, `stream` where the import does,
-    `emitted_at` where now is right.
+    `key` may be omitted if the manifest names a primary key, `stream` if the import names one,
+    `emitted_at` if it is now.
     """
 
     data: dict[str, Any]
@@ -32,12 +32,12 @@ class Row(NamedTuple):
 
 
 def check_name(name: str, *, what: str) -> str:
-    """The name itself, if it may name a stream or a field."""
+    """Returns the name, if it may name a stream or a field."""
     return _checked(name, f"{what} name", CONTRACT.name_bytes, "rename it")
 
 
 def check_connection_id(name: str) -> str:
-    """The name itself, if it may identify a connection."""
+    """Returns the name, if it may identify a connection."""
     if name in _FORBIDDEN_NAMES or "\0" in name or len(name) > CONTRACT.name_chars:
         raise Refused(
             f"{name[:40]!r} is not a valid connection id. Use 1 to {CONTRACT.name_chars} "
@@ -47,7 +47,7 @@ def check_connection_id(name: str) -> str:
 
 
 def record_key(row: Row, primary_key: tuple[str, ...]) -> str:
-    """The id a row is stored under: its own key, else its primary key, else a hash of the row.
+    """The id of a row in the store: its own key, or its primary key, or else a hash of the row.
 
     A key of several fields is a minified JSON array of strings.
     """
@@ -71,7 +71,7 @@ def content_key(data: dict[str, Any]) -> str:
 
 
 def check_record_id(key: str) -> str:
-    """The id itself, if it may identify a record."""
+    """Returns the id, if it may identify a record."""
     return _checked(key, "record id", CONTRACT.record_id_bytes, "use another key")
 
 

@@ -1,4 +1,4 @@
-"""The languages of a connection, by a sample of its texts: search looks for word forms in them."""
+"""The languages of a connection, from a sample of its texts: search uses their word forms."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,20 +8,20 @@ import orjson
 
 from evidence.language import MOST_LANGUAGES, evident, lead
 
-#: Texts of one import that are looked at, and how much of each.
+#: The number of texts of an import that are examined, and the length of each.
 SAMPLE_TEXTS: Final = 400
 SAMPLE_CHARS: Final = 1_000
-#: A shorter text, as a name or a word of a vocabulary, says little.
+#: A shorter text, such as a name or a vocabulary word, reveals little.
 SHORTEST_CHARS: Final = 40
-#: The first records of an import are all looked at, then one in so many.
+#: The first records of an import are all examined, then one in this many.
 FIRST_RECORDS: Final = 50
 THEN_ONE_IN: Final = 40
-#: A language whose lead in all texts is less may be chance.
+#: A language with a smaller lead over all texts may be chance.
 LEAST_LEAD: Final = 2
 
 
 class Sample:
-    """The languages of texts of one import, of up to 400 for each connection."""
+    """The languages in the texts of an import, up to 400 per connection."""
 
     def __init__(self) -> None:
         self._records, self._texts = Counter[int](), Counter[int]()
@@ -29,7 +29,7 @@ class Sample:
         self._changed: set[int] = set()
 
     def take(self, connection: int, data: dict[str, Any]) -> None:
-        """Looks at the texts of a record if it is its turn."""
+        """Examines the texts of a record if it belongs to the sample."""
         number = self._records[connection]
         self._records[connection] += 1
         if number >= FIRST_RECORDS and number % THEN_ONE_IN:
@@ -42,7 +42,7 @@ class Sample:
             self._changed.add(connection)
 
     def found(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """Connections of which there are new texts, each with the languages of all its texts."""
+        """Connections with new texts, each with the languages of all its texts."""
         while self._changed:
             connection = self._changed.pop()
             leads = self._leads[connection]
@@ -50,7 +50,7 @@ class Sample:
 
 
 def merged(known: str, detected: Iterable[str]) -> str | None:
-    """The languages of a connection as JSON, four at most; None if there is no new one."""
+    """The languages of a connection as JSON, at most four; None if there is no new one."""
     before = orjson.loads(known)
     after = list(dict.fromkeys([*before, *detected]))[:MOST_LANGUAGES]
     return None if after == before else orjson.dumps(after).decode()

@@ -1,7 +1,8 @@
-"""Large values: what is large, and how it lies in chunk rows.
+"""Large values: which values are large, and how chunk rows store them.
 
-A string over 64 KiB of UTF-8, or a nested value whose canonical JSON is, becomes chunk rows of
-16,384 code points. `document.big` says where: {field: [first, chunks, chars, bytes, type]}.
+A string over 64 KiB of UTF-8, or a nested value with such canonical JSON, is stored in chunk rows
+of 16,384 code points. `document.big` has their location: {field: [first, chunks, chars, bytes,
+type]}.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ Place = tuple[int, int, int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class LargeValue:
-    """A value as it is cut into chunks: its text, UTF-8 size and JSON type."""
+    """A value to cut into chunks: its text, UTF-8 size and JSON type."""
 
     text: str
     size_bytes: int
@@ -28,11 +29,11 @@ class LargeValue:
         return -(-len(self.text) // CONTRACT.chunk_chars)
 
     def place(self, first: int) -> Place:
-        """The value's entry in `document.big` when its first chunk has the id `first`."""
+        """The value's entry in `document.big` if its first chunk has the id `first`."""
         return first, self.chunks, len(self.text), self.size_bytes, self.type
 
     def is_at(self, place: Place, read: Callable[[Place], str]) -> bool:
-        """Whether this value is stored at a place; `read` returns the text there."""
+        """Whether this value equals the one stored at a place; `read` returns the text there."""
         return tuple(place[1:]) == self.place(0)[1:] and self.text == read(place)
 
     def pieces(self) -> Iterator[str]:

@@ -23,7 +23,7 @@ from service.records.view import StreamView, View
 
 
 def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
-    """A page of a stream, all granted connections merged under one order, limit and cursor."""
+    """A page of a stream: all granted connections merged, with one order, limit and cursor."""
     streams = view.stream(query.stream, query.connection_id)
     require_shared(view, streams, query.fields, "fields")
     require_shared(view, streams, query.filter, "filter")
@@ -78,10 +78,10 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
 def find(
     snapshot: Snapshot, view: View, ref: RecordRef, suits: Callable[[StreamView], None]
 ) -> tuple[StreamView, int]:
-    """The granted stream and the seq of a record the grant shows.
+    """The granted stream and the seq of a visible record.
 
-    Where several have it, only those that `suits` does not refuse are offered; where it refuses
-    all, its first refusal is raised.
+    If several have it, only those that `suits` accepts are suggested; if it refuses all, its first
+    refusal is raised.
     """
     streams = view.stream(ref.stream, ref.connection_id)
     asked = [partial(snapshot.find, stream.selection(), ref.record_id) for stream in streams]
@@ -115,9 +115,10 @@ def _suiting(
 def require_shared(
     view: View, streams: Sequence[StreamView], fields: Iterable[str], param: str
 ) -> None:
-    """Refuses a field that only some of several connections grant under one stream name.
+    """Refuses a field that is granted in only some connections of a stream.
 
-    409 `ambiguous_connection` with those that do; 403 `field_not_granted` where none does.
+    Raises 409 `ambiguous_connection` with those connections; 403 `field_not_granted` if there are
+    none.
     """
     for field in fields:
         having = [stream for stream in streams if stream.shows(field)]
@@ -194,7 +195,7 @@ def _page(
     projections: dict[int, tuple[str, ...]],
     query: RecordQuery,
 ) -> tuple[list[Record], bool]:
-    """The records of a page and whether more follow; ends early past the byte budget."""
+    """The records of a page and whether more follow; ends early above the byte budget."""
     rows = found[: query.limit]
     page: list[Record] = []
     size = 0
@@ -216,7 +217,7 @@ def _page(
 def _span(
     snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
 ) -> Span:
-    """How many records there are and the times they span, over all pages."""
+    """The number of records on all pages and the times they span."""
     total, times = 0, list[int]()
     for stream, selection in zip(streams, selections):
         shown = stream.manifest.time_field in stream.granted

@@ -1,7 +1,7 @@
-"""Local times of a zone, counted in the minutes, hours or days they fall into.
+"""Local times of a zone, counted by minute, hour or day.
 
 Times are integer microseconds since 1970 UTC, within the years 1 to 9999. Local minutes, hours and
-days are counted from the beginning of 1970 too, as a clock on the wall shows it.
+days are also numbered from the beginning of 1970, in wall-clock time.
 """
 
 from bisect import bisect_left, bisect_right
@@ -19,19 +19,19 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 #: The first moment of the year 1.
 FIRST = -62_135_596_800 * SECOND
-#: Changes of the clocks are looked up for so long a time at once.
+#: Clock changes are looked up for a span of this length at a time.
 SPAN = 400 * DAY
 SPANS_KEPT = 512
 
 _ZERO = datetime(1970, 1, 1)
 _ZERO_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _ZERO_DAY = date(1970, 1, 1).toordinal()
-# No zone ever came back to an offset it had left within less: the shortest stay was four days.
+# No zone has returned to an offset sooner: the shortest period was four days.
 _PROBED = 3 * DAY
 
 
 class _Change(NamedTuple):
-    """From `begin` until the next change local time is `offset` microseconds ahead of UTC."""
+    """From `begin` until the next change, local time is `offset` microseconds ahead of UTC."""
 
     begin: int
     offset: int
@@ -40,13 +40,13 @@ class _Change(NamedTuple):
 class Clock:
     """Local times, in the unit of a granularity: minutes, hours, or days for all longer ones.
 
-    `spans` are numbers of stretches of `SPAN` since 1970: every time asked for lies in one of them.
+    `spans` are the numbers of the periods of `SPAN` since 1970 that contain the times to convert.
     """
 
     def __init__(self, granularity: str, zone: ZoneInfo, spans: Iterable[int]) -> None:
         self._unit = _unit(granularity)
         self._changes = sorted(change for span in spans for change in _changes(zone, span * SPAN))
-        #: Times from one multiple of this up to the next lie in one unit, in microseconds.
+        #: Times between multiples of this, in microseconds, lie in one unit.
         self.slot = gcd(self._unit, *(number for change in self._changes for number in change))
 
     def count(self, slots: Iterable[tuple[int, int]]) -> Counter[int]:
@@ -63,7 +63,7 @@ class Clock:
 
 
 def buckets(granularity: str, units: Counter[int]) -> Counter[int]:
-    """Counts of local units as those of buckets, each known by its first unit."""
+    """Converts counts of local units to counts of buckets, each identified by its first unit."""
     if granularity in ("minute", "hour", "day"):
         return units
     counted: Counter[int] = Counter()
@@ -73,7 +73,7 @@ def buckets(granularity: str, units: Counter[int]) -> Counter[int]:
 
 
 def key(granularity: str, first: int) -> str:
-    """The name of the bucket with this first unit: a day, with hour and minute for short ones."""
+    """The name of the bucket with this first unit: a day, with hour and minute if short."""
     if _unit(granularity) == DAY:
         return date.fromordinal(_ZERO_DAY + first).isoformat()
     begin = _ZERO + timedelta(microseconds=first * _unit(granularity))
@@ -94,7 +94,7 @@ def _first_day(granularity: str, unit: int) -> int:
 
 @lru_cache(SPANS_KEPT)
 def _changes(zone: ZoneInfo, begin: int) -> list[_Change]:
-    """How local time stands at `begin`, and every change of it for a span."""
+    """The local time offset at `begin`, and its changes over a span."""
     probed, offset = begin, _offset(zone, begin)
     found = [_Change(begin, offset)]
     while probed < begin + SPAN:
@@ -109,7 +109,7 @@ def _changes(zone: ZoneInfo, begin: int) -> list[_Change]:
 
 
 def _offset(zone: ZoneInfo, time: int) -> int:
-    """Microseconds from UTC to local time; none where it would be beyond the years there are."""
+    """Microseconds from UTC to local time; none outside the supported years."""
     try:
         found = (_ZERO_UTC + timedelta(microseconds=time)).astimezone(zone).utcoffset()
     except OverflowError:

@@ -1,7 +1,7 @@
-"""The stream manifest: what a stream's fields are, and which questions may be asked of them.
+"""The stream manifest: the fields of a stream, and the queries they support.
 
-The words are those of PDPP's stream metadata; `docs/manifest.md` shows them. A document is read
-once, by `parse`, into `StreamManifest`s that answer in types:
+It uses the vocabulary of PDPP's stream metadata; `docs/manifest.md` describes it. `parse` reads a
+document once, into typed `StreamManifest`s:
 
     (messages,) = parse({"streams": [{"name": "messages", "schema": {...}, ...}]})
     messages.time_field        # 'received_at'
@@ -21,7 +21,7 @@ from service.records.values import FieldType
 
 METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")
 CARDINALITIES = ("has_many", "has_one")
-#: Roles that place a record: in time, and in its conversation.
+#: Roles that position a record in time and in its conversation.
 PLACING_ROLES = ("event-time", "thread", "position")
 _QUERY_WORDS = ("exact_filters", "range_filters", "aggregations", "search", "expand")
 
@@ -42,12 +42,12 @@ class Expansion:
 class StreamManifest:
     """One stream, compiled from its `document`.
 
-    `relations` are all declared, `expansions` those that may be asked for.
+    `relations` are all declared ones, `expansions` those that may be requested.
 
-    `roles` are the fields of roles: the first that declares a role has it.
-    `paths` are the fields by path, and those declared inside them by JSON Pointer: what may be
-    filtered, aggregated and searched is named so. `foreign_keys` are fields by
-    which other streams of the connection refer to this one's records; `link` fills them in.
+    `roles` maps roles to fields: the first field that declares a role has it. `paths` has the
+    fields by path, and those declared inside them by JSON Pointer: these are the names for filters,
+    aggregates and search. `foreign_keys` are fields with which other streams of the connection
+    refer to this one's records; `link` fills them in.
     """
 
     name: str
@@ -71,7 +71,7 @@ class StreamManifest:
 
     @property
     def cell_fields(self) -> tuple[str, ...]:
-        """Scalar fields whose values are kept as cells, in declared order."""
+        """Scalar fields whose values are stored as cells, in declared order."""
         asked = {*self.exact_filters, *self.range_filters, *map(path_of, self.foreign_keys)}
         asked.update(*self.aggregations.values())
         asked.update(path_of(name) for role, name in self.roles.items() if role in PLACING_ROLES)
@@ -79,7 +79,7 @@ class StreamManifest:
 
 
 def parse(document: Any) -> list[StreamManifest]:
-    """The streams a manifest document declares; raises InvalidRequest naming the path at fault."""
+    """The streams of a manifest document; raises InvalidRequest with the invalid path."""
     root = Part("manifest", document)
     streams = [_read_stream(part) for part in root.parts("streams")]
     if not streams:
@@ -91,7 +91,7 @@ def parse(document: Any) -> list[StreamManifest]:
 
 
 def link(streams: Iterable[StreamManifest]) -> list[StreamManifest]:
-    """The same streams of one connection, each knowing the foreign keys of its relations."""
+    """The same streams of one connection, with the foreign keys of their relations."""
     known = list(streams)
     keys: dict[str, set[str]] = {}
     for stream in known:

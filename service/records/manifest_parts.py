@@ -1,4 +1,4 @@
-"""Reading a manifest document piece by piece, with errors that name the path at fault."""
+"""Reads a manifest document piece by piece; errors name the invalid path."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Rule = Callable[[FieldType], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A place in the document: its path, and what stands there."""
+    """A place in the document: its path and its value."""
 
     path: str
     value: Any
@@ -25,7 +25,7 @@ class Part:
         return InvalidRequest(f"{self.path}: {message}.", code="invalid_manifest", param=self.path)
 
     def at(self, key: str | int) -> "Part":
-        """The member at a key; its value is None if there is none."""
+        """The member at a key; its value is None if it is missing."""
         if isinstance(key, int):
             return Part(f"{self.path}[{key}]", self.value[key])
         if not isinstance(self.value, dict):
@@ -33,19 +33,19 @@ class Part:
         return Part(f"{self.path}.{key}", self.value.get(key))
 
     def _typed(self, key: str, kind: type, what: str) -> "Part":
-        """The member at a key, which is of this type if there is one."""
+        """The member at a key, which must be of this type or missing."""
         found = self.at(key)
         if found.value is not None and not isinstance(found.value, kind):
             raise found.fault(f"must be {what}")
         return found
 
     def part(self, key: str) -> "Part":
-        """The object at a key, empty if there is none."""
+        """The object at a key, empty if missing."""
         found = self._typed(key, dict, "an object")
         return Part(found.path, found.value or {})
 
     def parts(self, key: str) -> list["Part"]:
-        """The members of the list at a key, none if there is no list."""
+        """The members of the list at a key, empty if missing."""
         found = self._typed(key, list, "a list")
         return [found.at(number) for number in range(len(found.value or ()))]
 
@@ -73,7 +73,7 @@ class Part:
     def fields(
         self, key: str, fields: Mapping[str, FieldType], rule: Rule | None = None
     ) -> tuple[str, ...]:
-        """The declared fields named in the list at a key (one name may stand without a list)."""
+        """The declared fields named in the list at a key (a single name needs no list)."""
         found = self.at(key)
         names = [found.value] if isinstance(found.value, str) else found.value or []
         if not isinstance(names, list):
@@ -84,7 +84,7 @@ class Part:
         return tuple(dict.fromkeys(listed))
 
     def known(self, name: Any, fields: Mapping[str, FieldType], rule: Rule | None = None) -> None:
-        """Refuses a field that is not declared, or that a rule speaks against."""
+        """Refuses a field that is not declared or that a rule forbids."""
         if not isinstance(name, str) or name not in fields:
             near = get_close_matches(str(name), fields, 1)
             hint = f"; did you mean {near[0]!r}?" if near else "; declare it in schema.properties"
@@ -94,7 +94,7 @@ class Part:
             raise self.fault(f"{name!r} {complaint}")
 
     def choices(self, key: str, allowed: Iterable[str]) -> tuple[str, ...]:
-        """The words in the list at a key, each one allowed."""
+        """The words in the list at a key; each must be allowed."""
         found = self.at(key)
         if not isinstance(found.value, list) or not set(map(str, found.value)) <= set(allowed):
             raise found.fault(f"must be a list of {', '.join(allowed)}")
@@ -110,7 +110,7 @@ class Part:
 
 
 def read_name(part: Part, key: str) -> str:
-    """The stream or field name at a key; it must be there."""
+    """The stream or field name at a key; required."""
     name = part.text(key)
     if name is None:
         raise part.at(key).fault("is missing; add a name")
@@ -125,7 +125,7 @@ def _checked(place: Part, name: str, what: str) -> str:
 
 
 def fields_of(part: Part) -> dict[str, FieldType]:
-    """The fields a stream's `schema.properties` declares; at least one."""
+    """The fields that a stream's `schema.properties` declares; at least one."""
     properties = part.part("schema").part("properties")
     found = {}
     for name in properties.value:

@@ -1,6 +1,6 @@
-"""Opening a store by its place: the one module of the store that names its engines.
+"""Opens a store by its place: the only module of the store that names its engines.
 
-What an engine stands on is imported when a store of it is opened.
+The dependencies of an engine are imported when its store is opened.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class Staged(Protocol):
-    """What is being prepared."""
+    """Pending changes."""
 
     def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
         """Keeps the manifests of streams, of all if none are named."""
 
     def publish(self, arrived: "Counts | None" = None) -> "Counts":
-        """Commits; returns what that changes in the streams. `arrived` counts the rows."""
+        """Commits; returns the resulting counts of changes. `arrived` counts the rows."""
 
 
 class Engine(Protocol):
-    """A store that is read through snapshots. Safe to share between threads."""
+    """A store, read through snapshots. Safe to share between threads."""
 
     def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
         """One consistent view; its verbs raise `TimedOut` past `seconds`."""
@@ -39,15 +39,15 @@ class Engine(Protocol):
     ) -> Iterator[bytes]:
         """Bytes `start` to `stop` (exclusive) of a blob of one of some connections, in pieces.
 
-        Each piece is read by itself. Ends early if the store has been replaced by one without the
-        blob.
+        Each piece is read separately. Ends early if the store has been replaced with one without
+        the blob.
         """
 
     def exists(self) -> bool:
-        """Whether there is a store at its place, or may be."""
+        """Whether a store exists at its place, or may exist."""
 
     def number(self) -> int:
-        """Changes when another store takes the place of this one."""
+        """A number that changes when another store replaces this one."""
 
     def require_index(self, snapshot: Any) -> None:
         """Raises `Unavailable` if a sample has shown the full-text index to be damaged."""
@@ -62,9 +62,9 @@ _NOT_INSTALLED = (
 
 
 def open_writer(place: Place, *, lock_seconds: int | None = None) -> "Writing":
-    """Opens the store for writing; makes it if it is new, and brings an older layout up to date.
+    """Opens the store for writing; creates it if it is new, and upgrades an older layout.
 
-    Its transactions raise `Unavailable` if other writers keep them waiting for `lock_seconds`.
+    Its transactions raise `Unavailable` if they wait for other writers for `lock_seconds`.
     """
     if isinstance(place, Path):
         from service.records.sqlite.writer import open_writer as open_file
@@ -78,7 +78,7 @@ def open_writer(place: Place, *, lock_seconds: int | None = None) -> "Writing":
 
 
 def open_reader(place: Place, *, fixed: bool = False) -> Engine:
-    """The store as its readers see it; opens nothing yet. Nobody writes to a `fixed` one."""
+    """The store for readers; opens nothing yet. Nobody writes to a `fixed` one."""
     if isinstance(place, Path):
         from service.records.sqlite.reader import Reader as FileReader
 
@@ -92,7 +92,7 @@ def open_reader(place: Place, *, fixed: bool = False) -> Engine:
 
 @contextmanager
 def new_store(place: Place) -> Iterator["Writing"]:
-    """A writer of a store that is to be filled; a file is at its place only once it is."""
+    """A writer for a new store; a file appears at its place only once the store is filled."""
     if isinstance(place, Path):
         from service.records.sqlite.backup import new_file
 
@@ -104,7 +104,7 @@ def new_store(place: Place) -> Iterator["Writing"]:
 
 
 def content_of(store: "Snapshot | Writing") -> "Content":
-    """The rows of a store as they lie in its tables; a writer's can be added to."""
+    """The rows of a store's tables; with a writer, rows can be added."""
     if store.engine == "sqlite":
         from service.records.sqlite.copying import SqliteContent
 
@@ -115,9 +115,9 @@ def content_of(store: "Snapshot | Writing") -> "Content":
 
 
 def concern(place: Place) -> str | None:
-    """Why the store at a place cannot be served; None if nothing is known against it."""
+    """The reason why the store at a place cannot be served; None if there is no known reason."""
     if not isinstance(place, Path):
-        return None  # it may come up any moment
+        return None  # it may start at any moment
     from service.records.sqlite import checkup
 
     try:
@@ -130,7 +130,7 @@ def concern(place: Place) -> str | None:
 def staging(
     writer: "Writing", targets: Sequence[tuple[str, str]]
 ) -> AbstractContextManager[Staged]:
-    """Lets rows for some streams come in unseen until published; see `staging` of each engine."""
+    """Accepts rows for streams, invisible until published; see `staging` of each engine."""
     if writer.engine == "postgres":
         from service.records.postgres.staging import staging as staging_in_database
 

@@ -10,14 +10,14 @@ from service.records.view import StreamView, open_view
 
 TITLE_CHARS = 80
 DATE_CHARS = 10
-#: Stands for the id of a grant, which begins with `grt_`.
+#: Used in place of the id of a grant, which begins with `grt_`.
 OWNER = "owner"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOverview:
     """One stream of one connection. `first` and `last` are the dates of its records, `changed` is
-    that of the last import that changed some.
+    that of the last import that changed any.
 
     If `timed`, a grant of the stream can be limited by time.
     """

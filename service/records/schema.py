@@ -1,6 +1,6 @@
-"""What can be asked: the schema document of a grant, compact or full, and stream metadata.
+"""The schema document of a grant, compact or full, and stream metadata.
 
-Only granted fields, relations and views appear; what is not granted is not mentioned at all.
+Only granted fields, relations and views appear; nothing else is mentioned.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ from service.records.view import StreamView, View
 
 
 def schema(view: View, query: SchemaQuery) -> Schema:
-    """The schema of a grant, `compact`, `full` or as a `document`; full needs one stream."""
+    """The schema of a grant, `compact`, `full` or as a `document`; `full` needs one stream."""
     streams: Sequence[StreamView] = view.within(query.connection_id)
     if query.stream is not None:
         streams = view.stream(query.stream, query.connection_id)
@@ -56,7 +56,7 @@ def connectors(view: View) -> ConnectorList:
 
 
 def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> StreamList:
-    """One row per granted (stream, connection), with the number of records the grant shows."""
+    """One row per granted (stream, connection), with the number of visible records."""
     rows = []
     for stream in view.within(connection_id):
         count, _, last = snapshot.span(stream.selection())

@@ -1,4 +1,4 @@
-"""The embedded resource server: a PDPP resource server without a socket, over one store."""
+"""The embedded resource server: a PDPP resource server without a socket, on one store."""
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
@@ -37,10 +37,10 @@ from service.records.opening import open_reader
 from service.records.overview import OWNER, StreamOverview, everything, overview
 from service.records.view import View, open_view
 
-#: What stands for a grant between requests: the hash of its token, or its id.
+#: The key of a grant between requests: the hash of its token, or its id.
 Key = bytes | str
 T = TypeVar("T")
-#: Finds the grant in a registry; None stands for the owner, who reads everything.
+#: Looks up the grant in a registry; None means the owner, who reads everything.
 Find = partial[Grant] | None
 
 
@@ -97,7 +97,7 @@ class Store:
     def overview(self, *, samples: int = 0) -> list[StreamOverview]:
         """All streams, for the owner, each with the titles of its newest records.
 
-        Without titles, a thread counts once after every commit.
+        Without titles, a thread counts only once after every commit.
         """
         with self.reader.snapshot() as snapshot:
             if samples:
@@ -110,7 +110,7 @@ class Store:
             return known[1]
 
     def package(self, token: str) -> Package | None:
-        """The package a token stands for, if any; raises `Unauthenticated` if it has ended."""
+        """The package of a token, if any; raises `Unauthenticated` if it has ended."""
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
         with self.reader.snapshot() as snapshot:
@@ -130,11 +130,11 @@ class Store:
         return server
 
     def view(self, snapshot: Snapshot, key: Key, find: Find) -> tuple[Generation, View]:
-        """What a grant lets see in this snapshot, and when. Worked out anew after every commit."""
+        """The view of a grant in this snapshot. Recomputed after every commit."""
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
         generation = snapshot.generation(known[0] if known else None)
-        # Revoking is a commit; the clock makes none.
+        # Revoking is a commit; expiry is not.
         ends = known[1].grant.expires_at if known else None
         if (
             known
@@ -153,25 +153,25 @@ class Store:
         return generation, view
 
     def forget_view(self, key: Key) -> None:
-        """Has the next `view` ask the store."""
+        """Makes the next `view` read the store."""
         self._local.views.pop(key, None)
 
     @property
     def fence_key(self) -> bytes:
-        """What fences of record text are made with; record text cannot know it."""
+        """The key of the fences around record text, which record text cannot know."""
         return keys.fence_key(self.secret())
 
     @property
     def sealer(self) -> Sealer:
-        """What seals cursors."""
+        """Encrypts cursors."""
         return _sealer(self.secret())
 
     def sealer_in(self, snapshot: Snapshot) -> Sealer:
-        """What seals the cursors of answers from a snapshot."""
+        """Encrypts the cursors of answers from a snapshot."""
         return _sealer(self._secret_in(snapshot))
 
     def secret(self) -> bytes:
-        """The deployment's secret, or the one kept in the store that is at the path now."""
+        """The deployment's secret, or the one in the store that is currently at the path."""
         if self._secret is not None:
             return self._secret.encode()
         known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
@@ -190,7 +190,7 @@ class Store:
         return known[1]
 
     def ready(self) -> None:
-        """Raises `Unavailable` with the reason when the store cannot answer."""
+        """Raises `Unavailable` with the reason if the store cannot answer."""
         with self.reader.snapshot() as snapshot:
             _kept_secret(snapshot)
             self.reader.require_index(snapshot)
@@ -214,15 +214,15 @@ class StoreResourceServer:
         self._read: set[Generation] = set()
 
     def view(self, snapshot: Snapshot) -> View:
-        """What the grant lets see in this snapshot."""
+        """The view of the grant in this snapshot."""
         generation, view = self._store.view(snapshot, self._key, self._find)
         self._read.add(generation)
         return view
 
     def version(self) -> Hashable | None:
-        """The grant and the generation of all reads so far; None if they were of several.
+        """The grant and the generation of all reads so far; None if there were several generations.
 
-        Two versions are equal only if both servers answer alike to the same question.
+        Two versions are equal only if both servers give the same answer to the same question.
         """
         return (self._key, *self._read) if len(self._read) == 1 else None
 
@@ -287,7 +287,7 @@ class StoreResourceServer:
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
     def read(self, answer: Callable[[Snapshot, View], T]) -> T:
-        """What is read in one snapshot; in a second one if the store has moved on meanwhile."""
+        """The result of reading one snapshot, or a second one if the store changed meanwhile."""
         with suppress(Moved):
             return self._read_once(answer)
         self._store.forget_view(self._key)
@@ -303,7 +303,7 @@ class StoreResourceServer:
         answer: Callable[[Snapshot, View], T],
         records: Callable[[View, T], Iterable[RecordRef]] = lambda view, value: (),
     ) -> Answer[T]:
-        """An answer from one snapshot; `records` gives those it has, for the owner's counts."""
+        """An answer from one snapshot; `records` returns its records, for the owner's counts."""
 
         def noted(snapshot: Snapshot, view: View) -> T:
             value = answer(snapshot, view)
@@ -314,7 +314,7 @@ class StoreResourceServer:
 
 
 def _records(records: Iterable[Record]) -> list[RecordRef]:
-    """The records, and those related to them."""
+    """The records and their related records."""
     related = (
         one for record in records for each in record.expanded.values() for one in each.records
     )

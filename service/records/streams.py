@@ -1,4 +1,4 @@
-"""Connections and their streams, as the importer makes and changes them."""
+"""Connections and their streams, as the importer creates and changes them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -20,14 +20,14 @@ def connect(
     connector_key: str | None = None,
     label: str | None = None,
 ) -> int:
-    """The row of a connection, made if new; a key or label given again replaces the old one."""
+    """The row of a connection, created if new; a key or label given again replaces the old one."""
     check_connection_id(connection_id)
     with writer.transaction():
         return writer.save_connection(connection_id, connector_key, label)
 
 
 def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> None:
-    """Makes or changes streams of a connection; records already there are indexed anew."""
+    """Creates or changes streams of a connection; existing records are reindexed."""
     with writer.transaction():
         connection = connect(writer, connection_id)
         before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
@@ -47,14 +47,14 @@ def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManif
 
 
 def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
-    """Whether `declare` would index a stream anew, which takes long if it has many records."""
+    """Whether `declare` would reindex a stream, which takes long if it has many records."""
     before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
     after = link((before | {manifest.name: manifest for manifest in manifests}).values())
     return any(one.name in before and derives(one) != derives(before[one.name]) for one in after)
 
 
 def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
-    """The manifests of a connection's streams, by name; of staged ones as they will be."""
+    """The manifests of a connection's streams, by name; for staged ones, the future manifests."""
     found: dict[str, Any] = {}
     for row_name, text in writer.manifest_rows(connection_id):
         manifest = orjson.loads(text)
@@ -91,12 +91,12 @@ def require_current(writer: Writing, streams: Mapping[int, StreamHandle]) -> Non
 
 
 def _row_name(writer: Writing, connection_id: str, name: str) -> str:
-    """The name in its row of the stream that rows of this name go into."""
+    """The name in the row of the stream that receives rows with this name."""
     return writer.staged.get((connection_id, name), name)
 
 
 def _require_staged(writer: Writing, connection_id: str, name: str, what: str) -> None:
-    """Refuses to change another stream than those that are staged."""
+    """Refuses changes to streams other than the staged ones."""
     if writer.staged and (connection_id, name) not in writer.staged:
         streams = ", ".join(stream for _, stream in writer.staged)
         raise InvalidRequest(

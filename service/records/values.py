@@ -1,4 +1,4 @@
-"""How the scalar values of records are stored for filters, sorting and aggregation."""
+"""The stored form of scalar values of records for filters, sorting and aggregation."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from typing import Any
 from service.records.forms import EPOCH, FORMS, decimal_in, decimal_key, since_epoch
 
 SORTABLE_CHARS = 256
-#: Earlier than any time a record can have, in microseconds since 1970.
+#: Earlier than any time that a record can have, in microseconds since 1970.
 EARLIEST = -(2**62)
 DIGEST_MARK = "…#"
-# The time of a record is asked for three times in a row: for its order, its limit and its cell.
+# The time of a record is needed three times in a row: for its order, its limit and its cell.
 TIMES_KEPT = 1_024
 SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
 JSON_TYPES = SCALAR_TYPES | {"object", "array"}
@@ -37,7 +37,7 @@ Stored = str | int | float
 class FieldType:
     """The declaration of one field in a manifest. `shown_as` is PDPP's open type word.
 
-    `form` is how its times or decimals are written, where that is not the usual way.
+    `form` is the form of its times or decimals, if it is not the usual one.
     """
 
     type: str
@@ -49,7 +49,7 @@ class FieldType:
 
     @property
     def media_type(self) -> str | None:
-        """What base64 text of the field holds, as JSON Schema declares it."""
+        """The media type of base64 text in the field, as declared in JSON Schema."""
         found = self.schema.get("contentMediaType")
         return found if isinstance(found, str) and found else None
 
@@ -72,9 +72,9 @@ class FieldType:
 
 @lru_cache(maxsize=TIMES_KEPT)
 def microseconds(text: str) -> int | None:
-    """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None when it is neither.
+    """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None for other text.
 
-    None too for a time outside the years 1 to 9999 in UTC, which could not be shown. A time
+    Also None for a time outside the years 1 to 9999 in UTC, which could not be shown. A time
     without an offset counts as UTC, a date as its first moment.
     """
     if not _ISO.fullmatch(text):
@@ -90,7 +90,7 @@ def microseconds(text: str) -> int | None:
 
 
 def moment(stored: int) -> str:
-    """The ISO 8601 text, in UTC, of microseconds since 1970."""
+    """The ISO 8601 text in UTC for microseconds since 1970."""
     found = EPOCH + timedelta(microseconds=stored)
     return found.isoformat(timespec="microseconds" if found.microsecond else "seconds").replace(
         "+00:00", "Z"
@@ -98,14 +98,14 @@ def moment(stored: int) -> str:
 
 
 def time_of(value: Any, kind: FieldType) -> int | None:
-    """Microseconds from 1970 UTC to the time a field holds; None if it holds none."""
+    """Microseconds from 1970 UTC to the time in a field; None if it has none."""
     if kind.form in FORMS:
         return FORMS[kind.form](value)
     return microseconds(value) if kind.is_time and isinstance(value, str) else None
 
 
 def decimal_of(value: Any, kind: FieldType) -> Decimal | None:
-    """The exact number a value of a field is; None if it is none."""
+    """The exact number of a field's value; None if it is not a number."""
     if isinstance(value, str):
         return decimal_in(value, "," if kind.form == COMMA else ".")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -115,17 +115,17 @@ def decimal_of(value: Any, kind: FieldType) -> Decimal | None:
 
 
 def comparable(text: str) -> str:
-    """Text as cells hold it: whole, or its beginning and a digest that tells it from others."""
+    """Text as stored in cells: whole, or its beginning and a digest that distinguishes it."""
     if len(text) <= SORTABLE_CHARS:
         return text
     return f"{text[:SORTABLE_CHARS]}{DIGEST_MARK}{sha256(text.encode()).hexdigest()}"
 
 
 def sortable(value: Any, kind: FieldType) -> Stored | None:
-    """The form in which a value is compared, or None when it does not fit its declared type.
+    """The form in which a value is compared, or None if it is not of its declared type.
 
-    Times are integer microseconds since 1970 UTC, booleans 0 and 1, numbers as they are, decimals
-    the keys of `decimals`, other strings as `comparable` has them.
+    Times are integer microseconds since 1970 UTC, booleans are 0 and 1, numbers are unchanged,
+    decimals are keys (see `forms`), other strings are as `comparable` returns them.
     """
     if kind.is_time:
         return time_of(value, kind)

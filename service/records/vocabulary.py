@@ -1,7 +1,7 @@
-"""The words of the store, and how many records hold each in each field.
+"""The words of the store, and how many records have each word in each field.
 
-A value counts once for every word it holds, however often and in however many passages. The counts
-change in the transaction of the records; a word that no value holds any more is gone.
+A value counts once for every word it contains, however often and in however many passages. The
+counts change in the transaction of the records; a word that no value contains any more is deleted.
 """
 
 import re
@@ -15,27 +15,27 @@ from evidence.fold import fold
 from evidence.limits import CONTRACT
 from evidence.question import is_unspaced
 
-#: Distinct words that are noted in memory.
+#: The most distinct words that are kept in memory.
 MOST_WORDS: Final = 100_000
 #: The most passes over one text.
 MOST_PARTS: Final = 64
-#: Characters of a text that are split at once, and one in how many words is a sample.
+#: Characters of a text that are split at once, and the interval of words for sampling.
 RUN_CHARS: Final = 1 << 20
 SAMPLED: Final = 64
 _SPACE = re.compile(r"\s")
-#: What `is_unspaced` is true of, if it stands alone.
+#: Characters for which `is_unspaced` is true if they are words by themselves.
 _UNSPACED = re.compile("[\u0e00-\U0010ffff]")
 
 _Counts = defaultdict[int, Counter[str]]
 
 
 def counted(length: int, folded: str) -> int:
-    """What a value adds to the length of its field: a long one no more than one passage of it."""
+    """What a value adds to the length of its field; a long one adds no more than one passage."""
     return min(length, length * CONTRACT.passage_chars // max(1, len(folded)))
 
 
 def words_of(folded: str) -> Iterator[tuple[set[str], int]]:
-    """(words of a folded text, how often they occur), in sets that have no word in common.
+    """(words of a folded text, how often they occur), in disjoint sets.
 
     A text with many different words takes several passes, one for each set, so that each set fits
     into memory. Two adjacent characters of a script without spaces are a word too: one alone says
@@ -55,7 +55,7 @@ def words_of(folded: str) -> Iterator[tuple[set[str], int]]:
 
 
 def _parts(folded: str, spaced: bool) -> int:
-    """Into how many sets the words are parted, by the number of different ones in a sample."""
+    """The number of sets for the words, estimated from the distinct words in a sample."""
     if len(folded) <= RUN_CHARS:
         return 1
     seen = set[str]()
@@ -65,7 +65,7 @@ def _parts(folded: str, spaced: bool) -> int:
 
 
 def _runs(folded: str, spaced: bool) -> Iterator[tuple[list[str], list[str]]]:
-    """(words, pairs of adjacent characters of scripts without spaces), some of the text a time."""
+    """(words, pairs of adjacent characters of unspaced scripts), one part of the text at a time."""
     start, last = 0, ""
     while start < len(folded):
         space = _SPACE.search(folded, start + RUN_CHARS)
@@ -82,9 +82,9 @@ def _runs(folded: str, spaced: bool) -> Iterator[tuple[list[str], list[str]]]:
 
 @dataclass(slots=True)
 class Vocabulary:
-    """What one batch changes in the words of the store.
+    """The changes of one batch to the words of the store.
 
-    `write` is called when many words are noted. It may write them, and `clear` what was noted.
+    `write` is called when many words have been collected. It may write them and call `clear`.
     """
 
     write: Callable[["Vocabulary"], None] = lambda noted: None
@@ -93,13 +93,13 @@ class Vocabulary:
     lengths: Counter[int] = field(default_factory=Counter)
 
     def add(self, ordinal: int, folded: str) -> int:
-        """Notes the words of a value; returns how many there are, repeats included."""
+        """Adds the words of a value; returns how many there are, repeats included."""
         length = self._note(self.added, ordinal, folded)
         self.lengths[ordinal] += counted(length, folded)
         return length
 
     def remove(self, ordinal: int, folded: str) -> None:
-        """Notes that a value is no more."""
+        """Subtracts the words of a deleted value."""
         length = self._note(self.removed, ordinal, folded)
         self.lengths[ordinal] -= counted(length, folded)
 
@@ -113,7 +113,7 @@ class Vocabulary:
         return total
 
     def changes(self) -> Iterator[tuple[str, int, int]]:
-        """(word, ordinal, change of its count), for the words that a query can name."""
+        """(word, ordinal, change of its count), for the words that a query can contain."""
         for ordinal in {*self.added, *self.removed}:
             counts = self.added[ordinal]
             if ordinal in self.removed:
@@ -123,7 +123,7 @@ class Vocabulary:
                     yield word, ordinal, n
 
     def clear(self) -> None:
-        """Forgets what was noted."""
+        """Discards the collected changes."""
         for noted in (self.added, self.removed, self.lengths):
             noted.clear()
 

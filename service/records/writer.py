@@ -1,4 +1,4 @@
-"""The steps that the writers of all engines share. An engine adds its SQL, and what it indexes."""
+"""The steps that the writers of all engines share. An engine adds its SQL and its index."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from service.records.writing import StreamCount, Writing
 
 
 class Rows(NamedTuple):
-    """Rows of records; the second column of all but `known` is the connection."""
+    """Rows of records; the second column of all except `known` is the connection."""
 
     #: seq, connection, stream, key, at, cursor, thread, place
     new: list[tuple[Any, ...]]
@@ -32,34 +32,34 @@ class Rows(NamedTuple):
 
 
 class Index(Protocol):
-    """One batch of what is derived from records, to drop and to add."""
+    """A batch of derived data to remove and to add."""
 
     def drop(self, scopes: Scopes, seq: int, fields: frozenset[str] | None = None) -> None:
-        """Notes what is derived from a record's fields, from all where none are named."""
+        """Notes the data derived from a record's fields, by default all, for removal."""
 
     def drop_value(self, place: Place) -> None:
-        """Notes that a large value is no more."""
+        """Notes a large value for removal."""
 
     def apply_drops(self) -> None:
-        """Takes out what was noted, before the records it came from change."""
+        """Removes the noted data, before its records change."""
 
     def add_large(self, connection: int, large: LargeValue) -> Place:
-        """Notes the chunks of a large value under fresh numbers; returns where they will be."""
+        """Notes the chunks of a large value under new numbers; returns their future place."""
 
     def add(
         self, stream: StreamHandle, seq: int, data: dict[str, Any], places: dict[str, Place]
     ) -> None:
-        """Notes what is derived from the fields in `data`, given with whole values."""
+        """Notes the data derived from the fields in `data`, which has whole values."""
 
     def write(self) -> None:
-        """Puts in what need not wait for the whole batch."""
+        """Writes what need not wait for the whole batch."""
 
     def apply_adds(self) -> None:
-        """Puts in what was noted, after the records are stored."""
+        """Adds the noted data, after the records are stored."""
 
 
 class Steps(Protocol):
-    """What an engine brings to the steps."""
+    """What an engine provides to the steps."""
 
     statements: ClassVar[Statements]
 
@@ -76,19 +76,19 @@ class Steps(Protocol):
         """Adds changes to the log."""
 
     def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
-        """Stores the bytes of a record's blobs and notes which field uses which."""
+        """Stores the bytes of a record's blobs, and which field uses which."""
 
     def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
-        """Forgets the blobs that fields of records use, all fields where none is named."""
+        """Removes the uses of blobs by fields of records; by all fields if none are named."""
 
     def sweep(self, blobs: Iterable[int]) -> None:
-        """Removes those of the blobs that no record uses any more."""
+        """Removes those of these blobs that no record uses any more."""
 
     def index(self) -> Index:
         """An empty batch."""
 
     def note(self, records: int) -> None:
-        """Notes that the indexes of so many records change."""
+        """Notes that the indexes of this many records change."""
 
     def order(self, manifest: StreamManifest, data: dict[str, Any]) -> tuple[Any, ...]:
         """(`at`, `cursor`, `thread`, `place`) of a record, as columns."""
@@ -152,7 +152,7 @@ class BaseWriter(Steps, Writing):
         return [StreamCount(*row) for row in self.run(self.statements.counts)]
 
     def note_languages(self, sample: Sample) -> None:
-        """Adds the languages of the texts of a sample to those of their connections."""
+        """Adds the languages in a sample of texts to those of their connections."""
         for connection, detected in sample.found():
             ((known,),) = self.run(self.statements.languages, connection)
             if text := merged(known, detected):
@@ -183,7 +183,7 @@ class BaseWriter(Steps, Writing):
         self.run_each(self.statements.add_records, counted)
 
     def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
-        """Writes records, documents and log, and notes for the index the fields that changed."""
+        """Writes records, documents and log, and notes the changed fields for the index."""
         rows = Rows([], [], [], [])
         for change, data, large, json in stored(piece, sample):
             arrival, seq, connection = change.arrival, change.seq, change.arrival.stream.connection
@@ -203,7 +203,7 @@ class BaseWriter(Steps, Writing):
     def _place(
         self, change: Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index
     ) -> str | None:
-        """Notes the fields that changed for the index; returns `Change.places` of the record."""
+        """Notes the changed fields for the index; returns `Change.places` of the record."""
         stream, connection = change.arrival.stream, change.arrival.stream.connection
         data = {name: value for name, value in data.items() if change.touches(name)}
         self.keep(connection, change.seq, change.attachments)
@@ -211,7 +211,7 @@ class BaseWriter(Steps, Writing):
         index.add(stream, change.seq, data, places)
         return change.places(places)
 
-    # What is derived
+    # Derived data
 
     def derive(
         self,
@@ -220,7 +220,7 @@ class BaseWriter(Steps, Writing):
         replaced: Scopes | None = None,
         look: Callable[[int, dict[str, Any]], None] = lambda connection, data: None,
     ) -> int:
-        """Fills the indexes with the records of a stream; their rows in them may be `replaced`.
+        """Fills the indexes with the records of a stream; their existing rows may be `replaced`.
 
         Calls `look` with the connection and each record; returns how many records there are.
         """
@@ -246,10 +246,10 @@ class BaseWriter(Steps, Writing):
         self.derive(stream, replaced=replaced)
 
     def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
-        """Does so whatever is left of it: for another fold, and for `rung check --repair`.
+        """Rebuilds all derived data, for another fold or for `rung check --repair`.
 
-        In one transaction: until it is done readers see the store as it was, and a process that
-        dies leaves it so.
+        Runs in one transaction: until it commits, readers see the old state, and a killed process
+        leaves it unchanged.
         """
         sample = Sample()
 

@@ -1,6 +1,6 @@
-"""What an engine provides to whoever fills a store: the data it takes, and one writer at a time.
+"""What an engine provides for filling a store: the data it accepts, and one writer at a time.
 
-Checks, comparison and naming live above this border, in `ingest` and `streams`. A writer raises
+Checks, comparison and naming are above this boundary, in `ingest` and `streams`. A writer raises
 `Unavailable` if the store cannot be written to.
 """
 
@@ -30,10 +30,10 @@ class StreamCount:
 
 
 class Writing(Protocol):
-    """A store that is open for writing, by one thread. `engine` is as in `engine.Snapshot`."""
+    """A store that is open for writing by one thread. `engine` is as in `engine.Snapshot`."""
 
     engine: str
-    #: {(connection id, stream): the hidden stream that rows for it go into}, while some are staged.
+    #: {(connection id, stream): the hidden stream that receives its rows}, for staged streams.
     staged: dict[tuple[str, str], str]
 
     def __enter__(self) -> "Writing": ...
@@ -44,25 +44,25 @@ class Writing(Protocol):
         """Closes the store."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """All or nothing. Inside another transaction it joins that one."""
+        """All or nothing. Inside another transaction it joins it."""
 
     def meta(self, key: str) -> Any:
-        """What the store notes about itself under a key; None if there is nothing."""
+        """The metadata of the store under a key, or None."""
 
     def set_meta(self, key: str, value: str | int) -> None: ...
 
     def finish(self) -> None:
-        """Ends an import: brings the indexes into good order where it is time."""
+        """Ends an import: merges the indexes if it is time."""
 
     def rebuild(self, on_record: Callable[[], None] = ...) -> None:
-        """Makes everything anew that is derived from records; calls `on_record` after each."""
+        """Rebuilds everything derived from records; calls `on_record` after each."""
 
     # Connections and streams, inside a transaction
 
     def save_connection(
         self, connection_id: str, connector_key: str | None, label: str | None
     ) -> int:
-        """The row of a connection, made if new; a key or label replaces the old one."""
+        """The row of a connection, created if new; a key or label replaces the old one."""
 
     def connection_ids(self) -> list[str]:
         """The ids of all connections that have a stream, sorted."""
@@ -77,13 +77,13 @@ class Writing(Protocol):
         """The name in the row of a stream; None if it is gone."""
 
     def save_stream(self, connection: int, row_name: str, manifest: StreamManifest) -> None:
-        """Makes or changes the row of a stream."""
+        """Creates or changes the row of a stream."""
 
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
-        """Gives every searchable or compared field of a stream its ordinal; old ones stay."""
+        """Assigns an ordinal to every searchable or compared field of a stream; old ones stay."""
 
     def reindex(self, stream: StreamHandle, replaced: Scopes) -> None:
-        """Derives everything anew for the records of a stream, whose old indexes are `replaced`."""
+        """Reindexes the records of a stream, whose old index rows are `replaced`."""
 
     def counts(self) -> list[StreamCount]:
         """The counts of every stream, by connection and name."""
@@ -91,10 +91,10 @@ class Writing(Protocol):
     # Records, inside a transaction
 
     def new_seq(self) -> int:
-        """A fresh number for a record."""
+        """A new number for a record."""
 
     def find(self, piece: Sequence[Arrival]) -> Mapping[tuple[int, str], Stored]:
-        """What the store has of some rows, by stream and key."""
+        """The stored records of some rows, by stream and key."""
 
     def read_large(self, place: Place) -> str:
         """The text of the large value at a place."""

@@ -12,7 +12,7 @@ from evidence.limits import BUDGETS
 from service.operations import arguments
 from service.operations.base import Asked
 
-#: Parameters of the PDPP contract that every route of records knows.
+#: Parameters of the PDPP contract that every route of records accepts.
 ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
 FLAGS = {"true": True, "false": False}
 
@@ -31,7 +31,7 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """(arguments of the operation, other parameters) of a query string.
 
-    The others are those of the route only and those `known` on every route. `fixed` are the
+    The others are those of this route only and those `known` on every route. `fixed` are the
     arguments of the path.
     """
     route = operation.route
@@ -53,7 +53,7 @@ def read(
 def read_posted(
     operation: Asked, body: dict[str, Any], *, known: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The same for a JSON body, whose members are typed already."""
+    """The same for a JSON body, whose members already have types."""
     spelled = operation.queried("")
     given: dict[str, Any] = dict(operation.route.defaults)
     extra: dict[str, str] = {}
@@ -139,9 +139,9 @@ def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) 
 
 
 def _number(value: str, most: int | None = None) -> Any:
-    """A whole number where the text is one; else the text, for the schema to refuse.
+    """A whole number if the text is one; otherwise the text, which the schema refuses.
 
-    A number with a maximum may be of any length: as a float it is still above it.
+    A number with a maximum may have any length: as a float it still exceeds the maximum.
     """
     if _NUMBER.fullmatch(value):
         return int(value)

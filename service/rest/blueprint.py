@@ -1,6 +1,6 @@
-"""REST under /v1 and /papers/v1: a loop over the operations of each, and blobs.
+"""REST under /v1 and /papers/v1: routes for the operations of each, and blobs.
 
-The bodies of records are those of PDPP. Those of papers have their next calls as links.
+Bodies of records follow PDPP. Bodies of papers have their next calls as links.
 """
 
 import re
@@ -78,7 +78,7 @@ OPEN_HEADERS = {
     "Vary": "Origin",
 }
 Served = RecordOperation | Listing
-#: The route of a record, which has a page for people too.
+#: The route of a record, which also has a page for people.
 PAGED = "rest.fetch"
 
 
@@ -104,7 +104,7 @@ def _rule(path: str) -> str:
 def _open(services: Services, guard: Guard) -> Response | None:
     """Every route needs a client token; public routes are declared elsewhere.
 
-    A browser that opens the `url` of a hit is led to the page of the record.
+    A browser that opens the `url` of a hit is redirected to the page of the record.
     """
     if request.endpoint == PAGED and "Authorization" not in request.headers and web.prefers_page():
         return _page_of_record()

@@ -17,7 +17,7 @@ from service.ports import SEARCH_EXTENSIONS
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
 
-#: Caches may keep documents but must revalidate: routes change with a deployment.
+#: Caches may keep documents but must revalidate, because routes change with a deployment.
 DOCUMENT_HEADERS = {"Cache-Control": "no-cache"}
 
 
@@ -27,12 +27,12 @@ def mount(
     """Adds `/`, `/healthz`, `/readyz`, `/openapi.json`, `/llms.txt` and the well-known documents.
 
     Browsers, which prefer HTML, get `page` at `/`; programs get the discovery index. `paths` are
-    those of the surfaces; clients that look at no path get the first. Without named authorization
+    those of the surfaces; clients that request no path get the first. Without named authorization
     servers there are no well-known documents.
     """
 
     def ready() -> Response:
-        """200 if everything here answers, else 503 with the reason."""
+        """200 if the service is ready, otherwise 503 with the reason."""
         body = readiness(services)
         return _json(body, 200 if body["status"] == READY else 503)
 
@@ -71,9 +71,9 @@ def _document(content: bytes, media_type: str) -> Response:
 
 
 def _resource(services: Services, path: str) -> dict[str, Any] | None:
-    """The metadata of the surface at a path, with the address that clients looked it up by.
+    """The metadata of the surface at a path, with the URL that clients looked it up by.
 
-    None, hence 404, where no server hands out tokens.
+    None, and so 404, if no server issues tokens.
     """
     found = services.settings
     if not found.issuers:
@@ -87,7 +87,7 @@ def _resource(services: Services, path: str) -> dict[str, Any] | None:
 
 
 def _front(services: Services, page: Callable[[], Response]) -> Response:
-    """The page for people or the index for programs, as the header Accept prefers."""
+    """The page for people or the index for programs, whichever the Accept header prefers."""
     response = page() if prefers_page() else _index(services)
     response.headers["Vary"] = "Accept"
     return response
@@ -113,7 +113,7 @@ def _index(services: Services) -> Response:
 
 
 def _search() -> dict[str, Any]:
-    """The search arguments of a store beyond PDPP, for servers in front of it."""
+    """The search arguments that a store supports beyond PDPP, for servers in front of it."""
     known = SEARCH.arguments.fields
     return {
         "supported": True,

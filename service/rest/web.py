@@ -1,7 +1,7 @@
 """Shared by all REST routes: path decoding, headers and the error body.
 
-Path segments are decoded here, from the raw address, because an id may hold `/`. `hooks` leaves the
-address raw.
+Path segments are decoded here, from the raw address, because an id may contain `/`. `hooks` leaves
+the address raw.
 """
 
 import logging
@@ -50,12 +50,12 @@ class Segment(BaseConverter):
 def prepare(app: Flask, mounts: dict[str, dict[str, str]]) -> None:
     """Readies an application for REST routes: segments and error bodies.
 
-    `mounts` are path prefixes with the headers that go out with every answer below them.
+    `mounts` are path prefixes with the headers of every answer below them.
     """
     prefixes = tuple(mounts)
     app.extensions[MOUNTS] = mounts
     app.url_map.converters["segment"] = Segment
-    app.url_map.merge_slashes = False  # an empty segment is no route, and never a redirect
+    app.url_map.merge_slashes = False  # an empty segment is not a route, and never a redirect
     app.register_error_handler(EvidenceError, _failure)
     app.register_error_handler(HTTPException, lambda error: _http_failure(error, prefixes))
     app.register_error_handler(Exception, _unexpected)
@@ -69,7 +69,7 @@ def prefers_page() -> bool:
 def begin(guard: Guard) -> str | None:
     """Checks the caller; returns the bearer token.
 
-    Raises `Forbidden` for a foreign page and `Unauthenticated` without a token where one is needed.
+    Raises `Forbidden` for a foreign page and `Unauthenticated` if a required token is missing.
     """
     g.guard = guard
     guard.check_origin(request.headers.get("Origin"))
@@ -84,7 +84,7 @@ def query() -> str:
 def json_body() -> dict[str, Any]:
     """The body of a POST, which must be a JSON object.
 
-    The media type is required, so that no form of a foreign page can send one.
+    The media type is required, so that a form on a foreign page cannot send one.
     """
     if request.mimetype != "application/json":
         raise UnsupportedMediaType(

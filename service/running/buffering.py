@@ -1,6 +1,6 @@
 """A threaded worker whose threads never wait for a client.
 
-The main thread receives requests, and a thread gets one once all of it is there. The main thread
+The main thread receives requests, and a thread gets a request once it is complete. The main thread
 also sends the part of an answer that a client does not accept at once. A slow client therefore
 occupies a connection and some memory, both bounded, and no thread.
 
@@ -37,11 +37,11 @@ class RequestTooSlow(Exception):
 
 
 class Overloaded(Exception):
-    """The unfinished requests of all clients passed their bound together."""
+    """The unfinished requests of all clients together exceeded their limit."""
 
 
 class BufferingWorker(ThreadWorker):  # type: ignore[misc]
-    """See the module. All methods but `handle` run on the main thread."""
+    """See the module. All methods except `handle` run on the main thread."""
 
     bounds: Budgets = BUDGETS
 
@@ -50,7 +50,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         cfg = self.cfg
         plain = not cfg.is_ssl and cfg.http_protocols == ["h1"]
         self._buffers = plain and cfg.protocol == "http" and cfg.proxy_protocol == "off"
-        # Connections no thread works on, by when they began to wait.
+        # Connections that no thread works on, in the order in which they began to wait.
         self._waiting: dict[Connection, None] = {}
         self._received = self._unsent = 0  # bytes, of all connections
         self._next_check = Deadline.after(0)
@@ -105,7 +105,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
                 self._run(connection.on_late, connection)
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Closes idle connections by then; gunicorn calls it when the worker stops."""
+        """Closes idle connections by that time; gunicorn calls it when the worker stops."""
         super()._cap_keepalive(deadline)
         for connection in self._waiting:
             if connection.on_late == self._drop:
@@ -114,7 +114,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     # Receiving a request.
 
     def accept(self, listener: socket.socket) -> None:
-        """Accepts a connection. If there are too many, the one that waits longest is closed."""
+        """Accepts a connection.
+
+        If there are too many, the one that has waited longest is closed.
+        """
         if not self._buffers:
             super().accept(listener)
             return
@@ -153,7 +156,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(connection)
 
     def _feed(self, connection: Connection, piece: bytes) -> None:
-        """Adds bytes to a request, and gives it to a thread if it is ready."""
+        """Adds bytes to a request, and passes it to a thread if it is ready."""
         request = connection.request
         if not connection.received:
             connection.deadline = Deadline.after(self.bounds.head_seconds)
@@ -183,10 +186,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self.handle_error(None, connection.sock, connection.client, error)
         self._finish(connection)
 
-    # Bounds of all connections together.
+    # Limits for all connections together.
 
     def _make_room(self) -> None:
-        """Closes the connection that waits longest."""
+        """Closes the connection that has waited longest."""
         longest = next(iter(self._waiting), None)
         if longest is not None:
             self._drop(longest)

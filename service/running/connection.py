@@ -1,4 +1,4 @@
-"""One connection of a client: the request that arrives, its call of the application, its answer.
+"""One connection of a client: the incoming request, the call of the application, the answer.
 
 The buffer only finds the end of a request. gunicorn parses and validates the request afterwards. A
 malformed head goes to the parser at once, which refuses it.
@@ -30,22 +30,22 @@ _FRAMING: Final = re.compile(
 _LENGTH: Final = re.compile(rb"[0-9]{1,18}")
 _CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 _END_OF_HEAD: Final = b"\r\n\r\n"
-#: gunicorn's limit of the line with the size of a chunk.
+#: gunicorn's limit for the line with the size of a chunk.
 _CHUNK_LINE_BYTES: Final = 8_190
 #: The framing of a chunked body may be as large as its content.
 _FRAMING_SHARE: Final = 2
 
 
 class BodyTooLarge(Exception):
-    """The chunks of a body are so small that their framing passes the bound."""
+    """The chunks of a body are so small that their framing exceeds the limit."""
 
 
 class RequestBuffer:
     """The bytes received of one request.
 
     `ready` is true when the parser can decide without more bytes. `complete` is true when the whole
-    body is there; otherwise the connection cannot be reused. `refusal` is the error to answer with
-    if a bound was passed. `expects` is true when the client waits for `100 Continue`.
+    body is there; otherwise the connection cannot be reused. `refusal` is the error to return if a
+    limit was exceeded. `expects` is true when the client waits for `100 Continue`.
     """
 
     __slots__ = (
@@ -57,10 +57,10 @@ class RequestBuffer:
         self.data = bytearray()
         self.ready = self.complete = self.expects = False
         self.refusal: Exception | None = None
-        self.body_start = 0  # 0 until the head is there
+        self.body_start = 0  # 0 until the head is complete
         self._bounds, self._line_bytes = bounds, line_bytes
         self._deadline: Deadline | None = None
-        self._end = 0  # of a body with a length
+        self._end = 0  # for a body with a length
         self._chunk = 0  # where the size of the next chunk begins
         self._decoded = 0  # bytes of the chunks before it
 
@@ -81,7 +81,7 @@ class RequestBuffer:
         self.ready = self.body_start > 0
 
     def body_deadline(self) -> Deadline:
-        """The time at which a body received this far is too slow."""
+        """The time after which a body with this much received is too slow."""
         bounds = self._bounds
         if self._deadline is None:
             self._deadline = Deadline.after(bounds.body_seconds)
@@ -150,7 +150,7 @@ class RequestBuffer:
                 break
             after = start + size + 2
             if len(data) < after:
-                # The application answers a body that is too large, once that much is there.
+                # The application refuses a body that is too large once this much has arrived.
                 self.ready = self._decoded + len(data) - start > most
                 break
             self._decoded += size
@@ -196,7 +196,7 @@ class ResponseBuffer:
             self.size += len(data)
 
     def flush(self) -> bool:
-        """Sends as much as the socket accepts now; returns whether that was everything."""
+        """Sends as much as the socket accepts; returns whether everything was sent."""
         pieces = self._pieces
         while pieces:
             try:
@@ -223,7 +223,7 @@ class ResponseBuffer:
         self.size = 0
 
     def received(self) -> int:
-        """Bytes that the client's system has acknowledged; those it was sent, if unknown."""
+        """Bytes that the client's system has acknowledged, or bytes sent if unknown."""
         if sys.platform != "linux":
             return self._sent
         queued = fcntl.ioctl(self._sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
@@ -269,7 +269,7 @@ class Connection:
         self.on_ready: Callable[["Connection"], None]
         self.on_late: Callable[["Connection"], None]
         self.received = self.unsent = self.discarded = 0
-        self.pace: Deadline | None = None  # when the rate of the client is measured next
+        self.pace: Deadline | None = None  # when the client's rate is measured next
         self.pace_start = 0  # bytes it had received at the start of this interval
 
     @property

@@ -1,8 +1,8 @@
 """A worker that stops without losing a request, and refuses malformed requests in JSON.
 
 After SIGTERM it keeps accepting for a while, until the router in front has seen the 503 of
-`/readyz` and makes new connections elsewhere. Meanwhile answers close their
-connection. SIGINT and SIGQUIT end it at once.
+`/readyz` and connects elsewhere. Meanwhile every answer closes its connection. SIGINT and SIGQUIT
+stop it immediately.
 
 This relies on gunicorn's internals: its version is pinned to one major.
 """
@@ -21,7 +21,7 @@ from evidence.request_log import new_id
 from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
 from service.running.connection import BodyTooLarge
 
-#: Requests that are refused before the application: their errors, the status, and what to do.
+#: Requests that are refused before the application: their errors, statuses and fixes.
 _REFUSALS: Final[tuple[tuple[Any, int, str], ...]] = (
     (
         *(errors.LimitRequestLine, 414),
@@ -55,7 +55,7 @@ _INVALID: Final = "invalid_request_error"
 
 
 class DrainingWorker(BufferingWorker):
-    """The worker of the service, with a slow end."""
+    """The worker of the service, with a graceful shutdown."""
 
     _drained: Deadline | None = None
 
@@ -70,13 +70,13 @@ class DrainingWorker(BufferingWorker):
         self.method_queue.defer(self.notify)  # wakes the event loop, which checks the time
 
     def notify(self) -> None:
-        """The heartbeat; the first after the drain ends the worker as gunicorn does."""
+        """Sends the heartbeat; the first one after the drain stops the worker as gunicorn would."""
         super().notify()
         if self._drained is not None and self._drained.expired():
             super().handle_exit(signal.SIGTERM, None)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Refuses a malformed request with the JSON error body; its content is not logged."""
+        """Refuses a malformed request with the JSON error body; does not log its content."""
         _, status, advice = next(one for one in _REFUSALS if isinstance(exc, one[0]))
         id = new_id()
         if status == 500:

@@ -1,8 +1,7 @@
-"""What every request passes: its log record and metrics, and the headers all responses need.
+"""Handles every request: its log line and metrics, and the headers of all responses.
 
-Headers of requests are read from the WSGI environment, and nothing is computed that is not logged.
-Pages of allowed origins may read an answer, caches learn what they may keep, a body the client has
-is not sent again, and a large one is compressed.
+Request headers are read from the WSGI environment, and nothing is computed unless it is logged.
+Adds CORS and cache headers, answers 304 if the client has the body, and compresses large bodies.
 """
 
 import gzip
@@ -46,9 +45,10 @@ def prepare(
     encoded: Iterable[str] = (),
     activity: Activity | None = None,
 ) -> None:
-    """Readies an application to be operated. `activity` counts the uses of grants.
+    """Adds the hooks to an application.
 
-    Paths under the prefixes `encoded` stay percent-encoded, so that `%2F` stays inside its segment.
+    `activity` counts the uses of grants. Paths under the prefixes `encoded` stay percent-encoded,
+    so that `%2F` stays inside its segment.
     """
     starts = tuple(f"{prefix}/" for prefix in encoded)
     counting = settings.metrics != "off"
@@ -70,7 +70,7 @@ def prepare(
         return response
 
     def check_host() -> None:
-        """Checks `Host` on every route; a view with `checks_host` does so in its own order."""
+        """Checks `Host` on every route; views with `checks_host` do so themselves."""
         view = app.view_functions.get(request.endpoint or "")
         if not getattr(view, "checks_host", False):
             guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
@@ -82,7 +82,7 @@ def prepare(
 
 
 def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
-    """The application, with a request log until its answer is complete, or sent if it streams."""
+    """Wraps the application in a request log, until the answer is complete or a stream is sent."""
     asked = noted.upstream if counting else request_log.uncounted
 
     def end() -> None:
@@ -163,7 +163,7 @@ _UNPLACED: Final = (NOWHERE, NOWHERE, NOWHERE)
 
 @lru_cache(maxsize=None)
 def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
-    """(route, surface, operation) of a rule, all of them declared by us.
+    """(route, surface, operation) of a rule; all three come from our own declarations.
 
     The route is the declared address, such as `/v1/blobs/{blob_id}`, not the requested one.
     """
@@ -181,7 +181,7 @@ def _address(text: str) -> str:
         return request_log.UNKNOWN
 
 
-#: What any page may ask: documents that are public, and endpoints that know no cookie.
+#: What any page may request: public documents, and endpoints that ignore cookies.
 PUBLIC_PREFIXES: Final = (
     *("/.well-known/", "/openapi.json", "/llms.txt", "/token", "/register", "/revoke"),
 )
@@ -194,7 +194,8 @@ ALLOWED_HEADERS: Final = (
     "authorization, content-type, accept, pdpp-version, mcp-protocol-version, range, "
     "if-none-match, request-id, x-request-id, traceparent"
 )
-#: The fastest: on JSON of some KB it takes a third of the time of the best for 3 % more bytes.
+#: The fastest level: on a few KB of JSON it takes a third of the time of the best, for 3 % more
+#: bytes.
 LEVEL: Final = 1
 COMPRESSED: Final = frozenset("""
     application/json application/javascript application/problem+json image/svg+xml
@@ -204,7 +205,7 @@ TAG_BYTES: Final = 12
 
 
 def options(app: Flask, guard: Guard) -> Response | None:
-    """The answer to OPTIONS on a route that does not answer itself; None for other requests.
+    """The answer to OPTIONS on a route that does not handle it itself; None for other requests.
 
     Answers CORS preflights; a foreign page is refused.
     """
@@ -272,7 +273,7 @@ def _public(path: str) -> bool:
 
 
 def _kept(sent: dict[str, str]) -> bool:
-    """True if caches may keep the answer, which they may not if a token was used."""
+    """True if caches may keep the answer; false if a token was used."""
     policy = sent.get("cache-control", "")
     return "public" in policy or policy == "no-cache"
 
@@ -280,7 +281,8 @@ def _kept(sent: dict[str, str]) -> bool:
 def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> None:
     """Adds an ETag to cacheable answers, and makes them a 304 if the client has them.
 
-    It is a digest of the body, hence weak if the body may be compressed; a route can set its own.
+    The ETag is a digest of the body, and weak if the body may be compressed; a route can set its
+    own.
     """
     tag = sent.get("etag")
     if tag is None and _kept(sent) and not response.is_streamed:

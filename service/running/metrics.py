@@ -1,7 +1,7 @@
 """`GET /metrics` in the Prometheus format: what `noted` has counted, and the state of a worker.
 
-Several workers count in files of a folder that `serving` names before the first
-count; the worker that answers adds them up. Without a folder it reports its own counts.
+Workers count in files in a folder that `serving` names before the first count; the worker that
+answers adds them up. Without a folder it reports only its own counts.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from service.running.noted import REGISTRY
 PATH: Final = "/metrics"
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 SNAPSHOT: Final = ("status", "snapshot")
-#: Headers that proxies add: with any of them, the peer is not the client.
+#: Headers that proxies add; with any of them, the peer is not the client.
 FORWARDED: Final = (
     *("X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via"),
     *("X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip"),

@@ -1,4 +1,4 @@
-"""What is noted of requests: lines in the log, and counts for `/metrics`.
+"""Records requests: lines in the log, and counts for `/metrics`.
 
 The log on stdout has a JSON line for each event, or plain text for a person at a terminal. It
 contains our own words only. The message of an exception is left out, because it may quote data:
@@ -28,14 +28,14 @@ FIRST: Final = ("time", "level", "event", "request_id")
 
 Event = dict[str, Any]
 
-#: Attributes of every record, which no event shows.
+#: Attributes of every log record, which events do not show.
 _USUAL: Final = logging.makeLogRecord({}).__dict__.keys()
 _requests: Final = logging.getLogger("rung.request")
 _written: Callable[[Event], None] | None = None
 
 
 def log_request(event: Event, *, probe: bool = False) -> None:
-    """Logs one line for a request; for a probe at debug level only."""
+    """Logs one line for a request; for a probe only at debug level."""
     level = logging.DEBUG if probe else logging.INFO
     if not _requests.isEnabledFor(level):
         return
@@ -46,9 +46,10 @@ def log_request(event: Event, *, probe: bool = False) -> None:
 
 
 def configure(format: str | None, level: str) -> None:
-    """Sends everything that is logged in this process to stdout.
+    """Sends all logs of this process to stdout.
 
-    Without a format it is text on a terminal, else JSON. A second call replaces the first.
+    Without a format, logs are text on a terminal and JSON otherwise. A second call replaces the
+    first.
     """
     chosen = format or ("text" if sys.stdout.isatty() else "json")
     handler = logging.StreamHandler(sys.stdout)
@@ -59,7 +60,7 @@ def configure(format: str | None, level: str) -> None:
     logging.captureWarnings(True)
     global _written
     _written = None if chosen == "text" else _writer(sys.stdout.fileno())
-    # Its debug lines hold whole URLs, with queries.
+    # Its debug lines contain whole URLs, with queries.
     logging.getLogger("urllib3").setLevel(logging.WARNING)
 
 
@@ -75,11 +76,11 @@ class GunicornLog(glogging.Logger):  # type: ignore[misc]
 
 
 def _writer(stdout: int) -> Callable[[Event], None]:
-    """A writer of the same JSON lines as `configure`, ten times as fast."""
+    """Returns a writer of the same JSON lines as `configure`, ten times as fast."""
 
     def write(event: Event) -> None:
         line = orjson.dumps({"time": _now(), "level": "info", "event": "request", **event})
-        with suppress(OSError):  # if nobody reads logs, requests are still answered
+        with suppress(OSError):  # requests are answered even if nobody reads the logs
             os.write(stdout, line + b"\n")
 
     return write
@@ -139,7 +140,7 @@ def _text(event: Event) -> str:
 
 
 def _short(event: Event) -> Event:
-    """A request as a person reads it: `GET /v1/search 200 4.5 ms`."""
+    """A request in short form: `GET /v1/search 200 4.5 ms`."""
     if event.get("logger") != _requests.name:
         return event
     summary = f"{event['method']} {event['route']} {event['status']} {event['ms']} ms"
@@ -148,7 +149,7 @@ def _short(event: Event) -> Event:
 
 
 OTHER: Final = "other"
-#: The error codes with their own label; all others are codes of upstreams.
+#: The error codes with their own label; all others come from upstreams.
 CODES: Final = frozenset("""
     access_off ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
     asset_fetch_failed asset_parse_failed authentication_error blob_not_found

@@ -10,10 +10,10 @@ PUBLIC = frozenset({"status", "refused"})  # of papers that need a token
 
 
 def readiness(services: Services) -> dict[str, Any]:
-    """{status, reason?, papers?, upstream?}; everything here answers if `status` is `ready`.
+    """{status, reason?, papers?, upstream?}; the service is ready if `status` is `ready`.
 
-    An unreachable upstream is reported but does not fail readiness. No request is made to find out,
-    and the errors of its callers explain more than a router would.
+    An unreachable upstream is reported but does not fail readiness. No request is sent to check it,
+    and errors of its callers explain more than a router would.
     """
     body: dict[str, Any] = {"status": READY}
     if services.papers is not None:

@@ -1,6 +1,6 @@
-"""Every setting of a deployment: a field each, read from the environment here and nowhere else.
+"""Every setting of a deployment, one field each; only this package reads the environment.
 
-`settings.toml` has the meaning of each and an example.
+`settings.toml` has the meaning of each, with an example.
 """
 
 import os
@@ -17,7 +17,7 @@ from service.settings import parsing
 
 HIDDEN = "(hidden)"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-THREADS, WAITING_THREADS = 2, 16  # over a store, and over an upstream
+THREADS, WAITING_THREADS = 2, 16  # for a store, and for an upstream
 _FILE = Path(__file__).with_name("settings.toml")
 TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
@@ -50,7 +50,7 @@ def _setting(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of this deployment, one field each; `SETTINGS` has what each field declares."""
+    """The settings of this deployment, one field each; `SETTINGS` has their declarations."""
 
     store: Place = _setting(place.read, default=Path("var/rung.db"))
     database_url: str | None = _setting(str, variable="DATABASE_URL", secret=True)
@@ -100,7 +100,7 @@ class Settings:
 
     @property
     def base(self) -> str:
-        """The URL that clients use; without a public one, that of this machine."""
+        """The URL that clients use: the public one, or else that of this machine."""
         return self.public_url or f"http://127.0.0.1:{self.port}"
 
     @property
@@ -153,7 +153,7 @@ class InForce:
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings of the environment; raises `SettingsError` with every fault in it."""
+    """The settings of the environment; raises `SettingsError` with every error in it."""
     effective, faults = examine(environ)
     if faults:
         raise SettingsError("\n".join(faults))
@@ -161,9 +161,9 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
 
 
 def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], list[str]]:
-    """Every setting in the order of `SETTINGS`, and a line for every fault.
+    """Every setting in the order of `SETTINGS`, and a line for every error.
 
-    An invalid setting has its default here.
+    An invalid setting gets its default.
     """
     variables = os.environ if environ is None else environ
     faults = [
@@ -179,7 +179,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
             if text:
                 values[setting.name] = setting.read(text)
         except ValueError as error:
-            # Addresses may hold credentials before an @ or in a query.
+            # Addresses may contain credentials before an @ or in a query.
             hidden = setting.secret or "@" in text or "?" in text
             fault = f"{setting.variable} is {HIDDEN if hidden else repr(text)}: it {error}"
             faults.append(f"{fault}, for example {setting.example}.")
@@ -203,7 +203,7 @@ def _rules(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[tu
     yield "threads", *threads
 
 
-#: Settings that need another: (one of these, needs this one).
+#: Settings that require others: (any of these, requires this one).
 _NEEDS = (
     ("store_url", "store_sha256"),
     ("papers_url", "papers_sha256"),

@@ -33,7 +33,7 @@ HEAD = """\
 
 
 def shown(found: InForce) -> str:
-    """A value for a person to see: no secret, and of an address no user and no query."""
+    """A value for display, without secrets; an address without user and query."""
     if found.value in (None, ()):
         return "none"
     if found.setting.secret:
@@ -65,7 +65,7 @@ def explained(found: InForce) -> str:
 
 
 def example_file() -> str:
-    """A file of variables, as Docker and systemd read them: every setting, commented out."""
+    """A file of variables for Docker and systemd: every setting, commented out."""
     return "\n\n".join([HEAD, *map(_example, SETTINGS)]) + "\n"
 
 

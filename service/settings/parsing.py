@@ -42,7 +42,7 @@ def urls(value: str) -> tuple[str, ...]:
 
 
 def assets(value: str) -> str:
-    """A folder, or an address that paths can be appended to."""
+    """A folder, or an address to which paths can be appended."""
     if value.startswith(("http://", "https://")):
         if "?" in value or "#" in value:
             raise ValueError("must be a URL without ? and #")
@@ -90,7 +90,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def token(value: str) -> str:
-    """One token that fits a bearer header."""
+    """A token that is valid in a bearer header."""
     if not re.fullmatch(rf"[A-Za-z0-9._~+/-]{{{TOKEN_CHARS},}}=*", value):
         raise ValueError(f"must be a token of at least {TOKEN_CHARS} letters, digits or ._~+/-")
     return value

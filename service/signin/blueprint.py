@@ -34,7 +34,7 @@ from service.signin.server import Server, metadata
 from service.sources.remote.outbound import is_public
 from service.statuses import STATUS
 
-#: The most requests of one address, and the window in seconds.
+#: The most requests from one address, and the window in seconds.
 REGISTRATIONS, EXCHANGES, AUTHORIZATIONS = (20, 3_600), (120, 60), (60, 60)
 JSON = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma": "no-cache"}
 
@@ -134,7 +134,7 @@ DENIED = "access_denied"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A valid authorization request. `words` are the client's statements about its purpose."""
+    """A valid authorization request. `words` are the client's statements of purpose."""
 
     client: Client
     redirect_uri: str
@@ -154,7 +154,7 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
     def answered() -> Response:
         site.sessions.limit("authorize", *AUTHORIZATIONS)
         session = site.sessions.current()
-        if session is None:  # strangers are not redirected, and let the server fetch nothing
+        if session is None:  # strangers are not redirected, and cannot trigger a fetch
             return site.sign_in_page()
         try:
             asked = _asked(site, server)

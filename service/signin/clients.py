@@ -3,9 +3,9 @@
 Registrations are not stored. A client id is the client's metadata, encrypted with a key of the
 deployment. Public clients with equal metadata have the same id.
 
-The id of a client that publishes its metadata is the https URL of a JSON document. Anybody can name
-a URL, so the server fetches it only for an owner who is signed in, from public addresses, within
-limits, and follows no redirect. It keeps a valid document as long as the headers allow, at most a
+The id of a client that publishes its metadata is the https URL of a JSON document. Anyone can name
+a URL, so the server fetches it only for a signed-in owner, from public addresses, within limits,
+and without following redirects. It keeps a valid document as long as the headers allow, at most a
 day. Tokens are bound to the URL and need no document.
 """
 
@@ -34,7 +34,7 @@ GRANT_TYPES: Final = ("authorization_code", "refresh_token")
 NAME_CHARS, MOST_REDIRECTS, ID_CHARS = 60, 10, 2_048
 SECONDS: Final = 3
 BYTES: Final = 5_120
-#: The most fetches of all addresses, and the window in seconds.
+#: The most fetches for all addresses, and the window in seconds.
 FETCHES: Final = (10, 60)
 #: How long a document is kept, in seconds: at least, without a header, at most.
 LEAST, USUAL, MOST = 60, 3_600, 86_400
@@ -213,7 +213,7 @@ class Documents:
             raise InvalidRequest("The application's id is not a valid URL of client metadata.")
 
     def _fetched(self, url: str) -> tuple[dict[str, Any], int]:
-        """Returns what is kept of the document, and for how many seconds."""
+        """Returns the parts of the document to keep, and for how many seconds."""
         deadline = Deadline.after(SECONDS)
         try:
             with opened(

@@ -17,7 +17,7 @@ from service.records.overview import StreamOverview
 from service.records.values import microseconds, moment
 
 DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
-#: (days that a grant lasts, label); empty for a grant without an end.
+#: (days that a grant lasts, label); empty for a grant that does not expire.
 LIFETIMES: Final = (("1", "1 day"), ("30", "30 days"), ("90", "90 days"), ("", "until I revoke it"))
 DEFAULT_LIFETIME: Final = "30"
 _WORDS: Final = ("purpose_code", "purpose_description", "retention", "client_claims")

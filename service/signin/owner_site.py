@@ -29,7 +29,7 @@ from service.statuses import STATUS
 
 FORM_SECONDS: Final = 600
 _FORM, _PASSKEY = "form", "passkey"
-#: The key of addresses that many clients can share; these share one sign-in limit.
+#: The key for addresses that many clients may share; these share one sign-in limit.
 _SHARED: Final = "shared"
 
 
@@ -49,14 +49,14 @@ class Sessions:
         return session if self.owner.is_signed_in(session) else None
 
     def sign_in(self, secret: str, response: Response) -> Response:
-        """Starts a session with a code or the passphrase, and ends the one before.
+        """Starts a session with a code or the passphrase, and ends the previous one.
 
         Raises the errors of `Owner.sign_in`.
         """
         return self._started(self.owner.sign_in(secret, self.address() or _SHARED), response)
 
     def sign_in_with_passkey(self, response: Response) -> Response:
-        """Starts a session with the answer of a passkey to the sent form, and ends the one before.
+        """Starts a session with a passkey's answer to the sent form, and ends the previous one.
 
         Raises `Forbidden` for a form of another browser, and the errors of `Passkeys.sign_in`.
         """
@@ -73,11 +73,11 @@ class Sessions:
 
     @property
     def _visit(self) -> str:
-        """What a browser that is not signed in is known by; empty for a new one."""
+        """Identifies a browser that is not signed in; empty for a new one."""
         return request.cookies.get(self._visit_cookie, "")
 
     def visited(self, page: Callable[[str], Response]) -> Response:
-        """Returns a page with a form that signs in this browser with a passkey, from its token."""
+        """Returns a page with a form for passkey sign-in, built from the form's token."""
         visit = self._visit or tokens.new("")
         response = page(self.form(visit, _PASSKEY))
         self._set(self._visit_cookie, response, visit, FORM_SECONDS)
@@ -115,7 +115,7 @@ class Sessions:
             raise Forbidden("This form was already sent or has expired. Open the page again.")
 
     def limit(self, what: str, most: int, seconds: int) -> None:
-        """Counts this request; raises `RateLimited` after `most` of its address in a window."""
+        """Counts this request; raises `RateLimited` after `most` from its address in a window."""
         address = self.address()
         if address is not None:
             with self.owner.entries.changing() as kept:
@@ -151,7 +151,7 @@ class OwnerSite:
     ) -> Response:
         """Returns a page that is not cached.
 
-        With an error, it has its status, and when to try again.
+        With an error, the page has the status of the error, and when to try again.
         """
         status = STATUS[error.kind] if error else 200
         response = self.layout.page(template, here=OWNER, status=status, error=error, **context)

@@ -1,6 +1,6 @@
 """The authorization server, on Authlib: code grant with PKCE, refresh and revocation (OAuth 2.1).
 
-With the resources that tokens are for, and the metadata of the server (RFC 8414).
+Also has the resources that tokens are for, and the metadata of the server (RFC 8414).
 
 It is stricter than Authlib: all clients must use PKCE with S256 and send a redirect URI, only
 `resource` may be repeated, and the parameters of a token request are read from its body only.
@@ -37,7 +37,7 @@ from service.signin.consent import DETAILS_TYPE
 
 AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
 
-#: The paths of the surfaces, the default first, with the paths that tokens for each open.
+#: The paths of the surfaces, the default first, each with the paths that its tokens open.
 Paths = Mapping[str, Sequence[str]]
 _REPEATED: Final = "resource"
 #: When a grant ends; None if never. Raises `Unauthenticated` if it has ended.
@@ -249,7 +249,7 @@ class Server(AuthorizationServer):
     def query_client(self, client_id: str) -> Client:
         """Returns a client. Unknown clients get 401, so that they register again."""
         if self.documents and is_url(client_id):
-            # Only consent needs the metadata of a client that publishes it.
+            # Only consent needs the metadata that a client publishes.
             asks = request.path == AUTHORIZE
             return self.documents.client(client_id) if asks else Client(client_id, "", ())
         client = self.clients.find(client_id)

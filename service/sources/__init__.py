@@ -1,1 +1,1 @@
-"""Sources of records outside our own store."""
+"""Sources of records other than our own store."""

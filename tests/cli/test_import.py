@@ -199,7 +199,7 @@ def test_the_key_of_a_stream_that_is_there_stays(home: Path) -> None:
     bring("mail.ndjson")
     result = bring("mail.ndjson", "--key", "title")
     assert result.exit_code == 1
-    assert "told apart by id" in result.stderr and "--stream NAME" in result.stderr
+    assert "identified by id" in result.stderr and "--stream NAME" in result.stderr
     assert "30 new" in bring("mail.ndjson", "--key", "title", "--stream", "other").stderr
 
 

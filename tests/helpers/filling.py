@@ -16,7 +16,7 @@ def put(
     *,
     now: datetime | None = None,
 ) -> Counts:
-    """Puts rows into one stream, in batches, and counts what became of them."""
+    """Imports rows into one stream, in batches, and counts the outcome."""
     batch = Batch(writer, now=now)
     for line, row in enumerate(rows, start=1):
         batch.add(stream, row, line=line)

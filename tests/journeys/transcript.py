@@ -91,7 +91,7 @@ def _sum(walked: Walk) -> str:
     last, _ = walked.reads[-1]
     where = f"`{last.args['id']}`, in the field `{last.args['field_path']}`"
     sizes = f"the {len(walked.reads)} windows after it were {len(walked.text):,} characters"
-    return f"It stands in {where}. The search found it;\n{sizes}, to the end.\n"
+    return f"It is in {where}. The search found it;\n{sizes}, to the end.\n"
 
 
 def _exchange(walked: Walk, method: str) -> list[str]:

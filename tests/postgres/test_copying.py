@@ -131,7 +131,7 @@ def test_a_target_with_something_in_it_is_refused_and_stays(house: House, tmp_pa
         before = content(target)
         done = CliRunner().invoke(store, ["copy", spelled(house.path), spelled(target)])
         assert done.exit_code == 1
-        assert "not empty" in done.output or "Name a new file" in done.output
+        assert "not empty" in done.output or "Choose a new file" in done.output
         assert content(target) == before
 
 

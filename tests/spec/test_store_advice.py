@@ -70,4 +70,4 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_not_called_absent() -> No
             said = as_stranger(ask)
         finally:
             Path(folder).chmod(0o755)
-    assert "writable folder" in said and "rung import" not in said, said
+    assert "folder writable" in said and "rung import" not in said, said

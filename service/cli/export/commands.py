@@ -27,10 +27,11 @@ from service.operations.read_record_field import resolve
 from service.ports import RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
-#: Describes an export, and gives what runs it.
+#: Describes an export and runs it.
 Begin = Callable[[Asker], tuple[State, Work]]
 
-#: Arguments of paging, which the export sets itself, and of related records, which have streams.
+#: Paging arguments, which the export sets itself, and those of related records, which have their
+#: own streams.
 NOT_ASKED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
 FORMATS = ("ndjson", "csv")
 GROUP = ("rung",)
@@ -251,7 +252,7 @@ def _write(target: Target, what: State, unit: str, does: Work) -> None:
 def _with_way_on(
     error: EvidenceError, sink: Sink, target: Target, *, resumed: bool
 ) -> EvidenceError:
-    """The error, with the way to resume the export."""
+    """The error, with the command that resumes the export."""
     lost = isinstance(error, Gone) or error.details.get("param") == "cursor"
     if lost and resumed:
         return type(error)(

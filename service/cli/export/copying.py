@@ -123,7 +123,7 @@ Line = Callable[[Asker, Body, RecordRef], Iterator[bytes]]
 
 
 def line(asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
-    """A REST record as a line of JSON, with large values reading."""
+    """A REST record as a line of JSON, reading its large values."""
     for segment in reading.segments(asker, row, ref):
         for data, _ in reading.as_json(segment, {}):
             yield data
@@ -186,7 +186,7 @@ def copy(
 ) -> None:
     """All records of a stream after the `head` of the file, page by page.
 
-    Raises `InvalidRequest` if the source gives no way to its further pages.
+    Raises `InvalidRequest` if the source has more pages but no cursor to them.
     """
     progress = Progress()
 
@@ -235,7 +235,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Pr
 def _asked(
     asker: Asker, query: RecordQuery, total: int | None, *, counted: bool
 ) -> tuple[Body, int | None]:
-    """(page, total number of records if the source counts them)."""
+    """(page, total number of records, if the source counts them)."""
     if not counted:
         return _body(asker, query), total
     try:
@@ -258,7 +258,7 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
     rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
     streams = [row.stream for row in rows_of if row.stream.name == query.stream]
-    # What is inside another field has no column of its own.
+    # A field inside another has no column of its own.
     names = [
         name
         for stream in streams
@@ -269,7 +269,7 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
         views = [view for stream in streams for view in stream.views if view.id == query.view]
         names = [name for view in views for name in view.fields]
         if not views:
-            return ()  # the source validates them, and names its views
+            return ()  # the source validates them and knows its views
     if not names:
         raise InvalidRequest(
             "The source does not list the fields of this stream. Name them with --fields, or "

@@ -1,4 +1,4 @@
-"""Reads the values of an export whole: fields by windows, with retries, and records with them."""
+"""Reads whole values for an export: fields in windows, with retries, and records."""
 
 import base64
 import binascii
@@ -150,9 +150,9 @@ class FieldText:
     def version(self) -> str:
         """The record's `emitted_at`; empty if the source has none."""
         try:
-            # Without `fields`: large values that are named come whole over HTTP.
+            # Without `fields`: HTTP returns large values whole if they are named.
             record = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
-        except TooLarge:  # a server that gives no previews
+        except TooLarge:  # a server without previews
             return ""
         return record.emitted_at or ""
 
@@ -233,7 +233,7 @@ class Large:
         return bool(self.preview["object"] == "field_preview")
 
     def value(self) -> Any:
-        """The value if one read returns it, else its preview."""
+        """The value if a single read returns it, else its preview."""
         if self.is_text and self.size > CONTRACT.whole_bytes:
             return self.preview
         try:
@@ -272,7 +272,7 @@ def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:
 
 
 def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
-    """A value as a cell of CSV, piece by piece. Null is nothing, empty text is `""`.
+    """A value as a CSV cell, piece by piece. Null is an empty cell, empty text is `""`.
 
     Text is that of `output.safe`, unless `raw`.
     """
@@ -290,7 +290,7 @@ def as_cell(value: Any, *, raw: bool) -> Iterator[bytes]:
 
 
 def _json(window: FieldRead) -> bytes:
-    """A window of text as a part of a JSON string; one of JSON as it is, on one line."""
+    """A window of text as part of a JSON string; a window of JSON unchanged, on one line."""
     if window.type != "string":
         return window.text.replace("\n", " ").replace("\r", " ").encode()
     text = orjson.dumps(window.text)[1:-1]

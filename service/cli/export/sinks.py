@@ -1,7 +1,7 @@
 """Destinations of an export: a resumable file, or a pipe.
 
 A file is `FILE.part` until it is complete. `FILE.part.json` records which export it belongs to, how
-many of its bytes are right, their SHA-256, and the state to resume from. Later bytes are dropped.
+many of its bytes are valid, their SHA-256, and the state to resume from. Later bytes are dropped.
 """
 
 import fcntl
@@ -102,7 +102,7 @@ class Part(Sink):
 
     def __init__(self, target: Path, what: State, *, restart: bool) -> None:
         self._target = target
-        self._what = orjson.loads(orjson.dumps(what))  # as it is read back
+        self._what = orjson.loads(orjson.dumps(what))  # as it will be parsed
         self.path = target.with_name(f"{target.name}.part")
         self._notes = target.with_name(f"{target.name}.part.json")
         super().__init__(_locked(self.path))
@@ -177,7 +177,7 @@ class Part(Sink):
 
 
 def _is_line(path: Path) -> bool:
-    """True if it is a device, a named pipe or an open descriptor, which cannot be replaced."""
+    """True for a device, a named pipe or an open descriptor, which cannot be replaced."""
     if not path.exists() or path.is_dir():
         return False
     return not path.is_file() or str(path.parent) in ("/dev", "/dev/fd", "/proc/self/fd")

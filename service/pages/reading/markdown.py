@@ -1,7 +1,7 @@
 """Splits a part of a Markdown text into blocks for a page: headings, lists, paragraphs and code.
 
-Formulae and tables keep their lines, as code does. Links, images and HTML stay as they are
-written. The template escapes every piece.
+Formulae and tables keep their lines, like code. Links, images and HTML stay as written. The
+template escapes every piece.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from evidence.text import escape
 
-#: (the element of a piece, empty if it has none; its text).
+#: (the element of a piece, or an empty string; its text).
 Inline = list[tuple[str, str]]
 
 
@@ -31,7 +31,7 @@ _MARKED: Final = re.compile(
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The fence that is open after a line, if `fence` is open before it; "" for none."""
+    """The open fence after a line, given the open `fence` before it; "" for none."""
     found = _FENCE.fullmatch(line)
     if found is None:
         return fence
@@ -41,7 +41,7 @@ def _fence_after(line: str, fence: str) -> str:
 
 
 def open_fence(text: str) -> str:
-    """The fence that is open at the end of a text, if none is at its start."""
+    """The open fence at the end of a text that starts without one."""
     fence = ""
     for line in _lines(text):
         fence = _fence_after(line, fence)
@@ -53,9 +53,9 @@ def _lines(text: str) -> list[str]:
 
 
 def blocks(text: str, fence: str = "") -> list[Block]:
-    """The blocks of a text in their order; an unfinished one ends with the text.
+    """The blocks of a text in order; an unfinished one ends with the text.
 
-    `fence` is the one that is open where the text begins.
+    `fence` is the open fence at the start of the text.
     """
     found: list[tuple[str, list[str], int]] = [("pre", [], 1)] if fence else []
     parted = True
@@ -84,7 +84,7 @@ def blocks(text: str, fence: str = "") -> list[Block]:
             parted = False
         elif kind == "pre":
             found[-1][1].append(line)
-        else:  # a further line of a paragraph or of an item
+        else:  # another line of a paragraph or an item
             found[-1][1][-1] += f"\n{line}"
     return [
         Block(kind, _pieces(kind, lines), start)

@@ -25,7 +25,7 @@ NOT_PROSE: Final = frozenset(
 
 
 def search_page(visits: Visits) -> Response:
-    """The box with facets, and the results if something was asked for."""
+    """The search box with facets, and the results if there is a query."""
     session, asked = visits.papers(), shown.given("q", "keyword", "cursor")
     if not asked["q"] and not asked["keyword"]:
         facets = [
@@ -80,7 +80,7 @@ def paper_page(visits: Visits) -> Response:
 
 
 def _open_fence(session: PaperSession, named: dict[str, Any], place: int) -> str:
-    """The code fence that is open at a place of a text; no heading is inside one."""
+    """The open code fence at a position of a text; no heading is inside one."""
     first = max(0, place - CONTRACT.source_chars_max)
     outline = PAPER_SOURCE.run(session, **named, offset_chars=first, outline=True)
     headings = cast(PaperOutline, outline).headings
@@ -106,7 +106,7 @@ def _summary(session: PaperSession, paper_id: str, template: str) -> tuple[Paper
 
 
 def _sections(value: Any) -> Iterator[str]:
-    """The prose of a summary, section by section, each under its name."""
+    """The prose of a summary, each section under its name."""
     if isinstance(value, dict):
         for name, inner in value.items():
             texts = [] if name in NOT_PROSE or name.startswith("paper_") else [*_sections(inner)]
@@ -121,7 +121,7 @@ def _sections(value: Any) -> Iterator[str]:
 
 
 def _call(named: dict[str, Any], text: PaperText | None, asked: dict[str, str]) -> Continuation:
-    """The call of an agent that answers what the page shows."""
+    """The tool call that returns what the page shows."""
     args = {name: value for name, value in named.items() if value}
     if text is None:
         query = {"query": asked["q"]} if asked["q"] else {}

@@ -28,7 +28,7 @@ FIELDS_SHOWN: Final = 30
 TITLE_CHARS: Final = 120
 THREAD_BESIDE: Final = 5
 RELATED_SHOWN: Final = 5
-#: Fields whose time makes a record a calendar entry: no role declares one.
+#: Fields whose time makes a record a calendar entry, because no role declares one.
 STARTS: Final = ("start", "starts_at", "start_time", "dtstart")
 #: Fields of the header that have no role, with their names there.
 RECEIVERS: Final = {"to": "To", "cc": "Cc"}
@@ -56,7 +56,7 @@ class File:
 
 
 def search_page(visits: Visits) -> Response:
-    """The box, and the results if something was asked for; else what the token reads."""
+    """The search box, and the results if there is a query, or else what the token can read."""
     session = visits.records()
     asked = shown.given("q", "person", "source", "since", "until", "sort", "words", "cursor")
     context: dict[str, Any] = {"asked": asked, "sources": _sources(session), "label_of": label_of}
@@ -83,7 +83,7 @@ def search_page(visits: Visits) -> Response:
 
 
 def _sources(session: Session) -> list[Source]:
-    """The first sources of the grant, in the order of their labels."""
+    """The first sources of the grant, sorted by label."""
     connectors = session.rs.connectors().value.connectors
     found = {one for each in connectors for row in each.rows for one in row.connections}
     named = [one for one in found if one.connection_id]
@@ -91,7 +91,7 @@ def _sources(session: Session) -> list[Source]:
 
 
 def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
-    """The person of each hit, from stores of this server only: each takes a read."""
+    """The person of each hit, only from stores of this server, because each takes a read."""
     if session.version is None:
         return {}
     return {hit.id: _person(session.rs.record(RecordRead(hit.ref)).value) for hit in hits}
@@ -103,7 +103,7 @@ def _person(record: Record) -> str:
 
 
 def _of_hit(hit: Hit, query: str) -> str:
-    """The page of a hit, opened at its first window unless that is a whole field."""
+    """The address of a hit's page, at its first window unless that is a whole field."""
     if not hit.matches or hit.matches[0].complete:
         return shown.record(hit.id, q=query)
     read = hit.matches[0].read.args
@@ -112,7 +112,7 @@ def _of_hit(hit: Hit, query: str) -> str:
 
 
 def record_page(visits: Visits, id: str) -> Response:
-    """One record, with a part of its text and the records beside it."""
+    """One record, with a part of its text and the records before and after it."""
     session, asked = visits.records(), shown.given("q", "field")
     record = _read(session, handles.parse(id))
     text = pointer.path_of(record.text_field) if record.text_field else None
@@ -178,7 +178,7 @@ def _read(session: Session, ref: handles.RecordRef) -> Record:
         record = session.rs.record(RecordRead(record.ref, expand=names, expand_limit=limits)).value
     except EvidenceError:  # a relation that cannot be expanded
         return record
-    if session.version is not None:  # the roles of related records take a read each
+    if session.version is not None:  # the roles of related records take one read each
         for related in record.expanded.values():
             related.records[:] = [
                 session.rs.record(RecordRead(one.ref)).value for one in related.records
@@ -197,7 +197,7 @@ def _kind(record: Record) -> str:
 
 
 def _named(record: Record, kind: str) -> dict[str, str]:
-    """Fields without a role that the header of such a record shows, with their names there."""
+    """Fields without a role that the header of such a record shows, with their labels."""
     places = PLACES if kind == "Calendar entry" else {}
     return places | (RECEIVERS if "actor" in record.roles else {})
 
@@ -222,7 +222,7 @@ def _title(record: Record, kind: str) -> str:
 
 
 def _row(record: Record, name: str, asked: dict[str, str]) -> tuple[str, str, str | None]:
-    """(name, value, address of the whole value if this is only its beginning)."""
+    """(name, value, address of the whole value if the value is cut)."""
     value = record.data[name]
     text = shown.plain(value)
     cut = isinstance(value, Preview) or text.endswith("…") or isinstance(value, dict)
@@ -233,8 +233,8 @@ def _row(record: Record, name: str, asked: dict[str, str]) -> tuple[str, str, st
 def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRead | None, bool]:
     """(the part of a field to show, whether it holds a match of the query).
 
-    Parts begin at multiples of their size, so that the part with a match is one of those that
-    turning pages shows.
+    Parts begin at multiples of their size, so that the part with a match is one that paging shows,
+    too.
     """
     size = shown.PART_CHARS
     args = {"id": id, "field_path": field, "limit_chars": size}
@@ -306,7 +306,7 @@ def _links(records: Any, here: str = "") -> list[Link]:
 
 
 def _line(record: Record) -> str:
-    """The title of a record, else the beginning of its text, else its id."""
+    """The title of a record, or else the beginning of its text, or else its id."""
     for role in ("primary-title", "primary-text"):
         if value := record.data.get(record.roles.get(role, "")):
             return clip(shown.plain(value), TITLE_CHARS)
@@ -314,7 +314,7 @@ def _line(record: Record) -> str:
 
 
 def _calls(record: Record, read: FieldRead | None) -> list[Continuation]:
-    """The calls of an agent that answer what the page shows."""
+    """The tool calls that return what the page shows."""
     calls = [Continuation("fetch", {"id": record.id}, "fetch")]
     if read is not None:
         args = {"id": record.id, "field_path": read.field_path, "offset_chars": read.start}
@@ -323,7 +323,7 @@ def _calls(record: Record, read: FieldRead | None) -> list[Continuation]:
 
 
 def blob(visits: Visits) -> Response:
-    """The bytes of an attachment: shown if that is harmless, else saved."""
+    """The bytes of an attachment: displayed if harmless, otherwise downloaded."""
     asked = shown.given("blob", "source")
     found = visits.records().rs.blob(asked["blob"], connection_id=asked["source"] or None)
     headers = {

@@ -1,4 +1,4 @@
-"""What the reading pages make of values: pieces of marked text, times, people, addresses."""
+"""Values for the reading pages: pieces of marked text, times, people, addresses."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from evidence.values import PLAIN, Preview, text_of
 
 PATH: Final = "/read"
 PAPERS_PATH, PAPER_PATH, BLOB_PATH = f"{PATH}/papers", f"{PATH}/paper", f"{PATH}/blob"
-#: The characters of a text on one page. Written as HTML they may take eight times as many bytes.
+#: The characters of a text on one page. As HTML they may take eight times as many bytes.
 PART_CHARS: Final = 6_000
 VALUE_CHARS: Final = 160
 _NAMES: Final = {
@@ -38,7 +38,7 @@ Pieces = list[tuple[bool, str]]
 
 
 def pieces(shown: str) -> Pieces:
-    """(whether it is marked, text) for the parts of an excerpt that `evidence.text.mark` wrote."""
+    """(whether it is marked, text) for the parts of an excerpt from `evidence.text.mark`."""
     parts = re.split("</?mark>", shown)
     return [(place % 2 == 1, part) for place, part in enumerate(parts) if part]
 
@@ -56,7 +56,7 @@ def paragraphs(text: str, marked: tuple[int, int] | None = None) -> list[Pieces]
 
 
 def when(text: str) -> str:
-    """A time as people write it, such as `24 Dec 2025, 21:37 UTC`; other text as it is."""
+    """A time as people write it, such as `24 Dec 2025, 21:37 UTC`; other text unchanged."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -83,7 +83,7 @@ def plain(value: Any) -> str:
 
 
 def record(id: str, **query: Any) -> str:
-    """The address of a record's page, at its first match if there is a query."""
+    """The address of a record's page, at the first match if there is a query."""
     path = _with(f"{PATH}/{quote(id, safe='/:')}", query)
     return f"{path}#match" if query.get("q") else path
 

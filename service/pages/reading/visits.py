@@ -1,7 +1,7 @@
-"""Sessions of the reading pages: a token, sealed in a cookie and opened again for every page.
+"""Sessions of the reading pages: a token, encrypted in a cookie and opened again for every page.
 
-The server stores no token. One that was revoked or has expired leads back to the form. An owner who
-is signed in needs none and reads everything.
+The server stores no token. A revoked or expired token leads back to the form. A signed-in owner
+needs no token and reads everything.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from service.pages.reading.shown import PAPER_PATH, PATH
 from service.statuses import STATUS
 
 COOKIES: Final = {RECORDS: "rung_records", PAPERS: "rung_papers"}
-#: Browsers drop cookies over 4,096 bytes without a word; sealing adds a third.
+#: Browsers silently drop cookies over 4,096 bytes; encryption adds a third.
 TOKEN_CHARS: Final = 2_800
 FORM_BYTES: Final = 16_384
 FIRST: Final = "Enter a token."
@@ -34,7 +34,7 @@ class Visits:
     def records(self) -> Session:
         """The visitor as a caller of records; raises as `Services.open_session` does.
 
-        A token that was entered comes before the session of the owner.
+        A token that was entered overrides the session of the owner.
         """
         services, owner = self.layout.services, self._owner(RECORDS)
         return services.open_owner(owner) if owner else services.open_session(self._token(RECORDS))
@@ -64,7 +64,7 @@ class Visits:
         return token
 
     def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
-        """A page of the reading pages; `leaves` shows the button that ends the session."""
+        """One of the reading pages; `leaves` shows the button that ends the session."""
         services = self.layout.services
         shared = {
             "leaves": any(name in request.cookies for name in COOKIES.values()),
@@ -76,7 +76,7 @@ class Visits:
         )
 
     def post(self) -> Response:
-        """Begins a session with the token of the form, or ends all."""
+        """Begins a session with the token from the form, or ends all sessions."""
         check_form(request.environ, self.layout.services.settings.base)
         request.max_content_length = FORM_BYTES
         form = request.form
@@ -112,7 +112,7 @@ class Visits:
         return token
 
     def refused(self, error: EvidenceError) -> Response:
-        """The form for a visitor whose token is missing or has ended, else the error as a page."""
+        """The form for a visitor whose token is missing or has ended; else the error as a page."""
         surface = PAPERS if request.path.startswith(PAPER_PATH) else RECORDS
         if error.kind == "unauthenticated":
             return self._form(surface, request.full_path.rstrip("?"), error)
@@ -120,7 +120,7 @@ class Visits:
         return self.page("error.html", status=STATUS[error.kind], error=error)
 
     def _form(self, surface: str, place: str, error: EvidenceError) -> Response:
-        """The form; without an error for who comes for the first time."""
+        """The form; without an error on a first visit."""
         begins = error.message == FIRST
         request_log.current().error = "" if begins else error.code
         status = 200 if begins else 403

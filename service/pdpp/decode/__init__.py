@@ -1,4 +1,4 @@
-"""From PDPP bodies to typed values: the only place that knows the spellings of upstreams."""
+"""From PDPP bodies to typed values: the only code that handles the variants of upstreams."""
 
 from functools import lru_cache
 from typing import Any
@@ -19,7 +19,7 @@ def pick(body: Any, *names: str) -> Any:
 
 
 def text_of(body: Any, name: str, *others: str) -> str | None:
-    """The first member of the names that holds text, unless it is empty."""
+    """The first of the named members with text, unless it is empty."""
     value = body.get(name) if isinstance(body, dict) else None
     if value is None and others:
         value = pick(body, *others)
@@ -39,13 +39,13 @@ def object_of(body: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def number_of(body: Any, name: str) -> int | None:
-    """The member, where it is a whole number and not a boolean."""
+    """The member, if it is a whole number and not a boolean."""
     value = body.get(name) if isinstance(body, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def texts(body: Any, *names: str) -> dict[str, Any]:
-    """The members that hold text, by name; None for others."""
+    """The members that are text, by name; None for others."""
     return {name: text_of(body, name) for name in names}
 
 
@@ -68,7 +68,7 @@ def source_of(body: dict[str, Any]) -> Source:
 
 
 def short(text: str | None, most: int) -> str | None:
-    """A label, with `…` if it was cut."""
+    """A label, truncated with `…` if it is long."""
     return text if text is None or len(text) <= most else text[: most - 1] + "…"
 
 
@@ -77,7 +77,7 @@ def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def reference(row: dict[str, Any], stream: str | None, source: Source) -> RecordRef | None:
-    """The record a row names: always by its envelope, never by the payload."""
+    """The record of a row: always from its envelope, never from the payload."""
     name = text_of(row, "stream", "stream_name") or stream
     key = text_of(row, "record_key", "record_id", "id")
     return RecordRef(name, key, source.connection_id) if name and key else None

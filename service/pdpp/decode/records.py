@@ -15,9 +15,9 @@ Body = dict[str, Any]
 
 
 def decode_page(body: Body, stream: str, *, whole: bool = False) -> RecordPage:
-    """The page of a list body. Rows that name no record are left out.
+    """The page of a list body. Rows without a record id are left out.
 
-    `whole` leaves base64 text as it is.
+    `whole` leaves base64 text unchanged.
     """
     meta = body.get("meta") or {}
     records = [_row(row, stream, None, whole) for row in rows(body, "data", "records")]
@@ -35,7 +35,7 @@ def decode_page(body: Body, stream: str, *, whole: bool = False) -> RecordPage:
 
 
 def decode_record(body: Body, ref: RecordRef, *, whole: bool = False) -> Record:
-    """The record of a detail body. `ref` is the record that was asked for."""
+    """The record of a detail body. `ref` is the requested record."""
     source = source_of(body)
     key = text_of(body, "record_key", "record_id", "id") or ref.record_id
     owned = RecordRef(ref.stream, key, source.connection_id or ref.connection_id)
@@ -92,12 +92,12 @@ def _span(found: Any) -> Span | None:
     return Span(total, text_of(found, "earliest_at"), text_of(found, "latest_at"))
 
 
-#: Members of a reference to a blob that are not facts of the blob.
+#: Members of a reference to a blob that do not describe the blob.
 _DROPPED = ("data_base64", "fetch_url", "available")
 
 
 def decode_value(value: Any, *, whole: bool = False) -> Any:
-    """The typed value. `whole` leaves base64 text as it is; otherwise it is described."""
+    """The typed value. `whole` leaves base64 text unchanged; otherwise it is described."""
     if isinstance(value, str):
         return value if whole or not looks_binary(value) else base64_of(value)
     if isinstance(value, list):
@@ -137,7 +137,7 @@ def described(value: dict[str, Any]) -> Base64:
 
 
 def decode_field(body: dict[str, Any], ref: RecordRef, field_path: str) -> FieldRead:
-    """The window of a body; its end is where its text ends, counted in code points."""
+    """The window of a body; its end is computed from its text, in code points."""
     source = source_of(body)
     connection = source.connection_id or ref.connection_id
     window = object_of(body, "window")
@@ -168,7 +168,7 @@ def _binary(known: dict[str, Any]) -> Base64 | BlobRef:
 
 
 def decode_buckets(body: dict[str, Any], *, stream: str = "", metric: str = "") -> Buckets:
-    """The figure or the groups of a body; `stream` and `metric` if it does not repeat its own."""
+    """The value or the groups of a body; `stream` and `metric` are used if the body lacks them."""
     inner = body.get("data")
     figure = inner if body.get("object") != "aggregation" and isinstance(inner, dict) else body
     groups = tuple(Group(row.get("key"), number_of(row, "count")) for row in rows(figure, "groups"))

@@ -11,7 +11,7 @@ from evidence.schema import StreamDetails, StreamList, StreamRow, StreamSchema
 from service.pdpp.decode import number_of, numbers, object_of, pick, rows, source_of, text_of
 from service.pdpp.decode import texts, warnings_of
 
-#: Members of full descriptions only, and those of all but names.
+#: Members only of full descriptions, and members of all but bare names.
 _FULL = ("schema", "query", "selection")
 _COMPACT = ("field_capabilities", "primary_key", "cursor_field", "expand_capabilities", "views")
 
@@ -19,7 +19,7 @@ Body = dict[str, Any]
 
 
 def read(body: Body) -> Schema:
-    """The schema document, its connectors and streams in the order they came in."""
+    """The schema document, with connectors and streams in their original order."""
     inner = _unwrapped(body, "connectors")
     connectors = [_connector(each) for each in rows(inner, "connectors")]
     if not any(one.rows for one in connectors):
@@ -55,13 +55,13 @@ def stream(body: Body) -> StreamDetails:
 
 
 def _unwrapped(body: Body, name: str) -> Body:
-    """The document inside `data`, as some servers wrap it."""
+    """The document, unwrapped from `data` if the server wraps it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) and name not in body else body
 
 
 def _by_key(found: Iterable[StreamRow]) -> list[Connector]:
-    """Streams that came without connectors, under those they name."""
+    """Streams listed without connectors, grouped by the connectors they name."""
     grouped: dict[str | None, list[StreamRow]] = {}
     for row in found:
         if row.stream.name:

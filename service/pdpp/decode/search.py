@@ -24,13 +24,13 @@ _WINDOW_ARGUMENTS = (
     ("after_chars", "after_chars"),
 )
 _TIMES = ("sent_at", "authored_at", "occurred_at", "created_at")
-#: Arguments of search that a source may offer another value of.
+#: Arguments of search for which a source may suggest another value.
 _RETRIED = {"q": "query", "words": "words", "since": "since", "until": "until", "sort": "sort"}
 _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 
 def read(body: dict[str, Any]) -> SearchPage:
-    """The page that a source answered `search` with; rows that name no record are left out."""
+    """The page with which a source answered `search`; rows without a record id are left out."""
     hit_rows = rows(body, "data", "results", "hits")
     meta = object_of(body, "meta")
     warnings = warnings_of(body)
@@ -60,7 +60,7 @@ def read(body: dict[str, Any]) -> SearchPage:
 
 
 def _tail(given: dict[str, Any], hits: int) -> Tail | None:
-    """The end of a page that could be cut; None for one that is outside the page."""
+    """The position at which a page could be cut; None if it is outside the page."""
     number, cursor = number_of(given, "hits"), text_of(given, "next_cursor")
     if number is None or cursor is None or not CONTRACT.full_hits <= number < hits:
         return None
@@ -68,8 +68,8 @@ def _tail(given: dict[str, Any], hits: int) -> Tail | None:
 
 
 def within(page: SearchPage, query: str) -> SearchPage:
-    """The page of a foreign source, with only words that the query can explain."""
-    query = f"{query}\n{normalize('NFKD', query)}"  # words are spelled as they are searched
+    """The page of a foreign source, without words that cannot come from the query."""
+    query = f"{query}\n{normalize('NFKD', query)}"  # words are in their search form
     nearest = {
         word: kept
         for word, near in page.nearest_words.items()
@@ -115,7 +115,7 @@ def _counts(meta: dict[str, Any]) -> Counts | None:
 
 
 def _words(listed: Any) -> list[str]:
-    """The words of a list, as far as a query could have them."""
+    """The words of a list that a query could contain."""
     if not isinstance(listed, list):
         return []
     words = (word for word in listed if isinstance(word, str))
@@ -128,7 +128,7 @@ def _detail(warnings: list[dict[str, Any]], code: str) -> dict[str, Any]:
 
 
 def _retry(given: Any) -> dict[str, Any] | None:
-    """The arguments that a source offers instead: words, times, and None to drop a limit."""
+    """The arguments that a source suggests instead: words, times, and None to remove a limit."""
     if not isinstance(given, dict):
         return None
     arguments: dict[str, Any] = {
@@ -218,7 +218,7 @@ def _match(part: dict[str, Any], id: str) -> Match | None:
         window = _around_marks(shown)
     return Match(
         field_path=path,
-        # A server that sends positions marks text as we do, or pretends to.
+        # A server that sends positions marks text the way we do, or pretends to.
         shown=shown if start is not None and is_marked(shown) else balanced(shown),
         **numbers(part, "start", "end", "total", "match_start", "match_end", suffix="_chars"),
         complete=complete,
@@ -227,7 +227,7 @@ def _match(part: dict[str, Any], id: str) -> Match | None:
 
 
 def _window(read: Any) -> dict[str, Any]:
-    """The window arguments of a `read` descriptor, in the words of read_record_field."""
+    """The window in a `read` descriptor, as arguments of read_record_field."""
     if not isinstance(read, dict):
         return {}
     return {ours: read[theirs] for theirs, ours in _WINDOW_ARGUMENTS if theirs in read}

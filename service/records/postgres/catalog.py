@@ -1,4 +1,4 @@
-"""What snapshots know of connections and streams without asking: it holds until one changes."""
+"""Cached connections and streams for snapshots, valid until one of them changes."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -16,16 +16,16 @@ SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name, c.languages,
 FROM stream s JOIN connection c ON c.id = s.conn WHERE c.connection_id = %s
 """
 _FIELDS = "SELECT conn, ordinals FROM searched"
-#: Lexemes for the scope in one expression; from here on rows are only looked at one by one.
+#: The most lexemes for the scope in one expression; with more, each row is checked.
 LEXEMES_MOST = 128
 
-#: Sets of fields, and words of each, that are kept.
+#: The most sets of fields, and words of each, that are cached.
 SETS_MOST, WORDS_MOST = 8, 10_000
 
 _LETTERS = "SELECT char FROM letter ORDER BY char"
 
 Rows = Callable[..., list[tuple[Any, ...]]]
-#: {prefix: {word: how many values hold it}}
+#: {prefix: {word: how many values contain it}}
 Counts = dict[str, dict[str, int]]
 
 
@@ -40,7 +40,7 @@ class Catalog:
         self._letters: tuple[Generation, str] = (0, 0), ""
 
     def counts(self, generation: Generation, asked: Hashable) -> Counts:
-        """What is known of the words in a set of fields, to be added to. A commit empties it."""
+        """The known counts of words in a set of fields, to be extended. A commit empties them."""
         if self._counts[0] != generation or len(self._counts[1]) > SETS_MOST:
             self._counts = generation, {}
         found = self._counts[1].setdefault(asked, {})
@@ -49,7 +49,7 @@ class Catalog:
         return found
 
     def letters(self, rows: Rows, generation: Generation) -> str:
-        """The letters of words; `rows` asks the database, once after each commit."""
+        """The letters in words; `rows` queries the database, once after each commit."""
         known, letters = self._letters
         if known != generation:
             letters = "".join(char for (char,) in rows(_LETTERS))
@@ -57,7 +57,7 @@ class Catalog:
         return letters
 
     def stream(self, rows: Rows, connection_id: str, name: str) -> StreamRow | None:
-        """A stream by its names; `rows` asks the database, once for each connection."""
+        """A stream by its names; `rows` queries the database, once for each connection."""
         found = self._streams.get(connection_id)
         if found is None:
             found = {row[0]: _stream(*row[1:]) for row in rows(_STREAMS, connection_id)}
@@ -65,7 +65,7 @@ class Catalog:
         return found.get(name)
 
     def scope(self, rows: Rows, fields: Iterable[int]) -> str:
-        """An expression that rows of these fields match, and few others; empty for all rows."""
+        """An expression that rows of these fields and few others match; empty for all rows."""
         if self._fields is None:
             self._fields = {conn: frozenset(held) for conn, held in rows(_FIELDS)}
         wanted, lexemes, everything = set(fields), list[str](), True

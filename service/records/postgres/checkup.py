@@ -1,20 +1,20 @@
-"""What `rung doctor` asks of a database."""
+"""The queries of `rung doctor` to a database."""
 
 from contextlib import closing
 
 from service.records.postgres.connections import connect, explained
 from service.records.postgres.ddl import WEB_GRANT
 
-#: What makes a role that sees no more than each request names.
+#: The statements that create a role that sees only what each request names.
 SECOND_ROLE = f"CREATE ROLE rung_web LOGIN; {WEB_GRANT.format('rung_web')};"
 
-#: Whether a role can read the words of every record, whatever a request names.
+#: Whether a role can read the words of every record, regardless of the request.
 OF_OWNER = "SELECT has_table_privilege('term', 'SELECT')"
 _WALLS = f"SELECT row_security_active('record'), NOT ({OF_OWNER})"
 
 
 def walls(url: str) -> tuple[bool, bool]:
-    """(whether row security binds the role of a URL, whether the views are a wall for it)."""
+    """(whether row security applies to the role of a URL, whether the views restrict it)."""
     with explained(), closing(connect(url)) as db:
         bound, walled = db.execute(_WALLS).fetchone() or (False, False)
     return bound, walled

@@ -1,7 +1,7 @@
-"""Connections to the database: a pool for readers, one connection for a writer, errors explained.
+"""Connections to the database: a pool for readers, one connection for a writer, error texts.
 
-Nothing of a session is relied on: no prepared statements, no settings beyond a transaction. So a
-pooler such as pgbouncer may stand between, and give every transaction another connection.
+Nothing depends on session state: no prepared statements, no settings beyond a transaction. So a
+pooler such as pgbouncer can be used, which may give every transaction another connection.
 """
 
 import logging
@@ -22,17 +22,17 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.records.failures import absent, busy, timed_out, unreadable
 
-# Without a handler of its own it would write to the terminal of a command.
+# Without its own handler it would write to the terminal of a command.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-#: SQL with its parameters, and what it gives.
+#: SQL with its parameters, and its rows.
 Statement = tuple[str, tuple[Any, ...]]
 Rows = list[tuple[Any, ...]]
 
-#: Connections of one process; requests share them.
+#: Connections of one process, shared by its requests.
 POOL_MOST: Final = 8
-#: Seconds after which a connection that nobody needs is closed, and until connecting is given up.
+#: Seconds after which an unused connection is closed, and after which connecting fails.
 IDLE_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 3
 CLOSE_SECONDS: Final = 2.0
@@ -47,23 +47,23 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 
 def connect(url: str) -> Connection:
-    """A connection of one's own, in which every statement is a transaction unless one is begun."""
+    """A separate connection in autocommit mode."""
     return psycopg.connect(url, autocommit=True, prepare_threshold=None, **_OPTIONS)
 
 
-#: What a server that does not answer raises.
+#: The errors of a server that does not answer.
 ERRORS: Final = (psycopg.Error, PoolTimeout, PoolClosed, TooManyRequests)
 
 
 class Pool:
-    """Connections that threads share. It opens with the first use in a process, after the fork."""
+    """Connections that threads share. Opens on first use in a process, after the fork."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = threading.Lock()
         self._process = 0
         self._pool: ConnectionPool[Connection] | None = None
-        #: Loans that a thread ends, so that an answer need not wait for it.
+        #: Loans that a background thread ends, so that answers need not wait for it.
         self._left: SimpleQueue[Loan | None] = SimpleQueue()
 
     @contextmanager
@@ -119,7 +119,7 @@ def _end(left: "SimpleQueue[Loan | None]") -> None:
 
 
 class Loan:
-    """A connection of a pool, taken with the first statements."""
+    """A connection of a pool, taken when the first statements run."""
 
     def __init__(self, pool: ConnectionPool[Connection], deadline: Deadline) -> None:
         self._pool, self._deadline = pool, deadline
@@ -127,7 +127,7 @@ class Loan:
 
     @property
     def db(self) -> Connection:
-        """The connection itself; statements must have been run."""
+        """The connection itself; statements must have run."""
         assert self._db is not None
         return self._db
 
@@ -139,7 +139,7 @@ class Loan:
     def run(self, *statements: Statement) -> list[Rows]:
         """The rows of each statement, all in one round trip.
 
-        A connection that was lost while nobody used it is replaced; nothing was asked of it yet.
+        A connection that was lost while unused is replaced, because nothing was sent on it yet.
         """
         while self._db is None:
             self._db = db = self._pool.getconn(timeout=self._deadline.left())
@@ -152,7 +152,7 @@ class Loan:
         return _rows(self._db, statements)
 
     def end(self) -> None:
-        """Rolls back what was not committed, and gives the connection back."""
+        """Rolls back uncommitted changes, and returns the connection."""
         db, self._db = self._db, None
         if db is not None:
             with suppress(psycopg.Error):
@@ -174,7 +174,7 @@ def _all(cursor: psycopg.Cursor[tuple[Any, ...]]) -> Rows:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turns errors of the database into errors that say what to do."""
+    """Turns errors of the database into errors that explain what to do."""
     try:
         yield
     except ERRORS as error:
@@ -182,7 +182,7 @@ def explained() -> Iterator[None]:
 
 
 def translated(error: Exception) -> EvidenceError:
-    """An error of the database as a client may see it: without an address or a statement."""
+    """An error of the database for clients: without an address or a statement."""
     if isinstance(error, psycopg.errors.QueryCanceled):
         return timed_out()
     if isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.InvalidCatalogName)):

@@ -45,7 +45,7 @@ _WRITE: Final[dict[str, Tables]] = {
     "package": {"package": range(7)},
     "member": {"member": range(7)},
 }
-#: Rows that are fetched at a time.
+#: Rows fetched at a time.
 FETCHED_ROWS: Final = 50
 _NUMBERED: Final = ("connection", "stream", "blob", '"grant"', "package")
 _NEXT = "SELECT setval(%s::regclass, (SELECT coalesce(max({}), 0) + 1 FROM {}), false)"
@@ -56,7 +56,7 @@ class PostgresContent:
 
     def __init__(self, store: PostgresSnapshot | Writer) -> None:
         self._store, self._db = store, store.db
-        if isinstance(store, Writer):  # nobody else fills it meanwhile
+        if isinstance(store, Writer):  # prevents others from filling it meanwhile
             self._db.execute('LOCK TABLE connection, "grant", package IN SHARE ROW EXCLUSIVE MODE')
         elif not self._db.execute(OF_OWNER).fetchone() == (True,):
             raise InvalidRequest("This role cannot read every record. Use the role that imports.")

@@ -28,7 +28,8 @@ from evidence.fold import FOLD_VERSION
 from evidence.work import Deadline
 from service.records.access_tables import SCRIPTS, TABLES
 
-#: Numbers of records and large values are taken by so many: the increment of their sequences.
+#: Numbers of records and large values are allocated in blocks of this size, the increment of their
+#: sequences.
 BLOCK: Final = 1_000
 #: The indexes of words, by table.
 INDEXES: Final = {"term": "term_terms", "passage": "passage_terms"}
@@ -37,24 +38,24 @@ _LOCK: Final = 7_310_579_021
 _LOCK_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.1
 
-#: What a role of web processes reads by row security, and what by views alone.
+#: What a role of web processes reads through row security, and what only through views.
 GUARDED: Final = (
     *("connection", "stream", "scope", "record", "document", "tombstone", "chunk", "cell"),
     *("change", "blob", "blob_part", "blob_use"),
 )
 VIEWED: Final = ("term", "passage", "folded", "word_count")
-#: In the place of the start of a passage.
+#: Used in place of the start of a passage.
 WHOLE: Final = -1
-#: What a role of web processes, `{0}`, needs, and no more.
+#: Exactly what a role of web processes, `{0}`, needs.
 WEB_GRANT: Final = (
     'GRANT SELECT ON meta, counter, letter, searched, "grant", package, member, '
     f"{', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
 
-#: The tables with row security, which binds their owner too.
+#: The tables with row security, which also applies to their owner.
 HELD: Final = (*GUARDED, '"grant"', "package", "member")
-#: Lets the owner write to them, and read every row, until the transaction ends.
+#: Lets the owner write to these tables and read every row until the transaction ends.
 OPEN: Final = "SET LOCAL rung.writes = 'on'"
 
 MIGRATIONS: Final = tuple(
@@ -62,8 +63,8 @@ MIGRATIONS: Final = tuple(
 )
 #: The layouts that can be read.
 READABLE: Final = range(2, len(MIGRATIONS) + 1)
-#: Scripts that a store runs once, by the key under which it notes how many it ran. Only those of
-#: `layout` keep an older version of Rung from reading it.
+#: Scripts that a store runs once, by the key under which it stores how many it has run. Only those
+#: of `layout` prevent an older version of Rung from reading it.
 _SCRIPTS: Final = {
     "layout": MIGRATIONS,
     "wall_layout": ((_FOLDER / "row_security.sql").read_text(encoding="utf-8"),),
@@ -71,17 +72,17 @@ _SCRIPTS: Final = {
 }
 
 _LAYOUT = "SELECT value FROM meta WHERE key = %s"
-#: Notes something about the store under a key.
+#: Stores metadata of the store under a key.
 KEEP = """
 INSERT INTO meta (key, value) VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
 
 def migrate(db: psycopg.Connection[Any], secret: str) -> None:
-    """Brings a store to the newest layout, in one transaction; makes it, with a secret, if new.
+    """Upgrades a store to the newest layout, in one transaction; creates it, with a secret, if new.
 
-    The lock of those who migrate is polled: who waited in it would hold back index builds. A
-    statement that waits for a table gives way to readers, and is tried again.
+    The migration lock is polled, because waiting for it would block index builds. A statement that
+    waits for a table yields to readers and is retried.
     """
     if all(layout(db, key) >= len(scripts) for key, scripts in _SCRIPTS.items()):
         return
@@ -113,7 +114,7 @@ def _migrate(db: psycopg.Connection[Any], secret: str) -> None:
 
 
 def layout(db: psycopg.Connection[Any], key: str = "layout") -> int:
-    """How many scripts of a key the store has run; 0 if there is no store."""
+    """The number of scripts under a key that the store has run; 0 if there is no store."""
     there = db.execute("SELECT to_regclass('meta')").fetchone()
     if there is None or there[0] is None:
         return 0

@@ -1,4 +1,4 @@
-"""What is derived from records: rows of words, passages and cells, kept in step with them."""
+"""Data derived from records: rows of words, passages and cells, kept consistent with them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -40,7 +40,7 @@ _LETTERS = "INSERT INTO letter SELECT * FROM unnest(%s::text[]) ON CONFLICT DO N
 
 @dataclass(slots=True)
 class Index:
-    """One batch of rows to drop and to add, of one or several connections. See `writer.Index`."""
+    """A batch of rows to remove and to add, of one or several connections. See `writer.Index`."""
 
     writer: Transactions
     dropped: dict[int, tuple[Scopes, frozenset[str] | None]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Index:
             writer.write("DELETE FROM chunk WHERE value = ANY(%s)", self.dropped_values)
 
     def _forget(self, seq: int, text: str, big: str | None) -> tuple[int, set[int]]:
-        """Uncounts the words of a record's fields; returns their ordinals."""
+        """Subtracts the words of a record's fields; returns their ordinals."""
         scopes, fields = self.dropped[seq]
         kept = {
             name: ordinal
@@ -131,7 +131,7 @@ class Index:
         self._count_words()
 
     def _count_words(self) -> None:
-        """Writes the words in one order, so that writers who share some wait, and no more."""
+        """Writes the words in a fixed order, so that writers with common words only wait."""
         writer, rows = self.writer, sorted(self.vocabulary.changes())
         if rows:
             writer.write(_COUNT, *map(list, zip(*rows)))
@@ -151,7 +151,7 @@ class Index:
 def whole(
     writer: Transactions, text: str, big: str | None, names: set[str]
 ) -> tuple[dict[str, Any], dict[str, Place]]:
-    """(record with those of its large strings that are named, where all large values are)."""
+    """(record with the named large strings, places of all large values)."""
     places: dict[str, Place] = orjson.loads(big) if big else {}
     data = orjson.loads(text)
     for name, place in places.items():

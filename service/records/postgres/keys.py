@@ -1,7 +1,8 @@
 """Values as bytes that sort as SQLite sorts them: numbers first, exactly, then text by code point.
 
-A number is the nearest double, turned so that its bytes sort, and the little that a whole number
-differs from it. So equal numbers have equal keys, whether they were written as 1 or as 1.0.
+The key of a number is the nearest double, transformed so that its bytes sort, and the small
+difference of a whole number from it. So equal numbers have equal keys, whether written as 1 or as
+1.0.
 """
 
 import struct
@@ -31,7 +32,7 @@ def key_of(value: Value) -> bytes:
 
 
 def value_of(key: bytes) -> Value:
-    """The value of a key; a whole number comes back as an integer."""
+    """The value of a key; a whole number is returned as an integer."""
     if key[:1] == _TEXT:
         return key[1:].decode()
     bits, rest = struct.unpack(">QH", key[1:])
@@ -42,7 +43,7 @@ def value_of(key: bytes) -> Value:
 
 
 def number_of(value: Value) -> Decimal | None:
-    """A number as the database keeps it beside its key: a float has a fraction, if only .0."""
+    """A number as the database stores it next to its key: a float has a fraction, at least .0."""
     if isinstance(value, str):
         return None
     if isinstance(value, int):
@@ -63,5 +64,5 @@ def kept_value(key: bytes, number: Decimal | None) -> Value:
 
 
 def group_key(value: Value) -> bytes:
-    """A short key of what is compared for equality alone."""
+    """A short key for values that are compared only for equality."""
     return blake2b(key_of(value), digest_size=DIGEST_BYTES).digest()

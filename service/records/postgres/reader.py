@@ -1,4 +1,4 @@
-"""Readers of the database: every request one snapshot of it."""
+"""Readers of the database; every request reads one snapshot."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,13 +24,13 @@ SELECT generation, catalog, (SELECT value FROM meta WHERE key = 'layout'),
   (SELECT value FROM meta WHERE key = 'secret'), set_config('statement_timeout', %s, true)
 FROM counter
 """.strip()
-#: Seconds that a request waits for a replica to answer, and to reach the primary; seconds that one
-#: which does not answer is left alone; seconds between two looks.
+#: Seconds that a request waits for a replica to answer and to catch up with the primary; seconds
+#: that an unresponsive replica is not used; seconds between two checks.
 REPLICA_SECONDS: Final = 0.5
 BEHIND_SECONDS: Final = 0.05
 AWAY_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 0.002
-#: A connection with the rows of the last statement that began its transaction; none if none has.
+#: A connection with the rows of the last statement that began its transaction, if any.
 Begun = tuple[Loan, Rows]
 
 
@@ -44,9 +44,9 @@ class Replica:
     def begun(
         self, opening: Sequence[Statement], reached: tuple[Any, ...], stack: ExitStack
     ) -> Begun | None:
-        """A transaction that has every commit of the primary up to a generation of this store.
+        """A transaction with every commit of the primary up to a generation of this store.
 
-        None if the replica does not answer, is of another store or stays behind.
+        None if the replica does not answer, belongs to another store or still lags.
         """
         behind, pause = Deadline.after(BEHIND_SECONDS), Event()
         while self._away.expired():
@@ -69,7 +69,7 @@ class Replica:
 
 
 class Reader:
-    """Gives read-only snapshots of the store in the database at `url`. Safe to share."""
+    """Opens read-only snapshots of the store in the database at `url`. Safe to share."""
 
     def __init__(self, url: str, replicas: Sequence[str] = ()) -> None:
         self._pool = Pool(url)
@@ -90,7 +90,7 @@ class Reader:
             found.settle()
 
     def _opened(self, row: tuple[Any, ...]) -> tuple[int, Catalog]:
-        """(generation, catalog) of a row of the state; raises for another version's store."""
+        """(generation, catalog) from a row of the state; raises for a store of another version."""
         generation, version, layout, fold_version, *_ = row
         if int(layout) not in READABLE or fold_version != FOLD_VERSION:
             raise of_another_version(newer=int(layout) >= READABLE.stop)
@@ -99,9 +99,9 @@ class Reader:
         return generation, self._catalog
 
     def _loan(self, opening: Sequence[Statement], deadline: Deadline, stack: ExitStack) -> Begun:
-        """A transaction on a replica that has reached the primary, or one to come on the primary.
+        """A transaction on a replica that has caught up, or a future one on the primary.
 
-        The primary is asked with every request, so a grant that was revoked there has ended.
+        Every request queries the primary, so a grant that was revoked there has ended.
         """
         if self._replicas is not None:
             with self._pool.loan(deadline) as primary:
@@ -128,7 +128,7 @@ class Reader:
         return 0
 
     def require_index(self, snapshot: Snapshot) -> None:
-        """PostgreSQL checks its indexes itself."""
+        """Does nothing: PostgreSQL checks its indexes itself."""
 
     def close(self) -> None:
         self._pool.close()

@@ -11,7 +11,7 @@ from service.records.postgres.search import SearchVerbs
 from service.records.sql.snapshot import RECORDS, stored
 from service.records.texts import chunks_of
 
-#: Documents, and chunks of a large value, that are read at a time.
+#: Documents, and chunks of a large value, read at a time.
 DOCUMENTS: Final = 10
 CHUNKS: Final = 64
 
@@ -66,7 +66,7 @@ class PostgresSnapshot(SearchVerbs):
 
     @cached_property
     def _prepared(self) -> dict[int, tuple[Any, ...]]:
-        """What `prepare` has read, by record."""
+        """The data that `prepare` has read, by record."""
         return {}
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
@@ -101,7 +101,7 @@ class PostgresSnapshot(SearchVerbs):
 
     @cached_property
     def _chunks(self) -> dict[tuple[int, int], bytes]:
-        """What `fetch` has found, by value and number."""
+        """The chunks that `fetch` has read, by value and number."""
         return {}
 
     # Values of fields

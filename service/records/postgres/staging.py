@@ -1,4 +1,4 @@
-"""Streams that are removed or replaced in one transaction: readers see the old rows until it ends.
+"""Removes or replaces streams in one transaction: readers see the old rows until it ends.
 
     with staging(writer, [("mail", "messages")]) as stage:
         ...                    # rows for mail/messages
@@ -90,7 +90,7 @@ class Stage:
 def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
     """Accepts rows for streams, (connection id, name), that stay invisible until published.
 
-    Raises `NotFound` for a stream that is not there.
+    Raises `NotFound` for a stream that does not exist.
     """
     stage = Stage(writer)
     with stage.transaction:

@@ -1,7 +1,8 @@
 """The database, open for writing: its transactions, its numbers and its log of changes.
 
-Several processes may write at once: who changes records of a connection holds its row until the
-commit. What all writers share, the counters, is changed last, so that nobody waits for long.
+Several processes may write at once: a writer that changes records of a connection locks its row
+until the commit. The counters, which all writers share, are changed last, so that nobody waits for
+long.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ _ENTER = "INSERT INTO {} OVERRIDING SYSTEM VALUE SELECT * FROM incoming; DROP TA
 
 
 class Transactions(BaseWriter):
-    """The store, open for writing. Streams are staged in one transaction, with their own names."""
+    """The store, open for writing. Streams are staged in one transaction, under their own names."""
 
     def __init__(self, db: Connection, lock_seconds: int | None = None) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class Transactions(BaseWriter):
                 yield
 
     def _count(self) -> None:
-        """Gives the changes their versions, in the order of all commits."""
+        """Assigns versions to the changes, in the order of all commits."""
         log = self._log
         ((last,),) = self.rows_of(_COUNT, int(self._catalog), len(log))
         first = last - len(log) + 1
@@ -70,7 +71,7 @@ class Transactions(BaseWriter):
         self.copy("change (stream, version, seq, conn, fields)", entries)
 
     def rows_of(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement, if it has any."""
+        """The rows of a statement, if any."""
         with self._opened():
             cursor = self.db.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
@@ -80,7 +81,7 @@ class Transactions(BaseWriter):
         return rows_of(sql.replace("?", "%s"), *values)
 
     def write(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Changes something, and gives the rows that the statement returns."""
+        """Runs a statement that writes, and returns its rows."""
         self._wrote = True
         return self.rows_of(sql, *values)
 
@@ -93,7 +94,8 @@ class Transactions(BaseWriter):
     def copy(self, into: str, rows: Iterable[Sequence[Any]]) -> None:
         """Adds rows to a table; `into` names it and its columns.
 
-        PostgreSQL copies into no table with row security, so those get their rows from another.
+        PostgreSQL cannot COPY into a table with row security, so such tables are filled from
+        another.
         """
         self._wrote = True
         table, _, columns = into.partition(" ")
@@ -118,7 +120,7 @@ class Transactions(BaseWriter):
         self._wrote = self._catalog = True
 
     def fresh(self, sequence: str) -> int:
-        """A number that nobody had."""
+        """A number that was never used."""
         free = self._fresh.setdefault(sequence, [])
         if not free:
             ((first,),) = self.rows_of("SELECT nextval(%s::regclass)", sequence)

@@ -1,4 +1,4 @@
-"""A store in a database that is open for writing: its verbs and its opening; see `writing`."""
+"""Opens a store in a database for writing, and writes the changes of batches; see `writing`."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from service.records.sql.conditions import Statements
 from service.records.writer import Rows
 from service.records.writing import SECRET_BYTES
 
-#: From so many records on, what the planner knows of the tables is brought up to date at once.
+#: From this many records on, the planner's statistics of the tables are updated immediately.
 ANALYZE_RECORDS = 1_000
 
 _CONNECT = """
@@ -33,9 +33,9 @@ VALUES (%s, coalesce(%s::text, %s), %s) ON CONFLICT (connection_id) DO UPDATE SE
 RETURNING id
 """
 
-#: The keys of rows that came in while streams are staged; see staging.py.
+#: The keys of rows that arrive while streams are staged; see staging.py.
 ARRIVED = "arrived"
-#: Locks the connections of streams, so that nobody else changes their records or removes them.
+#: Locks the connections of streams, so that nobody else changes or removes their records.
 LOCK = """
 SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s) ORDER BY c.id
 FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
@@ -51,7 +51,7 @@ WHERE r.stream = %s AND NOT r.deleted AND r.seq > %s ORDER BY r.seq LIMIT %s
 _CHANGE_RECORD = """
 UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s, deleted = false WHERE seq = %s
 """
-#: A database is no place for larger ones.
+#: A database is not suited to larger ones.
 BLOB_BYTES = 134_217_728
 
 _USE = """
@@ -122,7 +122,7 @@ class Writer(Transactions):
         return self.fresh("record_seq")
 
     def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
-        """What the store has of these rows. Nobody else changes it meanwhile."""
+        """The stored records of these rows. Nobody else can change them meanwhile."""
         streams, found = by_stream(piece), {}
         if len(self.rows_of(LOCK, list(streams))) < len(streams):
             raise Unavailable("The stream was removed while rows were written to it.")
@@ -175,7 +175,7 @@ class Writer(Transactions):
         self.write("TRUNCATE term, passage, folded, word_count, letter, cell")
         self.write("UPDATE scope SET words = 0")
 
-    # Blobs are kept once per connection, with the fields that use them
+    # Blobs are stored once per connection, with the fields that use them
 
     def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
         for one in attachments:
@@ -207,7 +207,7 @@ class Writer(Transactions):
 
 
 def open_writer(url: str, *, lock_seconds: int | None = None) -> Writer:
-    """Opens the store in a database for writing; makes its tables if they are new."""
+    """Opens the store in a database for writing; creates its tables if necessary."""
     with connections.explained():
         db = connections.connect(url)
     try:

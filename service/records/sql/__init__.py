@@ -1,1 +1,1 @@
-"""SQL that all engines have in common."""
+"""SQL that all engines share."""

@@ -15,7 +15,7 @@ COMPARISONS: Final = {"eq": "=", "gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 @dataclass(slots=True)
 class Condition:
-    """SQL clauses of an engine, joined by AND, and their parameters."""
+    """SQL clauses of an engine, joined by AND, with their parameters."""
 
     clauses: list[str] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -56,17 +56,17 @@ def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | No
 
 
 class Conditions:
-    """The conditions of one engine, which says how it writes what engines write differently."""
+    """The conditions of one engine, which defines the SQL that differs between engines."""
 
     #: The column of a `cell` that is compared.
     compared: ClassVar[str]
-    #: That the record `{}` is not deleted, as the indexes of live records say it.
+    #: The condition that the record `{}` is not deleted, as in the indexes of live records.
     live: ClassVar[str]
-    #: That `{}` is in a list, which is the parameter.
+    #: The condition that `{}` is in a list, which is the parameter.
     in_list: ClassVar[str]
 
     def encode(self, value: Value) -> Any:
-        """A value as it is compared."""
+        """A value in the form in which it is compared."""
         return value
 
     def listed(self, values: Iterable[Any]) -> Any:
@@ -74,7 +74,7 @@ class Conditions:
         raise NotImplementedError
 
     def is_small(self, ordinal: int, comparisons: str, values: list[Any]) -> bool:
-        """Whether to list the records with such a value first, rather than probe each record."""
+        """Whether to list the records with such a value first instead of probing each record."""
         return False
 
     def within(
@@ -99,7 +99,7 @@ class Conditions:
             values = [self.encode(value) for _, value in comparisons]
             if self.is_small(ordinal, body, values):
                 cells = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
-                driver = "+"  # these records are read, not all of the stream in its order
+                driver = "+"  # reads these records, not the whole stream in its order
             else:
                 cells = (
                     f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq"
@@ -115,7 +115,7 @@ class Conditions:
         return condition
 
     def selected_by_any(self, selections: Iterable[Selection]) -> Condition:
-        """The condition that one of some selections has a record `r`."""
+        """The condition that one of some selections contains the record `r`."""
         each = [self.selected(selection) for selection in selections]
         either = " OR ".join(f"({one.sql()})" for one in each)
         values = [value for one in each for value in one.values]
@@ -136,7 +136,8 @@ class Conditions:
 class Statements:
     """The statements of the steps of a writer; `writing.Writing` describes the verbs.
 
-    `owner` is the column of a stream with its connection, `shown` that a stream is not hidden.
+    `owner` is the column with a stream's connection, `shown` the condition that a stream is not
+    hidden.
     """
 
     meta = "SELECT value FROM meta WHERE key = ?"
@@ -146,7 +147,7 @@ class Statements:
     #: Add to the records of a stream, and set them.
     add_records = "UPDATE stream SET records = records + ? WHERE id = ?"
     set_records = "UPDATE stream SET records = ? WHERE id = ?"
-    #: Sets the place of a record in every order.
+    #: Sets the sort keys of a record.
     reorder = "UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?"
 
     def __init__(self, owner: str, shown: str) -> None:

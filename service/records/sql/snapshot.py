@@ -1,6 +1,6 @@
-"""The verbs of a snapshot that are the same SQL over every engine; see `engine.Snapshot`.
+"""The verbs of a snapshot with the same SQL in every engine; see `engine.Snapshot`.
 
-An engine adds the verbs it has SQL of its own for, and runs statements whose parameters are `?`.
+An engine adds the verbs that need its own SQL, and runs statements whose parameters are `?`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ from service.records.engine import (
 from service.records.manifest import StreamManifest, parse
 from service.records.sql.conditions import Conditions
 
-#: Rows of a log that are read at a time.
+#: Rows of a log read at a time.
 PIECE: Final = 1_000
 
-#: What `stored` reads.
+#: The columns that `stored` reads.
 RECORDS: Final = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM document d JOIN record r ON r.seq = d.seq
@@ -51,11 +51,11 @@ WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
 
 
 class SharedVerbs(Conditions):
-    """The verbs that need nothing but `run`."""
+    """The verbs that need only `run`."""
 
     #: The column of a `cell` with its value as a whole number.
     whole: ClassVar[str]
-    #: The constant in the place of a record's cursor where the order has none.
+    #: The constant in place of a record's cursor if the order has none.
     no_cursor: ClassVar[str]
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -142,7 +142,7 @@ class SharedVerbs(Conditions):
     def slots(
         self, selection: Selection, ordinal: int, origin: int, width: int
     ) -> Iterator[tuple[int, int]]:
-        zero = origin // width * width  # SQL divides towards 0: nothing lies below
+        zero = origin // width * width  # SQL divides towards 0: no value is below
         slot = f"({self.whole} - ({zero})) / {width}"
         columns = f"{slot} * {width} + ({zero}), count(*)"
         rows = self.cells(selection, ordinal, columns, f"GROUP BY {slot}")
@@ -160,7 +160,7 @@ class SharedVerbs(Conditions):
     def cells(
         self, selection: Selection, ordinal: int, columns: str, tail: str = ""
     ) -> list[tuple[Any, ...]]:
-        """Columns of `cell v` over the values a field has in the selected records."""
+        """Columns of `cell v` for the values of a field in the selected records."""
         direct = self.selected_values(selection, ordinal)
         if direct is not None:
             sql = f"SELECT {columns} FROM cell v WHERE {direct.sql()} {tail}"
@@ -217,14 +217,14 @@ class SharedVerbs(Conditions):
         return b"".join(data for (data,) in rows)
 
     def blob_part(self, blob: BlobRow, number: int) -> bytes | None:
-        """A piece of a blob; None if the blob is another one by now."""
+        """A piece of a blob; None if the blob has been replaced."""
         row = self.row(_BLOB_PART, blob.key, blob.sha256, number)
         return None if row is None else row[0]
 
 
 @lru_cache(maxsize=1024)
 def manifest_of(text: str) -> StreamManifest:
-    """A manifest as the store keeps it."""
+    """A stored manifest."""
     return parse({"streams": [orjson.loads(text)]})[0]
 
 

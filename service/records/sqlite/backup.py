@@ -1,9 +1,9 @@
-"""Copies of a whole store: backups of one that is in use, and other files put in its place.
+"""Copies of a whole store: backups of a store in use, and replacements for it.
 
-A copy is made beside its target under another name and renamed when it is on the disk, so a process
-that is killed leaves the old file or the new one. A store is replaced under its write lock while
-its log is empty: the log is found by the path, and would otherwise be read into the new file.
-Readers notice another file at the path, and so does every writer before it writes.
+A copy is written next to its target under another name and renamed once it is on the disk, so a
+killed process leaves the old file or the new one. A store is replaced under its write lock while
+its log is empty, because SQLite finds the log by path and would otherwise read it into the new
+file. Readers detect another file at the path, and so does every writer before it writes.
 """
 
 import os
@@ -28,9 +28,9 @@ from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 ATTEMPTS: Final = 20
 BESIDE: Final = ("", "-wal", "-shm", "-journal")
 
-#: The tables of who may read what, and the second column of those that end with `revoked_at`.
+#: The tables with grants and packages, and the second column of those that end with `revoked_at`.
 _ACCESS: Final = {'"grant"': "grant_id", "package": "package_id", "member": None}
-#: What changes with every record, stream or connection, but not with a grant.
+#: The data that changes with every record, stream or connection, but not with a grant.
 _CONTENT: Final = (
     "SELECT key, value FROM meta WHERE key LIKE 'next%' AND value > 1",
     "SELECT * FROM connection",
@@ -39,7 +39,7 @@ _CONTENT: Final = (
 
 
 def back_up(store: Path, target: Path) -> None:
-    """Writes a copy of the store, as it is now, to a file; replaces one that is there."""
+    """Writes a copy of the store, as it is now, to a file; replaces an existing file."""
     _require_stores(store, target, "The store cannot be its own backup. Name another file.")
     with _beside(target) as copy:
         _copy(store, copy, used=True)
@@ -47,9 +47,10 @@ def back_up(store: Path, target: Path) -> None:
 
 
 def restore(source: Path, store: Path) -> None:
-    """Puts a backup in place of the store. What was revoked since stays revoked.
+    """Replaces the store with a backup.
 
-    Bookmarks of changes feeds are refused from then on: their readers start over.
+    Grants that were revoked since stay revoked. Bookmarks of changes feeds are refused from then
+    on: their readers start over.
     """
     _require_stores(source, store, "The store cannot be restored from itself. Name a backup.")
     store.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +62,7 @@ def restore(source: Path, store: Path) -> None:
 
 
 def _require_stores(source: Path, target: Path, same: str) -> None:
-    """Refuses a source that is no store, and a file in the target's place that is none or it."""
+    """Refuses a source that is not a store, and a target that is another file or the source."""
     _require_store(source)
     if target.exists():
         _require_store(target)
@@ -70,7 +71,7 @@ def _require_stores(source: Path, target: Path, same: str) -> None:
 
 
 def repair(store: Path) -> None:
-    """Makes everything that is derived from records anew; see `replacement`."""
+    """Rebuilds everything that is derived from records; see `replacement`."""
     with replacement(store, store) as writer:
         writer.rebuild()
         erase_hidden(writer)
@@ -79,9 +80,9 @@ def repair(store: Path) -> None:
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Writer]:
-    """A new store to write to, which is at `target` only at the end."""
+    """A new store to write to, which appears at `target` only at the end."""
     if target.exists():
-        raise InvalidRequest(f"{target} is there already. Name a new file.")
+        raise InvalidRequest(f"{target} already exists. Choose a new file.")
     target.parent.mkdir(parents=True, exist_ok=True)
     with _beside(target) as copy:
         with open_writer(copy) as writer:
@@ -91,9 +92,9 @@ def new_file(target: Path) -> Iterator[Writer]:
 
 @contextmanager
 def replacement(store: Path, source: Path) -> Iterator[Writer]:
-    """A copy of `source` to write to, which takes the place of the store at the end.
+    """A copy of `source` to write to, which replaces the store at the end.
 
-    A copy of the store itself gets the grants that were made or revoked meanwhile. Raises
+    A copy of the store itself gets the grants that were created or revoked meanwhile. Raises
     `Unavailable`, having changed nothing, if anything else was written to the store.
     """
     same = store == source
@@ -106,7 +107,7 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
         _copy(source, copy, used=same)
         with open_writer(copy) as writer:
             yield writer
-        durable.sync(copy)  # little of it is left to be written under the lock
+        durable.sync(copy)  # little is left to write under the lock
         with _locked(db, store):
             if same and content != _content(db):
                 raise Unavailable(
@@ -118,7 +119,7 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
 
 
 def _require_store(path: Path) -> None:
-    """Refuses a file that is not a store; one that is damaged or of another version may pass."""
+    """Refuses a file that is not a store; a damaged one, or one of another version, may pass."""
     try:
         recognise(path)
     except (Absent, Foreign) as error:
@@ -129,7 +130,7 @@ def _require_store(path: Path) -> None:
 
 @contextmanager
 def _beside(target: Path) -> Iterator[Path]:
-    """Where a copy is made that will be renamed to `target`; removes what else is left there."""
+    """The path for a copy that will be renamed to `target`; removes leftovers of earlier ones."""
     copy = target.with_name(f".{target.name}.copy")
     beside = [copy.with_name(copy.name + end) for end in BESIDE]
     for path in beside:
@@ -142,9 +143,10 @@ def _beside(target: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, copy: Path, *, used: bool) -> None:
-    """Copies the store at `source`, as one snapshot, to a new file for its owner's eyes.
+    """Copies the store at `source`, as one snapshot, to a new file that only its owner can read.
 
-    Reading one that is not `used` leaves nothing beside it, and its folder need not be writable.
+    Reading a store that is not `used` leaves no files next to it, and its folder need not be
+    writable.
     """
     os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
     alone = not used and not source.with_name(f"{source.name}-wal").exists()
@@ -166,19 +168,19 @@ def _content(db: sqlite3.Connection) -> list[Any]:
 
 @contextmanager
 def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
-    """Keeps others from writing to a store whose log is empty, and from emptying its log."""
+    """Keeps others from writing to a store with an empty log, and from emptying its log."""
     log, pause = store.with_name(f"{store.name}-wal"), threading.Event()
     with ExitStack() as turn:
         try:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # while others write
             for _ in range(ATTEMPTS):
-                # In turn, or a writer of many short transactions comes in between the two.
+                # In turn, so that a writer of many short transactions does not come in between.
                 turn.enter_context(files.in_turn(store, LOCK_SECONDS))
                 with explain_locks(store):
                     if _begin(db, log):
                         break
                 turn.close()
-                pause.wait(LOG_SECONDS)  # a turn for the others
+                pause.wait(LOG_SECONDS)  # lets the others have a turn
             else:
                 raise Unavailable(f"{store} is being read or written all the time. Try again.")
         except sqlite3.DatabaseError as error:
@@ -191,7 +193,7 @@ def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
 
 
 def _begin(db: sqlite3.Connection, log: Path) -> bool:
-    """Begins to write if the log can be emptied within `LOG_SECONDS`.
+    """Begins a write transaction if the log can be emptied within `LOG_SECONDS`.
 
     SQLite waits for readers and writers, but not for a checkpoint of another process.
     """
@@ -210,11 +212,11 @@ def _begin(db: sqlite3.Connection, log: Path) -> bool:
 
 
 def _keep_access(db: sqlite3.Connection, copy: Path, *, all_of_it: bool) -> None:
-    """Gives the copy the grants and packages of the store, or only the ends of those revoked.
+    """Copies the grants and packages of the store, or only their revocations, into the copy.
 
-    The copy keeps its own where the store is damaged, or there is none.
+    The copy keeps its own if the store is damaged or missing.
     """
-    # Not a writer: it would wait for its turn, and who has that waits for the lock of the store.
+    # Not a writer: it would wait for its turn, and the writer whose turn it is waits for our lock.
     with closing(sqlite3.connect(copy, isolation_level=None)) as here:
         here.execute("PRAGMA synchronous = OFF")  # `durable.move` writes the copy to the disk
         for table, key in _ACCESS.items():

@@ -1,9 +1,9 @@
 """Connections, streams and blobs as rows, and the ordinals of fields.
 
-An ordinal is the number each (stream, field) carries in full-text row ids and cells.
-A connection has a block of ordinals, a stream a block inside it, and the fields of a stream
-stand side by side, so that a grant of a whole connection is one range of row ids. A stream that
-outgrows its block gets the next free one; a connection gets one behind the last.
+An ordinal is the number of a (stream, field) in full-text row ids and cells. A connection has a
+block of ordinals, a stream has a block inside it, and the fields of a stream are adjacent, so that
+a grant of a whole connection is one range of row ids. A stream that outgrows its block gets the
+next free one; a connection gets one after the last.
 """
 
 import sqlite3
@@ -32,7 +32,7 @@ UPDATE connection SET connector_key = coalesce(?, connector_key),
 class Catalog(Transactions):
     """The verbs of a writer for connections, streams and blobs; see `writing.Writing`."""
 
-    # Hidden streams have names before all others.
+    # The names of hidden streams sort before all others.
     statements = Statements("connection", "s.name >= char(1)")
 
     def save_connection(
@@ -62,7 +62,7 @@ class Catalog(Transactions):
         )
         return Scopes.of(manifest, known)
 
-    # Blobs are kept once per connection, with the fields that use them
+    # Blobs are stored once per connection, with the fields that use them
 
     def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
         for one in attachments:
@@ -94,7 +94,7 @@ class Catalog(Transactions):
 
 
 def first_ordinal(db: sqlite3.Connection) -> int:
-    """The beginning of the block that the next connection gets."""
+    """The start of the block for the next connection."""
     last = db.execute(
         "SELECT max((SELECT coalesce(max(first_ordinal), -1) FROM connection),"
         " (SELECT coalesce(max(ordinal), -1) FROM scope))"
@@ -105,7 +105,7 @@ def first_ordinal(db: sqlite3.Connection) -> int:
 def _free_ordinals(
     db: sqlite3.Connection, stream: int, taken: Collection[int], count: int
 ) -> list[int]:
-    """Ordinals of the blocks of a stream, then of free ones of its connection, then of all."""
+    """Free ordinals: in the blocks of a stream, then of its connection, then of the store."""
     (first,) = db.execute(
         "SELECT first_ordinal FROM connection"
         " JOIN stream ON stream.connection = connection.id WHERE stream.id = ?",
@@ -127,5 +127,5 @@ def _free_ordinals(
 
 
 def _blocks(first: int) -> range:
-    """The blocks for streams in the block of a connection that begins at an ordinal."""
+    """The blocks for streams in the connection's block that begins at an ordinal."""
     return range(first // STREAM_BLOCK, (first + CONNECTION_BLOCK) // STREAM_BLOCK)

@@ -1,6 +1,6 @@
-"""Compares a whole store with what its records give, as one snapshot and without a lock.
+"""Compares a whole store with its records, in one snapshot and without a lock.
 
-A text is in its full-text table if the table keeps its words and finds it by one of them.
+A text counts as indexed if the full-text table has its words and finds it by one of them.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from service.records.sqlite.indexing import read_chunks
 from service.records.values import sortable
 from service.records.vocabulary import Vocabulary
 
-#: (what is wrong, query that must give nothing).
+#: (problem, query that must return nothing).
 _RULES: Final = (
     (
         "records without a document",
@@ -76,7 +76,7 @@ _CELLS = "SELECT ordinal, value FROM cell WHERE seq = ?"
 
 
 def check(path: Path) -> list[str]:
-    """What is wrong with the store at `path`; nothing if it is sound."""
+    """The problems of the store at `path`; empty if it is sound."""
     with opened(path, False) as db:  # others may write meanwhile
         db.execute("BEGIN")
         try:
@@ -96,7 +96,7 @@ def _broken_rules(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _index_faults(db: sqlite3.Connection) -> Iterator[str]:
-    """What the indexes, the words and the cells of each stream lack or have too much."""
+    """The missing and superfluous rows of the indexes, the words and the cells of each stream."""
     streams = db.execute("SELECT id, manifest FROM stream WHERE name >= char(1)").fetchall()
     for stream, text in streams:
         manifest = parse({"streams": [orjson.loads(text)]})[0]
@@ -105,7 +105,7 @@ def _index_faults(db: sqlite3.Connection) -> Iterator[str]:
 
 
 class _Stream:
-    """One stream, and what is wrong with its indexes so far."""
+    """One stream, and the problems found in its indexes so far."""
 
     def __init__(self, db: sqlite3.Connection, id: int, manifest: StreamManifest) -> None:
         self.db, self.id, self.manifest = db, id, manifest
@@ -116,7 +116,7 @@ class _Stream:
         self._found = Counter[str]()
 
     def faults(self) -> Counter[str]:
-        """How often each thing is wrong."""
+        """The number of times each problem occurs."""
         for seq, document, big in self.db.execute(_DOCUMENTS, (self.id,)):
             data = orjson.loads(document)
             for name, place in (orjson.loads(big) if big else {}).items():
@@ -160,7 +160,7 @@ class _Stream:
         self._found["records with wrong values for filters"] += wanted != stored
 
     def _check_field(self, ordinal: int) -> None:
-        """Compares the numbers of a field with what its texts gave."""
+        """Compares the counts of a field with those of its texts."""
         most = CONTRACT.query_chars
         counts = {word: n for word, n in self._words.added[ordinal].items() if len(word) <= most}
         self._found["fields with wrong counts of words"] += counts != dict(
@@ -182,4 +182,4 @@ def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:
             digest.update(part)
             length += len(part)
         if (length, digest.hexdigest()) != (size, sha256):
-            yield f"the bytes of blob {name!r} are not those that came in"
+            yield f"the bytes of blob {name!r} differ from the imported ones"

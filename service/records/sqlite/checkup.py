@@ -1,4 +1,4 @@
-"""A look at a store without serving it: what may keep it from answering."""
+"""Examines a store without serving it, for anything that may prevent it from answering."""
 
 import os
 import sqlite3
@@ -21,7 +21,7 @@ from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
 from service.records.sqlite.transactions import INDEXES
 
 LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
-#: How SQLite begins to say that a file is none of its own, or has other tables.
+#: The beginnings of SQLite's messages for files that are not databases or have other tables.
 FOREIGN = ("file is not a database", "no such table", "no such column")
 
 
@@ -34,20 +34,20 @@ class Absent(Unreadable):
 
 
 class Foreign(Unreadable):
-    """It is something else than a store."""
+    """The file is not a store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What is known of a store. `damage` is None where none was found, `checked` whether all was
-    looked at in time; `grants` counts them by state."""
+    """The state of a store. `damage` is None if none was found; `checked` tells whether everything
+    was examined in time; `grants` counts them by state."""
 
     layout: int
     same_fold: bool
     has_secret: bool
     records: int
     grants: dict[str, int]
-    servable: bool  # its folder can be written where reading the store needs that
+    servable: bool  # the folder is writable, if reading the store requires it
     private: bool
     damage: str | None
     checked: bool
@@ -59,7 +59,7 @@ class Checkup:
 
 
 def examine(path: Path, deadline: Deadline) -> Checkup:
-    """What is known of the store at `path`; raises `Unreadable`."""
+    """Examines the store at `path`; raises `Unreadable`."""
     log = path.with_name(f"{path.name}-wal")
     try:
         alone = not log.exists()
@@ -72,7 +72,7 @@ def examine(path: Path, deadline: Deadline) -> Checkup:
 
 
 def recognise(path: Path) -> None:
-    """Raises `Unreadable` where the file at `path` cannot be served; looks at its head alone."""
+    """Raises `Unreadable` if the file at `path` cannot be served; reads only its header."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise Foreign("it is not a regular file")
@@ -97,7 +97,7 @@ def _unreadable(error: sqlite3.Error | OSError) -> Unreadable:
 
 
 def opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
-    # Opened the usual way, a file without a log gets one, which may then belong to the wrong user.
+    # Opened normally, a file without a log gets one, which may then belong to the wrong user.
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
     db = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
     if not alone:
@@ -127,13 +127,13 @@ def _examined(path: Path, deadline: Deadline, alone: bool) -> Checkup:
 
 
 def _keeps_log(path: Path) -> bool:
-    """Whether reading the file makes a log beside it."""
+    """Whether reading the file creates a log next to it."""
     with path.open("rb") as file:
         return file.read(LOG_MARK.stop)[LOG_MARK] == b"\2\2"
 
 
 def _grants(db: sqlite3.Connection) -> dict[str, int]:
-    """How many grants and packages are active, expired and revoked."""
+    """The number of active, expired and revoked grants and packages."""
     found = {"active": 0, "expired": 0, "revoked": 0}
     for table in ('"grant"', "package"):
         for revoked_at, expires_at in db.execute(f"SELECT revoked_at, expires_at FROM {table}"):
@@ -142,7 +142,7 @@ def _grants(db: sqlite3.Connection) -> dict[str, int]:
 
 
 def _damage(db: sqlite3.Connection, late: Callable[[], bool]) -> tuple[str | None, bool]:
-    """(what is damaged, whether all was looked at): the pages, and the words of the indexes."""
+    """(damage, whether everything was examined) for the pages and the words of the indexes."""
     try:
         for table in INDEXES:
             db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")

@@ -196,7 +196,7 @@ CREATE TABLE member (
   PRIMARY KEY (package, no)
 ) WITHOUT ROWID;
 """
-#: The full-text tables, which kept no texts before; a writer builds them anew.
+#: The full-text tables, which kept no texts before; a writer rebuilds them.
 _INDEX = f"""
 DROP TABLE IF EXISTS fts;
 DROP TABLE IF EXISTS fts_passage;
@@ -207,7 +207,7 @@ CREATE VIRTUAL TABLE fts_passage USING fts5(body, tokenize="{TOKENIZER}");
 UPDATE meta SET value = '' WHERE key = 'fold_version';
 """
 
-#: What leads from one layout to the next. No release wrote the first four.
+#: The steps from one layout to the next. No release wrote the first four.
 LAYOUTS = {5: _TABLES, 6: _INDEX}
 NEWEST = max(LAYOUTS)
 
@@ -218,9 +218,9 @@ def row_id(ordinal: int, seq: int) -> int:
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Brings a store to the newest layout in one transaction. Never goes back.
+    """Upgrades a store to the newest layout in one transaction. Never downgrades.
 
-    The version is read inside the lock: two processes may open a new store at the same moment.
+    The version is read under the lock, because two processes may open a new store at the same time.
     """
     if _version(db) == NEWEST:
         return

@@ -1,7 +1,7 @@
-"""The files of a store: which file a path names, and what a replaced file leaves beside it.
+"""The files of a store: the file at a path, and the files that a replaced one leaves next to it.
 
-SQLite keeps a log (`-wal`) and an index of the log (`-shm`) beside a store, found by its path. A
-file that is copied over the store, or renamed into its place, inherits both.
+SQLite keeps a log (`-wal`) and an index of the log (`-shm`) next to a store and finds them by path.
+A file that is copied over the store, or renamed into its place, inherits both.
 """
 
 import fcntl
@@ -18,10 +18,11 @@ from evidence.work import Deadline
 
 #: Two copies of the header of the index of the log; see "WAL-mode File Format" of SQLite.
 INDEX_HEADER_BYTES: Final = 96
-#: Between two looks whether it is a writer's turn.
+#: Seconds between two checks whether it is a writer's turn.
 TURN_SECONDS: Final = 0.01
 
-#: Closing a file ends all locks of this process on it, SQLite's too: these are never closed.
+#: Closing a file releases all locks of this process on it, including SQLite's, so these are never
+#: closed.
 _kept_open: dict[tuple[int, int], int] = {}
 
 
@@ -32,10 +33,10 @@ def file_at(path: Path) -> tuple[int, int]:
 
 
 def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
-    """Makes SQLite read the log anew if its index is that of a file which was at `path` before.
+    """Makes SQLite reread the log if its index belongs to an earlier file at `path`.
 
-    The index holds the size of the store. With an empty log that must be the size of the file.
-    Every connection recovers from an empty header, as it does after a crash.
+    The index contains the size of the store. With an empty log that must be the size of the file.
+    Every connection recovers from an empty header, as after a crash.
     """
     if _fits(db, path):
         return
@@ -47,7 +48,7 @@ def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
 def alone(path: Path) -> Iterator[None]:
     """Keeps other processes from replacing streams of the store, or all of it, meanwhile.
 
-    Imports and grants go on. The kernel ends it with the process.
+    Imports and grants continue. The kernel releases the lock when the process ends.
     """
     file = _keep_open(path)
     try:
@@ -65,12 +66,12 @@ def alone(path: Path) -> Iterator[None]:
 
 @contextmanager
 def in_turn(path: Path, seconds: float) -> Iterator[Deadline]:
-    """Lets writers of the store begin one after the other, if the wait is no longer than `seconds`.
+    """Lets writers of the store begin one after the other, if the wait is at most `seconds`.
 
-    Yields what is left of them for the lock itself.
+    Yields the remaining seconds for the lock itself.
 
-    Waiting for the lock of SQLite means looking for it ten times a second. A writer of many short
-    transactions would take it between two looks. Who waits keeps others from beginning.
+    Waiting for SQLite's lock means polling it ten times a second. A writer of many short
+    transactions would take it between two polls. So a waiting writer keeps others from beginning.
     """
     pause, deadline = threading.Event(), Deadline.after(seconds)
     try:

@@ -1,7 +1,7 @@
-"""Samples of the full-text indexes: whether words of stored texts are found through them.
+"""Samples of the full-text indexes: checks whether words of stored texts are found through them.
 
-SQLite reports some damage of an index as an error. An index that has lost its words, or the way to
-them, answers like one in which nothing matches. A sample costs the same in any store.
+SQLite reports some damage of an index as an error. An index that has lost its words, or the path to
+them, answers as if nothing matched. A sample costs the same in any store.
 """
 
 import random
@@ -20,19 +20,19 @@ class Place(NamedTuple):
 
 
 def sample(db: sqlite3.Connection, rows: int) -> Iterator[Place]:
-    """Up to `rows` random rows that each full-text table must hold."""
+    """Up to `rows` random rows that each full-text table must contain."""
     for table, draw in (("fts", _draw_value), ("fts_passage", _draw_passage)):
         drawn = (draw(db) for _ in range(rows))
         yield from (Place(table, row) for row in drawn if row is not None)
 
 
 def missing(db: sqlite3.Connection, places: list[Place]) -> list[Place]:
-    """Those of some rows that are not found by a random word of their texts."""
+    """The rows that are not found by a random word of their texts."""
     return [place for place in places if not finds_one(db, place, _words(db, place))]
 
 
 def finds_one(db: sqlite3.Connection, place: Place, words: Sequence[str]) -> bool:
-    """Whether a row is found by a random one of its words, if it has any."""
+    """Whether a row is found by one of its words, chosen at random, if it has any."""
     if not words:
         return True
     table, row = place
@@ -65,7 +65,7 @@ def _at(db: sqlite3.Connection, table: str, row: int) -> int | None:
 
 
 def _words(db: sqlite3.Connection, place: Place) -> list[str]:
-    """The words that a row was made of; none if it is gone."""
+    """The words of a row; empty if it was deleted."""
     kept = f"SELECT c0 FROM {place.table}_content WHERE id = ?"
     found = db.execute(kept, (place.row,)).fetchone()
     return found[0].split() if found else []

@@ -1,10 +1,10 @@
-"""What is derived from records: full-text rows, cells and words, kept in step with them.
+"""Data derived from records: full-text rows, cells and words, kept consistent with them.
 
-The words of a value are counted out by its text, which is read from the record. So a value must
-leave before the record or the chunk changes, and may enter only afterwards; `Index` gathers both
-sides, and a caller changes the tables between `apply_drops` and `apply_adds`. Row ids go in
-ascending order, which is several times faster. The counts of words change in the transaction of
-the records; a word that no value holds any more is gone.
+The words of a value are subtracted by its text, which is read from the record. So a value must be
+removed before the record or the chunk changes, and may be added only afterwards. `Index` collects
+both sides, and the caller changes the tables between `apply_drops` and `apply_adds`. Row ids are
+added in ascending order, which is several times faster. The counts of words change in the
+transaction of the records; a word that no value contains any more is deleted.
 """
 
 import sqlite3
@@ -40,13 +40,13 @@ SELECT seq, data, big FROM document JOIN record USING (seq)
 WHERE stream = ? AND deleted = 0 AND seq > ? ORDER BY seq LIMIT ?
 """
 
-#: id, first chunk, chunks, first passage, passages, words; a short value has the last alone.
+#: id, first chunk, chunks, first passage, passages, words; a short value has only the last.
 _Value = tuple[int, int | None, int | None, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
 class Index:
-    """One batch of full-text rows, chunks and cells to drop and to add. See `writer.Index`."""
+    """A batch of full-text rows, chunks and cells to remove and to add. See `writer.Index`."""
 
     writer: Transactions
     dropped: list[int] = field(default_factory=list)
@@ -136,7 +136,7 @@ class Index:
         apply_words(db, self.vocabulary)
 
     def write(self) -> None:
-        """Puts in all but the full-text rows."""
+        """Adds everything except the full-text rows."""
         db = self.writer.db
         self.values.sort(key=itemgetter(0))
         self.cells.sort(key=itemgetter(0, 1))
@@ -186,7 +186,7 @@ DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE wor
 
 
 def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
-    """Writes what was noted."""
+    """Writes the collected changes of words."""
     changes = list(vocabulary.changes())
     ids = _ids(db, {word for word, _, _ in changes})
     rows = sorted((ids[word], ordinal, n) for word, ordinal, n in changes)
@@ -202,7 +202,7 @@ def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
 
 
 def _ids(db: sqlite3.Connection, words: set[str]) -> dict[str, int]:
-    """The ids of some words, given to those that have none."""
+    """The ids of some words; new words get new ids."""
     found: dict[str, int] = dict(db.execute(_KNOWN, (orjson.dumps(sorted(words)).decode(),)))
     new = sorted(words - found.keys())
     if new:
@@ -240,9 +240,9 @@ def clear_derived(db: sqlite3.Connection) -> None:
 
 
 def _renew(db: sqlite3.Connection, index: str) -> None:
-    """Makes a full-text table anew, empty.
+    """Recreates a full-text table, empty.
 
-    FTS5 cannot drop a table that it cannot open, so the schema loses it first.
+    FTS5 cannot drop a table that it cannot open, so the table is first removed from the schema.
     """
     (sql,) = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()
     db.execute("PRAGMA writable_schema = ON")

@@ -24,7 +24,7 @@ from service.records.attachments import covering
 from service.records.sqlite.ddl import NEWEST
 from service.records.sqlite.index_check import Place, missing, sample
 
-# Virtual machine steps between two looks at the clock: about a fifth of a millisecond.
+# Virtual machine steps between two clock checks: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
 STATEMENTS_CACHED = 256
 MMAP_BYTES = 1 << 31
@@ -34,7 +34,7 @@ _numbers = count()
 
 
 class Stamp(NamedTuple):
-    """What changes when another file is at a path, or when the file there is written to."""
+    """Attributes that change when a file is replaced or written to."""
 
     file: tuple[int, int]
     changed: int
@@ -51,13 +51,13 @@ class _Connection:
 
 
 class Reader:
-    """Gives read-only snapshots of the store at `path`. Safe to share between threads.
+    """Opens read-only snapshots of the store at `path`. Safe to share between threads.
 
-    A `fixed` file is one that nobody writes to: reading it leaves nothing beside it. Every
-    snapshot is one of the file that is at `path` then. All connections to a replaced file are
-    closed before the first one to the new file is opened: they share locks on the files beside it.
-    A connection is opened anew when its file was written to, because a copy over the store and a
-    checkpoint look alike.
+    Nobody writes to a `fixed` file, and reading it leaves no files next to it. Every snapshot reads
+    the file that is at `path` at the time. All connections to a replaced file are closed before the
+    first one to the new file is opened, because they share locks on the files next to it. A
+    connection is reopened when its file was written to, because a copy over the store and a
+    checkpoint look the same.
     """
 
     def __init__(self, path: Path, *, fixed: bool = False) -> None:
@@ -71,8 +71,8 @@ class Reader:
         self._open_now: WeakSet[_Connection] = WeakSet()
         self._sampling = threading.Lock()
         self._next_sample: Deadline | None = None
-        #: Rows that a sample did not find. They are looked for again in the next one, so that
-        #: damage stays known until it is repaired.
+        #: Rows that a sample did not find. The next sample looks for them again, so that damage
+        #: stays known until it is repaired.
         self._missing: list[Place] = []
 
     @contextmanager
@@ -109,7 +109,7 @@ class Reader:
     def blob_bytes(
         self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
     ) -> Iterator[bytes]:
-        """See `opening.Engine`. After a replacement of the file, a key may be another blob's."""
+        """See `opening.Engine`. After the file was replaced, a key may belong to another blob."""
         for number, inside in covering(start, stop):
             with self.snapshot() as snapshot:
                 part = snapshot.blob_part(blob, number)
@@ -132,7 +132,7 @@ class Reader:
             raise failures.index_damaged()
 
     def number(self) -> int:
-        """The number of this thread's connection, which changes when the file is opened anew."""
+        """The number of this thread's connection, which changes when the file is reopened."""
         try:
             number = self._enter().number
         except sqlite3.DatabaseError as error:

@@ -46,13 +46,13 @@ class SqliteSnapshot(SearchVerbs):
         return self._generation
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
-        """Nothing: who reads the file can read all of it."""
+        """Does nothing: a reader of the file can read all of it."""
 
     def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Nothing: what is here need not be fetched."""
+        """Does nothing: local data need not be fetched."""
 
     def fetch(self, places: Sequence[Place]) -> None:
-        """Nothing, either."""
+        """Does nothing, either."""
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         row = self.row(_STREAM, connection_id, name)
@@ -85,7 +85,7 @@ class SqliteSnapshot(SearchVerbs):
         return {row[0]: stored(row) for row in self.run(_LOAD, self.listed(seqs))}
 
     def prepare(self, seqs: Sequence[int]) -> None:
-        """Nothing: what is here need not be fetched."""
+        """Does nothing: local data need not be fetched."""
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         with closing(self.db.execute(_EACH, (self.listed(seqs),))) as rows:

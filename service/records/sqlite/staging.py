@@ -1,16 +1,16 @@
-"""Streams that are prepared out of sight and put in place of others in one short commit.
+"""Streams that are prepared invisibly and replace others in one short commit.
 
     with staging(writer, [("mail", "messages")]) as stage:
         stage.keep_manifests()
         ...                    # rows for mail/messages go into a hidden stream
         stage.publish()
 
-A hidden stream has a name that no row can have, and ordinals and records of its own, so no reader
-sees it. While rows are staged, their changes get versions beyond those that anybody else writes.
-`publish` continues the log of the old stream in the new one: a record that is the same keeps its
-versions, a missing one becomes a deletion. So a bookmark of the old stream stays good. Then one
-commit exchanges the names. What is left over is erased in short transactions, after a process was
-killed by the next one that stages.
+A hidden stream has a name that no row can have, and its own ordinals and records, so readers do not
+see it. While rows are staged, their changes get versions above those of all other writers.
+`publish` continues the log of the old stream in the new one: an unchanged record keeps its
+versions, a missing one becomes a deletion. So bookmarks of the old stream stay valid. Then one
+commit swaps the names. Leftovers are erased in short transactions; those of a killed process are
+erased by the next one that stages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,10 +32,10 @@ from service.records.sqlite import files
 from service.records.sqlite.writer import Writer
 from service.records.streams import declare, manifests_of
 
-#: What is left over is erased in transactions this long, so that others write between them.
+#: Leftovers are erased in transactions of this length, so that others can write between them.
 HOLD_SECONDS: Final = 0.4
 PIECE_RECORDS: Final = 200
-#: Versions left to other writers meanwhile.
+#: The range of versions left to other writers meanwhile.
 RESERVED_VERSIONS: Final = 1 << 33
 
 _STREAM = """
@@ -74,7 +74,7 @@ WHERE r.stream = ? ORDER BY r.record_key LIMIT ?
 
 @dataclass(slots=True)
 class _Pair:
-    """A stream and the hidden one that takes its place; None if there will be none."""
+    """A stream and the hidden one that replaces it; None if nothing does."""
 
     old: int
     new: int | None
@@ -83,22 +83,22 @@ class _Pair:
 
 @dataclass(slots=True)
 class Stage:
-    """What is being prepared; made by `staging`."""
+    """The pending changes of `staging`."""
 
     writer: Writer
     manifests: dict[tuple[str, str], StreamManifest]
     counts: Counts = field(default_factory=Counts)
 
     def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
-        """Declares new streams, all if none are named, as the old ones are."""
+        """Declares new streams like the old ones, by default all."""
         for target in self.manifests if targets is None else targets:
             declare(self.writer, target[0], [self.manifests[target]])
 
     def publish(self, arrived: Counts | None = None) -> Counts:
-        """Puts what was staged in place; returns what that changes in the streams.
+        """Publishes the staged streams; returns the resulting counts of changes.
 
-        A stream that was not declared again is gone. Raises `Unavailable`, having changed nothing,
-        if somebody else wrote to a stream meanwhile.
+        A stream that was not declared again is removed. Raises `Unavailable`, having changed
+        nothing, if another process wrote to a stream meanwhile.
         """
         db = self.writer.db
         pairs = [self._pair(target) for target in self.manifests]
@@ -126,7 +126,7 @@ class Stage:
         return _Pair(old, new and new[0], newest)
 
     def _continue_log(self, old: int, new: int) -> None:
-        """Gives the new stream the log of the old one, and what has changed after it."""
+        """Copies the log of the old stream to the new one, followed by the changes."""
         last, more, same = "", True, 0
         while more:
             deadline = Deadline.after(HOLD_SECONDS)
@@ -173,7 +173,7 @@ class Stage:
         return len(relog)
 
     def _compare(self, old: Stored, data: bytes, big: str | None) -> set[str]:
-        """The names of the top-level fields in which a stored record differs from a new one."""
+        """The names of the top-level fields that differ between a stored record and a new one."""
         if (old.json, old.big) == (data, None):
             return set()
         places: dict[str, Place] = orjson.loads(big) if big else {}
@@ -184,10 +184,10 @@ class Stage:
 
 @contextmanager
 def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
-    """Lets rows for some streams, (connection id, name), go into hidden ones until published.
+    """Directs rows for some streams, (connection id, name), into hidden ones until published.
 
-    Raises `NotFound` for a stream that is not there, `Unavailable` if another process is staging.
-    What is left over is erased at the end.
+    Raises `NotFound` for a stream that does not exist, `Unavailable` if another process is staging.
+    Leftovers are erased at the end.
     """
     with files.alone(writer.path):
         erase_hidden(writer)
@@ -213,7 +213,7 @@ def _manifest(writer: Writer, connection_id: str, name: str) -> StreamManifest:
 
 
 def erase_hidden(writer: Writer) -> None:
-    """Erases all hidden streams with everything that is theirs."""
+    """Erases all hidden streams with all their data."""
     for stream, connection in writer.db.execute(_HIDDEN).fetchall():
         fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
         ordinals = dict(writer.db.execute(fields, (stream,)))

@@ -1,7 +1,7 @@
 """The store, open for writing: its transactions, its counters and the merging of its indexes.
 
-One process writes at a time, readers go on reading. Connections and streams are made in
-catalog.py, rows come in through writer.py.
+One process writes at a time; readers continue. Connections and streams are created in catalog.py,
+rows are written in writer.py.
 """
 
 import sqlite3
@@ -18,24 +18,26 @@ from service.records.writer import BaseWriter
 
 LOCK_SECONDS = 30
 CACHE_KIB = 65_536
-#: From here on a commit waits for readers, no longer than so, for SQLite's log to begin anew.
+#: Above this size of the log, a commit waits up to this long for readers, so that the log can
+#: restart.
 LOG_BYTES, LOG_SECONDS = 134_217_728, 1
 COUNTERS = ("next_seq", "next_chunk", "next_passage", "next_version")
 INDEXES = ("fts", "fts_passage")
 HASH_BYTES = 67_108_864
-#: How many pieces of the index a merge waits for: half the work of the default, 4, in long imports.
+#: The number of index segments that trigger a merge: half the work of the default, 4, in long
+#: imports.
 AUTOMERGE = 8
 UNMERGED, REMOVED = "unmerged", "removed"
 UNMERGED_SHARE = 10
-#: A step of a merge takes as many pages as fit into half the time that others may wait.
+#: A step of a merge takes as many pages as half the wait time of others allows.
 MERGE_PAGES, LEAST_PAGES, MERGE_SECONDS = 4_096, 64, 0.5
-#: A merge goes through the indexes once; what it would keep of them, their new words need.
+#: A merge reads the indexes only once, so caching them would displace pages that new words need.
 MERGE_CACHE_KIB = 16_384
 
 
 @contextmanager
 def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[None]:
-    """Turns SQLite's complaints about a busy or foreign file into errors that say what to do."""
+    """Turns SQLite's errors about a busy or foreign file into errors that explain what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -78,16 +80,18 @@ class Transactions(BaseWriter):
         self.lock_seconds = lock_seconds
         self.path = path
         self._file = file
-        #: The next version of a change that nobody sees before what is staged is published.
+        #: The next version for staged changes, which nobody sees before they are published.
         self.staged_version = 0
-        #: Blobs whose bytes differ from those that a name has now: (connection, record, blob).
+        #: Blobs whose bytes differ from the current ones of the same name: (connection, record,
+        #: blob).
         self.staged_blobs: list[tuple[int, int, Attachment]] = []
         self._next: dict[str, int] = {}
 
     def close(self) -> None:
-        """Closes the store. Its log is empty then, unless somebody reads an older state or writes.
+        """Closes the store.
 
-        A file that is copied or renamed over the store inherits the log.
+        Its log is then empty, unless somebody reads an older state or writes. A file that is copied
+        or renamed over the store inherits the log.
         """
         with suppress(sqlite3.Error):
             self.db.execute("PRAGMA busy_timeout = 0")
@@ -119,7 +123,7 @@ class Transactions(BaseWriter):
             self.db.execute("COMMIT")
             self._bound_log()
         except BaseException:
-            if self.db.in_transaction:  # or somebody pressed Ctrl-C right after it was written
+            if self.db.in_transaction:  # or somebody pressed Ctrl-C right after the write
                 self.db.execute("ROLLBACK")
             raise
 
@@ -136,7 +140,7 @@ class Transactions(BaseWriter):
             self.set_meta(key, value)
 
     def _bound_log(self) -> None:
-        """Keeps the log from growing with every commit, as it does while somebody always reads."""
+        """Keeps the log from growing with every commit, as it would if there is always a reader."""
         with suppress(FileNotFoundError):
             if self.path.with_name(f"{self.path.name}-wal").stat().st_size > LOG_BYTES:
                 self._checkpoint()
@@ -144,8 +148,8 @@ class Transactions(BaseWriter):
     def _checkpoint(self) -> None:
         """Moves the log into the file, as far as readers allow within `LOG_SECONDS`.
 
-        Not if the file was replaced: the log at the path is that of the new one then. Nobody
-        replaces a file whose log is not empty, or while it is another's turn.
+        Not if the file was replaced, because the log at the path then belongs to the new one.
+        Nobody replaces a file whose log is not empty, or during another writer's turn.
         """
         if not self._is_at_path():
             return
@@ -162,7 +166,7 @@ class Transactions(BaseWriter):
         return False
 
     def take(self, counter: str, count: int = 1) -> int:
-        """The first of `count` fresh numbers; numbers of a committed transaction never recur."""
+        """The first of `count` new numbers; numbers of a committed transaction are never reused."""
         first = self._next[counter]
         self._next[counter] = first + count
         return first
@@ -171,21 +175,22 @@ class Transactions(BaseWriter):
         self.run("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", key, value)
 
     def note(self, records: int) -> None:
-        """Notes that the indexes of so many records change.
+        """Notes that the indexes of this many records change.
 
-        In the transaction of the records: whoever writes next merges what a killed import left.
+        This is in the transaction of the records, so that the next writer merges what a killed
+        import left.
         """
         self.set_meta(UNMERGED, int(self.meta(UNMERGED) or 0) + records)
 
     def note_removed(self) -> None:
-        """Notes that words leave the full-text indexes."""
+        """Notes that words are removed from the full-text indexes."""
         self.set_meta(REMOVED, 1)
 
     def finish(self) -> None:
-        """Merges the full-text indexes where it is time; words of deleted records are gone then.
+        """Merges the full-text indexes if it is time; words of deleted records are then gone.
 
-        Where none were deleted, the first tenth of new records waits for more: the indexes keep
-        themselves in good order, and a whole merge takes longer the more they hold.
+        If none were deleted, it waits until a tenth of the records is new, because the indexes
+        maintain themselves, and a whole merge takes longer the larger they are.
         """
         waiting = int(self.meta(UNMERGED) or 0)
         if not waiting:
@@ -201,7 +206,7 @@ class Transactions(BaseWriter):
         self.db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
     def _merge(self, index: str) -> None:
-        """Merges all of an index, in steps that others can write between."""
+        """Merges a whole index, in steps between which others can write."""
         merge = f"INSERT INTO {index}({index}, rank) VALUES ('merge', ?)"
         pages, sign, done = LEAST_PAGES, -1, False
         while not done:

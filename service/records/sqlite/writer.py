@@ -1,10 +1,10 @@
-"""A store file that is open for writing: what a batch of rows changes in it, and its opening.
+"""Opens a store file for writing, and writes the changes of a batch of rows at once.
 
-A change takes what it replaces out of the indexes, then stores and indexes the new. A batch is
-large, because the full-text index takes the words of many records at once much faster than those
-of few. So it holds of each row only its JSON, and goes through them in small pieces.
+A change removes the replaced data from the indexes, then stores and indexes the new data. Batches
+are large, because the full-text index adds the words of many records at once much faster than those
+of few. So a batch keeps only the JSON of each row, and processes the rows in small pieces.
 
-Opening makes a new file and its tables, and the indexes of an older fold anew.
+Opening creates file and tables, and rebuilds indexes of an older fold.
 """
 
 import os
@@ -41,7 +41,8 @@ SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at
 FROM record r LEFT JOIN document d ON d.seq = r.seq
 WHERE r.stream = ? AND r.record_key IN (SELECT value FROM json_each(?))
 """
-#: The second parameter of a statement with numbered ones is the connection, which no row names.
+#: The second parameter of a statement with numbered parameters is the connection, which rows do not
+#: have.
 _ADD_RECORD = """
 INSERT INTO record (seq, stream, record_key, at, cursor, thread, place)
 VALUES (?1, ?3, ?4, ?5, ?6, ?7, ?8)
@@ -111,7 +112,7 @@ class Writer(Catalog):
 
 
 def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer":
-    """Opens the store at `path` for writing; makes the folder, the file and its tables if new."""
+    """Opens the store at `path` for writing; creates the folder, the file and its tables if new."""
     path, seconds = Path(path), LOCK_SECONDS if lock_seconds is None else lock_seconds
     try:
         _reserve(path)
@@ -130,15 +131,15 @@ def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer
 
 
 def _reserve(path: Path) -> None:
-    """Makes a new store, and its folder. It is for its owner's eyes: it holds records, and the
-    secret of the deployment. The entries of both are on the disk when this returns.
+    """Creates a new store and its folder, whose entries are on the disk when this returns.
 
-    One that is there is not touched: closing it would end the locks of this process's readers, and
-    another process would take itself for the last one and remove the log they read.
+    Only its owner can read it, because it contains records and the secret of the deployment. An
+    existing file is not opened: closing it would release the locks of this process's readers, and
+    another process would then treat itself as the last one and remove the log that they read.
     """
     made = [path, *(folder for folder in path.parents if not folder.exists())]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):  # SQLite says what is wrong with a path
+    with suppress(OSError):  # SQLite reports what is wrong with a path
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
         for new in made:
             durable.sync_entry(new)
@@ -147,7 +148,7 @@ def _reserve(path: Path) -> None:
 def _prepare(writer: Writer) -> None:
     db, path = writer.db, writer.path
     files.forget_stale_index(db, path)
-    # One statement: another process may be making a new store of it.
+    # One statement: another process may be creating a store in it.
     (foreign,) = db.execute(
         "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
     ).fetchone()

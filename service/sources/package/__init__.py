@@ -1,8 +1,8 @@
-"""A package: one bearer over several grants, each at a resource server of its own.
+"""A package: one bearer for several grants, each at its own resource server.
 
-Search and the lists fan in over all children. Everything else asks exactly one, chosen by the
-content of the grants, so that its paging, bookmarks and counts stay valid. If one child holds all
-the requested data, its answer is returned unchanged.
+Search and the lists query all children and merge the results. Everything else asks exactly one,
+chosen by the content of the grants, so that its paging, bookmarks and counts stay valid. If one
+child holds all the requested data, its answer is returned unchanged.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ __all__ = ["Child", "PackageResourceServer"]
 class PackageResourceServer:
     """Several grants as one. See `ports.ResourceServer`.
 
-    For one request only: children are opened once, under its `deadline`. `each` does the waiting.
+    For one request only: children are opened once, under its `deadline`. `each` waits for them.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class PackageResourceServer:
         return self._point(ref, lambda rs: rs.field_window(ref, field_path, window))
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
-        """Without `connection_id` only in a package of one child, because blobs name no stream."""
+        """`connection_id` is optional only with a single child, because blobs name no stream."""
         places = self._members.within(connection_id)
         self._one(places, connection_id)
         return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))

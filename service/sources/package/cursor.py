@@ -1,9 +1,9 @@
-"""The cursor of a package: how far each of its sources was read, in under 4,096 bytes.
+"""The cursor of a package: how far each source was read, in less than 4,096 bytes.
 
-A source is at its `taken`-th hit. If there is room, the cursor also keeps the source's own
-cursor and the hit it opens at; otherwise the source is read again from its start to its
-position. A lack of room therefore costs time, never a hit. Sources are read in
-groups: those that wait for their turn need only their number.
+A source is at its `taken`-th hit. If there is space, the cursor also has the source's own cursor
+and the hit it opens at; otherwise the source is read again from the start to its position. So a
+lack of space costs time, but never a hit. Sources are read in groups: those that wait for their
+turn need only their number.
 """
 
 import base64
@@ -17,7 +17,7 @@ from evidence.hits import Counts
 from evidence.limits import BUDGETS
 from service.keys import Sealer
 
-#: Bytes of JSON that seal into the longest cursor: 16 are added, then 3 become 4 characters.
+#: Bytes of JSON in the longest cursor: encryption adds 16, then 3 become 4 characters.
 ROOM = BUDGETS.package_cursor_bytes * 3 // 4 - 16
 MARK_BYTES = 6
 SEEN_CHARS = 8
@@ -26,7 +26,7 @@ END, LOST = -1, -2
 
 @dataclass(slots=True)
 class Progress:
-    """The progress in one source: `taken` hits were read; `cursor` opens its hit number `at`.
+    """The progress in one source: `taken` hits were read; `cursor` opens at hit number `at`.
 
     `tries` counts the pages in a row for which it returned nothing. `state` is 0 while hits may be
     left, `END` once all are read, `LOST` if it failed too often.
@@ -63,9 +63,9 @@ class Progress:
 class State:
     """The state that the next page needs.
 
-    `counts` are the records that match in the sources of which something was shown, None where
-    grants overlap. `shown` is the number of hits on earlier pages. `seen` are marks of hits that
-    another source may bring too, the newest of them.
+    `counts` are the matching records in sources with shown hits, None if grants overlap. `shown` is
+    the number of hits on earlier pages. `seen` has marks of the newest shown hits that another
+    source may also return.
     """
 
     sources: list[Progress]
@@ -80,9 +80,9 @@ class State:
 
 
 def seal(state: State, sealer: Sealer, bound: Any) -> str:
-    """The state as a cursor: own cursors that fit, then the latest marks.
+    """The state as a cursor: the sources' cursors that fit, then the latest marks.
 
-    Short ones go first: more of them have room.
+    Short ones come first, because more of them fit.
     """
     packed = [progress.packed(marked=False) for progress in state.sources]
     counts = state.counts and [state.counts.all, state.counts.some, state.counts.exact]

@@ -23,25 +23,25 @@ _STEPS = {"unauthenticated": RENEW, "forbidden": RENEW, "invalid": ITSELF, "too_
 
 
 def sources(readers: Sequence[SourceReader]) -> list[SourceReport]:
-    """One report for each source that was asked, or is not asked any more."""
+    """One report for each source that was asked or is no longer asked."""
     return [_row(r) for r in readers if r.asked or r.progress.state == LOST]
 
 
 def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
-    """The warning of a source that is missing from a list; without an error it was late."""
+    """The warning for a source that is missing from a list; without an error it was late."""
     row = _why(error)
     what = "does not answer in time" if error is None else f"fails ({row['code']})"
     return _warning(child, "source_unavailable", f"{what}. {row['next_step']}")
 
 
 def first_error(errors: Iterable[EvidenceError | None]) -> EvidenceError:
-    """The error if no source answers: the first one, or that all were late."""
+    """The error if no source answers: the first one, or a timeout if all were late."""
     late = TimedOut("No source of this package answered in time. Try again later.")
     return next((error for error in errors if error is not None), late)
 
 
 def stuck(child: Child) -> dict[str, Any]:
-    """The warning of a source that has more hits but no cursor to them."""
+    """The warning for a source that has more hits but no cursor to them."""
     advice = "Narrow the query, or search only this source."
     return _warning(child, "partial_results", f"has more hits but no next page. {advice}")
 
@@ -65,7 +65,7 @@ def _row(reader: SourceReader) -> SourceReport:
 
 
 def _why(error: EvidenceError | None) -> dict[str, str | None]:
-    """Code, message and next step of a source that did not answer."""
+    """The code, message and next step for a source that did not answer."""
     if error is None:
         return {"code": "deadline_exceeded", "next_step": LATER}
     return {
@@ -86,7 +86,7 @@ V = TypeVar("V", bound=Warned)
 
 
 class Gathered(Generic[V]):
-    """The values of those children that answered, and warnings of the others.
+    """The values of the children that answered, and warnings about the others.
 
     Raises the first error if none answered.
     """
@@ -108,7 +108,7 @@ class Gathered(Generic[V]):
 
 
 def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> StreamDetails:
-    """One stream that several children describe alike; 409 if they do not."""
+    """One stream that several children describe identically; 409 if they do not."""
     first, *others = [details.row for details in gathered.values]
     if any(other.stream != first.stream for other in others):
         raise ambiguous(places)
@@ -118,7 +118,7 @@ def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> Stream
 
 
 def by_membership(children: Sequence[Child], places: Iterable[Place]) -> list[Connector]:
-    """The names of the streams and connections of children, known without a request."""
+    """The names of the children's streams and connections, known without a request."""
     silent = {id(child) for child in children}
     connectors = []
     for place in places:

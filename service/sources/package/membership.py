@@ -16,8 +16,8 @@ from service.ports import Held, ResourceServer
 class Child:
     """One grant of a package.
 
-    `open` gives its resource server, which never waits past the deadline, or raises the error
-    of opening it.
+    `open` returns its resource server, which never waits past the deadline, or raises the error of
+    opening it.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One stream of one connection, and the child that holds it."""
+    """One stream of one connection, and the child that has it."""
 
     child: Child
     held: Held
@@ -64,7 +64,7 @@ class Membership:
     def stream(
         self, name: str, connection_id: str | None = None, *, param: str = "stream"
     ) -> tuple[Place, ...]:
-        """The places of one stream; 403 `grant_stream_not_allowed` where nobody holds it."""
+        """The places of one stream; 403 `grant_stream_not_allowed` if no child has it."""
         places = self.within(connection_id)
         holders = tuple(place for place in places if place.held.stream == name)
         if not holders:

@@ -1,4 +1,4 @@
-"""Merges the pages of many sources: best coverage first, no record twice."""
+"""Merges the pages of many sources: best coverage first, each record once."""
 
 import hashlib
 import math
@@ -19,7 +19,7 @@ from service.ports import Held
 from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, State
 from service.sources.package.membership import Child
 
-#: Kinds of errors that may not recur on a retry; all others are final.
+#: Kinds of errors that a retry may avoid; all others are final.
 TRANSIENT = frozenset({"rate_limited", "unavailable", "timed_out", "internal", "gone"})
 
 
@@ -32,7 +32,7 @@ class Page:
     found: SearchPage | None = None
 
     def size(self, taken: int, limit: int) -> int:
-        """The number of hits to request: a page of them after the taken ones."""
+        """The number of hits to request: a page beyond the taken ones."""
         return min(CONTRACT.page_items, taken - self.at + limit)
 
     @property
@@ -44,21 +44,21 @@ class Page:
         return self.found is not None and self.found.has_more
 
     def following(self) -> "Page | None":
-        """The page after it, unread, if it can be asked for."""
+        """The next page, unread, if it can be requested."""
         if self.found is None or not self.found.has_more or self.found.next_cursor is None:
             return None
         return Page(self.found.next_cursor, self.at + len(self.hits))
 
 
 class SourceReader:
-    """One source during one request, with its hits that are not shown yet."""
+    """One source during one request, with its hits that have not been shown yet."""
 
     def __init__(self, child: Child, progress: Progress) -> None:
         self.child, self.progress = child, progress
         self.hits: deque[Hit] = deque()
         self.begun = self.asked = self.stuck = False
         self.shown = 0
-        #: Its next hit with its place in the order, once computed.
+        #: Its next hit with its sort key, once computed.
         self.judged: tuple[Order, Hit] | None = None
         self.error: EvidenceError | None = None
         self.late = False
@@ -70,7 +70,7 @@ class SourceReader:
 
     @property
     def unmet(self) -> bool:
-        """True if none of its hits was shown yet and this request has not asked it."""
+        """True if none of its hits has been shown and this request has not asked it yet."""
         return self.progress.fresh and not self.asked
 
     @property
@@ -95,7 +95,7 @@ class SourceReader:
             self._advance_page()
 
     def take(self) -> Hit:
-        """The next hit. After the last of a page the next one opens."""
+        """The next hit. After the last hit of a page, opens the next page."""
         hit, self.judged = self.hits.popleft(), None
         self.progress.taken += 1
         if not self.hits:
@@ -123,7 +123,7 @@ class SourceReader:
             progress.state = LOST
 
     def counted(self, counts: Counts | None, *, fresh: bool) -> Counts | None:
-        """The counts with those of its records if it answered, and if it is or was `fresh`."""
+        """The counts, plus those of its records if it answered and is or was `fresh`."""
         found = self._page.found
         return added(counts, found.counts) if fresh and found is not None else counts
 
@@ -136,7 +136,7 @@ class SourceReader:
             self.progress.cursor, self.progress.at = following.cursor, following.at
 
     def _named(self, hit: Hit) -> Hit:
-        """The hit with its connection, if the child has only one with the stream."""
+        """The hit with its connection, if only one of the child's connections has the stream."""
         held = self._names.get(hit.ref.stream)
         if held is None or hit.source.connection_id or self._shared[hit.ref.stream] > 1:
             return hit
@@ -159,7 +159,7 @@ def _of_connection(hit: Hit, held: Held) -> Hit:
 
 
 def added(known: Counts | None, more: Counts | None) -> Counts | None:
-    """The counts of some sources and of one more; one that does not count leaves a lower bound."""
+    """The counts of some sources plus one more; a source without counts makes them lower bounds."""
     if known is None:
         return None
     if more is None:
@@ -171,10 +171,9 @@ def added(known: Counts | None, more: Counts | None) -> Counts | None:
 class Turns:
     """Chooses the source of the next hit of a page; each keeps its own order.
 
-    The best hit comes first, by `Order`. Of equal ones that of a source without
-    shown hits comes first, then that of the source with the fewest hits on the page.
-    With `by_time` the order is that of event times, and waits for sources whose next hit is not
-    known.
+    The best hit comes first, by `Order`. Among equal hits, one from a source without shown hits
+    comes first, then one from the source with the fewest hits on the page. With `by_time` hits are
+    ordered by event time, which requires the next hit of every source.
     """
 
     def __init__(self, query: str, *, by_time: bool) -> None:
@@ -188,7 +187,7 @@ class Turns:
         return min(able, key=self._time if self._by_time else self._turn, default=None)
 
     def head(self, reader: SourceReader) -> Hit:
-        """The next hit of a source that has one, with the coverage its windows prove."""
+        """The next hit of a source that has one, with the coverage that its windows prove."""
         return self._judged(reader)[1]
 
     def _turn(self, reader: SourceReader) -> tuple[Order, bool, int]:
@@ -205,7 +204,7 @@ class Turns:
 
 
 def _moment(text: str) -> float:
-    """Seconds from 1970 UTC to a date or date-time; the earliest of all if it is neither."""
+    """Seconds from 1970 UTC to a date or date-time; before all others if it is neither."""
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
@@ -223,7 +222,7 @@ def fill(
 ) -> bool:
     """Takes hits in turns until the page is full or no source has any.
 
-    Returns whether it stopped early, after the hits shown in full, at one whose coverage is below
+    Returns whether it stopped early, after the hits shown in full, at a hit whose coverage is below
     the share `tail` of the first.
     """
     while len(page) < limit and (reader := turns.next(readers)):

@@ -1,8 +1,8 @@
 """Search over many sources: one limit, one order, one cursor, and a report for each source.
 
-A page asks the sources that have shown nothing yet, and a first group of those that have more.
-Their hits are merged by coverage and passage. So every source with hits appears as early as the
-limit and better hits of others allow, and the cursor holds the cursors of one group only.
+A page asks the sources without shown hits, and a first group of those that have more. Their hits
+are merged by coverage and passage. So every source with hits appears as early as the limit and
+better hits of others allow, and the cursor contains the cursors of only one group.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
 
 
 def narrowed(request: SearchQuery, child: Child, places: Sequence[Place]) -> SearchQuery:
-    """The request for one child: with those of the named streams that it holds."""
+    """The request for one child, with those of the named streams that it has."""
     held = {place.held.stream for place in places if place.child is child}
     return replace(request, streams=tuple(name for name in request.streams if name in held))
 
@@ -94,7 +94,7 @@ class Search:
         return Answer(replace(self._merged(hits), tail_cut=cut))
 
     def _wanted(self, room: int) -> list[SourceReader]:
-        """The sources to ask next for the free part of the page."""
+        """The sources to ask next to fill the page."""
         if room <= 0:
             return []
         able = [r for r in self._readers if not (r.progress.state or r.failed or r.hits)]
@@ -109,7 +109,7 @@ class Search:
     def _ask(self, wanted: Sequence[SourceReader], each: Each, deadline: Deadline) -> None:
         answer = partial(self._answer, deadline)
         for reader, outcome in zip(wanted, each(answer, wanted, deadline)):
-            if not reader.begun:  # others held every thread: it was not asked
+            if not reader.begun:  # other requests used every thread: it was not asked
                 continue
             reader.asked = True
             if isinstance(outcome, Done):
@@ -122,7 +122,7 @@ class Search:
                 reader.late = True
 
     def _answer(self, deadline: Deadline, reader: SourceReader) -> Page:
-        """The page of a source that has its next hit; earlier pages are skipped."""
+        """The page of a source with its next hit; earlier pages are skipped."""
         deadline.check("waiting for a turn")
         reader.begun = True
         taken, server = reader.progress.taken, reader.child.open(deadline)

@@ -1,7 +1,7 @@
-"""Checks the bodies of upstreams: refuses those of another kind and corrects known errors.
+"""Checks the bodies of upstreams: refuses unexpected ones and corrects known errors.
 
-Bodies are changed only where the port promises more than the contract: never more records than
-asked for, offsets that count code points, warnings of a bounded size.
+Bodies are changed only where the port promises more than the contract: at most the requested number
+of records, offsets in code points, warnings of limited size.
 """
 
 from collections import Counter
@@ -73,9 +73,9 @@ def record(body: Body) -> Body:
 
 
 def page(body: Body, query: RecordQuery) -> Body:
-    """A list of records; if several connections are listed in turn, a share of each.
+    """A list of records; if several connections are listed one after the other, a share of each.
 
-    Such a list has no cursor: a warning says which connections to ask alone.
+    Such a list has no cursor: a warning lists the connections to query separately.
     """
     body = _forward(body, query.cursor)
     name, records = rows(body, LISTS)
@@ -96,7 +96,7 @@ def page(body: Body, query: RecordQuery) -> Body:
 
 
 def figure(body: Body, query: AggregateQuery) -> Body:
-    """A figure, or at most the requested number of groups with a warning if some are missing."""
+    """A single value, or at most the requested number of groups; warns if some are missing."""
     inner = unwrapped(body)
     groups = inner.get("groups")
     require("value" in inner or isinstance(groups, list), "figure")
@@ -125,12 +125,12 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
 
 
 def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
-    """Groups of a source without a cursor; if it has more, a warning tells how to reach them."""
+    """Groups of a source without a cursor; if it has more, a warning explains how to reach them."""
     limit = query.limit or CONTRACT.groups_default
     others, known = inner.get("other_count"), inner.get("group_count")
     if isinstance(others, int):
         cut = others > 0
-    else:  # a server that merges connections counts no others
+    else:  # a server that merges connections counts no other groups
         cut = (
             len(inner["groups"]) < known
             if isinstance(known, int)
@@ -152,7 +152,7 @@ def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
 
 
 def _forward(body: Body, cursor: str | None) -> Body:
-    """The body, if its cursor leads on; raises if it leads to the same page again."""
+    """The body, if its cursor leads to another page; raises if it repeats this one."""
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     if cursor is None or following != cursor:
         return body
@@ -171,13 +171,13 @@ def _cut(body: Body, name: str, limit: int) -> Body:
         {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
         f"This source returned {count} rows instead of {limit}; the last {count - limit} are "
-        f"left out, on the next page too. {_larger(count, limit)}",
+        f"omitted and do not appear on the next page either. {_larger(count, limit)}",
         param="limit",
     )
 
 
 def _larger(count: int, limit: int) -> str:
-    """The advice on reaching the rows that are left out."""
+    """The advice for reaching the rows that are left out."""
     if limit >= CONTRACT.page_items:
         return "Narrow the call to see them."
     more = min(count, CONTRACT.page_items)
@@ -205,7 +205,7 @@ def _connection(row: Body) -> str:
 
 
 def hits(body: Body, query: SearchQuery) -> Body:
-    """A search page. If it promises more than can be asked for, a warning has the fix."""
+    """A search page. If it announces more than can be requested, a warning has the fix."""
     body = _forward(body, query.cursor)
     name, found = rows(body, HITS)
     cut = len(found) > query.limit
@@ -299,7 +299,7 @@ def schema(body: Body, query: SchemaQuery) -> Body:
 
 
 def _tidy(stream: Body) -> None:
-    """Turns lists of capabilities into objects by field name, and names relations."""
+    """Turns lists of capabilities into objects by field name, and adds names to relations."""
     fields = stream.get("field_capabilities") or {}
     if not isinstance(fields, dict):
         found = listed(stream, "field_capabilities")
@@ -324,7 +324,7 @@ def streams(body: Body) -> list[Any] | None:
 
 
 def unwrapped(body: Body) -> Body:
-    """The document inside `data`, as some servers wrap it."""
+    """The document, unwrapped from `data` if the server wraps it."""
     inner = body.get("data")
     return inner if isinstance(inner, dict) else body
 

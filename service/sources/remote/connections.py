@@ -1,4 +1,4 @@
-"""Connections to other servers: kept from one request of a thread to its next, never late."""
+"""Connections to other servers: reused between requests of a thread, and bound to deadlines."""
 
 import io
 import socket
@@ -52,7 +52,7 @@ def send(
 ) -> requests.Response:
     """The answer to one request, its body unread.
 
-    Servers close idle connections at any time; a kept one that proves dead is replaced.
+    Servers may close idle connections at any time; a reused one that turns out closed is replaced.
     Every request must be safe to repeat. With `accepts`, the connection is new, uses no proxy, and
     goes to a host only if all its addresses are accepted.
     """
@@ -73,7 +73,7 @@ def send(
 
 
 def _with_dots(url: str, prepared: str) -> str:
-    """The prepared address with segments that are escaped dots, which preparing takes for steps."""
+    """The prepared address with its escaped dot segments, which preparing would resolve."""
     path = urlsplit(url).path
     if not _ESCAPED_DOTS.intersection(path.split("/")):
         return prepared
@@ -81,7 +81,7 @@ def _with_dots(url: str, prepared: str) -> str:
 
 
 def way(url: str) -> tuple[str | None, str]:
-    """(the proxy that requests to `url` take, the file of the certificates they trust)."""
+    """(the proxy for requests to `url`, the file of trusted certificates)."""
     merged = _session().merge_environment_settings(url, {}, True, None, None)
     trusted = merged["verify"] if isinstance(merged["verify"], str) else DEFAULT_CA_BUNDLE_PATH
     return select_proxy(url, merged["proxies"]), trusted
@@ -90,7 +90,7 @@ def way(url: str) -> tuple[str | None, str]:
 def connected(
     place: tuple[str, int], deadline: Deadline, *, through: str | None = None
 ) -> HTTPConnection:
-    """A plain connection to a host and port, by way of the proxy `through` if it is given."""
+    """A plain connection to a host and port, through the proxy `through` if given."""
     target = urlsplit(through or "")
     first = (target.hostname or "", target.port or _PORTS["http"]) if through else place
     line = _Bounded(*first)
@@ -110,8 +110,8 @@ def seconds_left(deadline: Deadline) -> float:
 
 
 class _Bytes(io.RawIOBase):
-    """The bytes of a response. The timeout of a socket begins again with each of them; this ends
-    at the deadline."""
+    """The bytes of a response. A socket's timeout restarts with each byte; this ends at the
+    deadline."""
 
     def __init__(self, raw: io.RawIOBase, line: socket.socket, deadline: Deadline) -> None:
         self._raw, self._line, self._deadline = raw, line, deadline
@@ -143,7 +143,7 @@ class _Bounded(HTTPConnection):
     response_class = _Response
 
     def _new_conn(self) -> socket.socket:
-        """A connected socket. The addresses of the host share the remaining time."""
+        """Connects a socket. The addresses of the host share the remaining time."""
         deadline: Deadline = _thread.deadline
         accepts: Accepts | None = _thread.accepts
         addresses = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
@@ -174,7 +174,7 @@ class _BoundedTLS(HTTPSConnection, _Bounded):
 
 
 class _Adapter(HTTPAdapter):
-    """Opens bounded connections, to the server itself or to a proxy."""
+    """Opens connections with deadlines, to the server itself or to a proxy."""
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
@@ -185,7 +185,7 @@ class _Adapter(HTTPAdapter):
 
 
 class _Session(requests.Session):
-    """Keeps only connections from one request to the next. A `direct` one uses no proxy."""
+    """Keeps nothing but connections between requests. A `direct` one uses no proxy."""
 
     def __init__(self, *, direct: bool = False) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ def _session() -> _Session:
 
 
 class _AsGiven(AuthBase):
-    """Leaves the headers of the request alone, where requests would put in those of `.netrc`."""
+    """Leaves the headers of the request unchanged; requests would add credentials from `.netrc`."""
 
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         return request

@@ -1,6 +1,6 @@
 """Checks each step of a connection to a server: its name, its port, its certificate.
 
-Failures are `OSError`s with the reason of the system. No check takes longer than its deadline.
+Failures are `OSError`s with the system's reason. No check takes longer than its deadline.
 """
 
 import socket

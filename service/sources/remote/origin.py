@@ -1,7 +1,7 @@
 """Requests to one resource server: retries, a circuit breaker, JSON bodies, declared extensions.
 
-The breakers and the permits are made before workers fork, and used by all threads of one. They keep
-a failing or busy upstream from occupying every thread.
+The breakers and the permits are created before workers fork, and shared by all threads of a worker.
+They keep a failing or busy upstream from occupying every thread.
 """
 
 import math
@@ -32,7 +32,7 @@ BUSY_SECONDS = 1
 
 
 class Breaker:
-    """Blocks requests to an upstream that failed several times in a row, for a while.
+    """Temporarily blocks requests to an upstream that failed several times in a row.
 
     Then one request tries it; if it succeeds, all are allowed again. `after` makes deadlines.
     """
@@ -89,7 +89,7 @@ class Breaker:
 
 
 class Bulkhead(threading.BoundedSemaphore):
-    """Permits for requests of a worker that wait on upstreams: all its threads but a few."""
+    """Permits for requests of a worker that wait on upstreams: all its threads except a few."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(max(1, threads - BUDGETS.spare_threads))
@@ -143,9 +143,9 @@ def _pause(seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The address of a resource server. One for all requests, shared by threads.
+    """The address of a resource server.
 
-    `url` has no path of its own beyond a prefix, and no slash at its end.
+    One for all requests, shared by threads. `url` has at most a path prefix, and no trailing slash.
     """
 
     url: str
@@ -162,7 +162,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One request's connection to an origin: its token is sent there and nowhere else.
+    """One request's connection to an origin; its token is sent nowhere else.
 
     `own` is True if the token is the caller's, and not one stored for a member of a package.
     """
@@ -176,7 +176,7 @@ class Line:
     def read(
         self, path: str, params: Pairs, *, most_bytes: int = BUDGETS.upstream_bytes
     ) -> dict[str, Any]:
-        """The JSON object at a path; raises the error of a refusal."""
+        """The JSON object at a path; raises an error if the server refuses."""
         answer = self.ask("GET", path, params, self.origin.accepts, most_bytes)
         if answer.status != 200:
             raise self.refusal(answer)
@@ -226,7 +226,7 @@ class Line:
         return known[0][0]
 
     def _listed(self, path: str) -> list[Any]:
-        """The arguments a document names; empty without a document."""
+        """The arguments that a document names; empty without a document."""
         try:
             body = self.read(path, [])
         except (TimedOut, RateLimited):
@@ -271,7 +271,7 @@ class Line:
 
 
 def _without(body: bytes, token: str) -> bytes:
-    """The body with the token left out, as JSON may spell it."""
+    """The body without the token, in any spelling that JSON allows."""
     for spelled in {token, token.replace("/", "\\/")} - {""}:
         body = body.replace(spelled.encode(), b"(token)")
     return body

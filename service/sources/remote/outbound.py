@@ -1,11 +1,11 @@
 """The one place that opens connections to other servers.
 
-Every request is bounded: one deadline from the first look-up to the last byte, a cap on the body,
-no redirect to another origin. Errors are `EvidenceError`s whose messages name neither
-address nor path.
+Every request has limits: one deadline from the first lookup to the last byte, a maximum body size,
+no redirect to another origin. Errors are `EvidenceError`s whose messages contain neither address
+nor path.
 
-HTTP proxies and CA bundles are taken from the environment, as usual. `.netrc` and cookies are not.
-Only a name server that does not answer may hold a request longer than its deadline.
+HTTP proxies and CA bundles are read from the environment, as usual. `.netrc` and cookies are
+ignored. Only an unresponsive name server can delay a request beyond its deadline.
 
 The HTTP library is loaded on first use, because many servers never call another.
 """
@@ -34,12 +34,12 @@ _UNICAST: Final = IPv6Network("2000::/3")
 
 
 class Cut(Unreached):
-    """A connection that was refused or broken: a retry may succeed."""
+    """The connection was refused or broken; a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a server. `headers` are looked up in any case; `body` is decoded."""
+    """The answer of a server. Lookups in `headers` ignore case; `body` is decoded."""
 
     status: int
     headers: Mapping[str, str]
@@ -69,7 +69,7 @@ class Opened:
         return whole.getvalue()
 
     def pieces(self, most_bytes: int) -> Iterator[bytes]:
-        """The body, decoded; raises `TooLarge` before it gives more than `most_bytes`."""
+        """The decoded body; raises `TooLarge` before it yields more than `most_bytes`."""
         from service.sources.remote import connections
 
         try:
@@ -102,8 +102,8 @@ def ask(
 ) -> Answer:
     """The answer of the server at `url`, with any status.
 
-    A redirect is never followed; it is an error unless `redirects` are answers, too. `data` is a
-    form or the bytes of a body.
+    A redirect is never followed; it is an error unless `redirects` allows it as an answer. `data`
+    is a form or the bytes of a body.
 
     Raises `Cut` and other `Unavailable` (`upstream_unreachable`, for a redirect
     `upstream_invalid_response`), `TimedOut` (`upstream_timeout`) and `TooLarge`
@@ -126,10 +126,10 @@ def opened(
     redirects: bool = False,
     accepts: Callable[[str], bool] | None = None,
 ) -> Iterator[Opened]:
-    """The same with the body unread, to be read inside the context.
+    """The same with an unread body, which must be read inside the context.
 
-    `accepts` decides about the IP addresses of a host that somebody else names, such as
-    `is_public`. Such a request uses no proxy.
+    `accepts`, such as `is_public`, checks the IP addresses of a host that somebody else names. Such
+    a request uses no proxy.
     """
     from service.sources.remote import connections
 
@@ -157,7 +157,7 @@ def is_public(address: str) -> bool:
 
 
 def way(url: str) -> tuple[str | None, str]:
-    """(the proxy that requests to `url` take, the file of the certificates they trust)."""
+    """(the proxy for requests to `url`, the file of trusted certificates)."""
     from service.sources.remote import connections
 
     return connections.way(url)

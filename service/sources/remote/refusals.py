@@ -19,7 +19,7 @@ NO_EXPAND = (
     "query_records instead."
 )
 
-#: The warning that a source was not asked for the `words` of a search.
+#: The warning that the `words` of a search were not sent to a source.
 WORDS = {
     "code": "unsupported_by_source",
     "message": "This source does not support words: it uses its own matching. Put words that must "
@@ -29,12 +29,12 @@ WORDS = {
 _WITHOUT = {
     "since": "Leave it out, and check the times of the hits",
     "until": "Leave it out, and check the times of the hits",
-    "sort": "Leave it out; hits come in the order of the source",
+    "sort": "Omit sort; hits are returned in the source's order",
 }
 
 
 def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
-    """Refuse an argument of a search that a source does not declare, with the call without it."""
+    """Refuse a search argument that a source does not declare; suggest the call without it."""
     kept = {
         field.name: list(value) if isinstance(value, tuple) else value
         for field in fields(query)
@@ -52,7 +52,7 @@ def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
 
 
 def of_list(error: EvidenceError, query: RecordQuery) -> EvidenceError:
-    """The same error with what to do instead of filter, view or expand."""
+    """The same error with an alternative to filter, view or expand."""
     refused = _refused(error, filter=query.filter, view=query.view, expand=query.expand)
     if refused is None:
         return error
@@ -86,7 +86,7 @@ def of_filter(error: EvidenceError, found: Filter) -> EvidenceError:
 
 
 def nothing_there(query: SchemaQuery) -> EvidenceError:
-    """The error for servers that answer an unknown name with an empty schema."""
+    """The error for servers that return an empty schema for an unknown name."""
     calls = (Continuation("schema", {}, "streams"),)
     if query.stream is not None:
         return Forbidden(
@@ -106,7 +106,7 @@ def nothing_there(query: SchemaQuery) -> EvidenceError:
 
 
 def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> InvalidRequest:
-    """The error for servers that ignore `match` and answer with the first one again."""
+    """The error for servers that ignore `match` and return the first match again."""
     start = found.get("match_end_chars") or found.get("end_chars")
     args = {"id": str(ref), "field_path": field_path, "offset_chars": start}
     return InvalidRequest(

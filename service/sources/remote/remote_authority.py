@@ -1,7 +1,7 @@
 """Checks the tokens of an upstream, and adds a grant there to a package.
 
-A token is checked by introspection or by the schema it may read. Tokens are remembered by their
-SHA-256 only, for a minute at most.
+A token is checked by introspection or by the schema that it can read. Results are cached by the
+token's SHA-256, for at most a minute.
 """
 
 import base64
@@ -67,7 +67,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RemoteAuthority:
-    """Opens one origin to client tokens. One for all requests, shared by threads.
+    """Opens an origin for client tokens. One for all requests, shared by threads.
 
     `audience` is the required audience of tokens, if introspection reports one. Tokens that begin
     with `reserved` belong to another source and are never sent there. `after` makes deadlines.
@@ -88,8 +88,8 @@ class RemoteAuthority:
     ) -> HttpResourceServer:
         """The resource server for one request with a client token.
 
-        Raises `Unauthenticated` for dead, foreign and store tokens, `Forbidden` for those of the
-        owner, of a control plane and of unknown kinds, and the error of an upstream that fails.
+        Raises `Unauthenticated` for invalid, foreign and store tokens, `Forbidden` for tokens of
+        the owner, of a control plane and of unknown kinds, and the error of a failing upstream.
         """
         if not token or (self.reserved and token.startswith(self.reserved)):
             raise errors.Unauthenticated(
@@ -146,7 +146,7 @@ class RemoteAuthority:
 
 
 def _kind_by_schema(server: HttpResourceServer) -> Verdict:
-    """The kind of the bearer, from the schema. Only a refusal of the token itself is remembered."""
+    """The kind of the bearer, from the schema. Only a refusal of the token itself is cached."""
     try:
         body = server.schema(SchemaQuery()).body or {}
     except (errors.Unauthenticated, errors.Forbidden) as error:
@@ -180,7 +180,7 @@ def _refused_kind(
 
 
 def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
-    """Seconds until a token ends, by the server's clock; few if that is unknown."""
+    """Seconds until a token expires, by the server's clock; few if that is unknown."""
     if exp is None:
         return BUDGETS.token_seconds
     try:

@@ -1,4 +1,4 @@
-"""Converts refusals of an upstream to our errors: its codes verbatim, its words bounded.
+"""Converts refusals of an upstream to our errors, with its codes verbatim and its text limited.
 
 Bodies come in the form of PDPP, of OAuth, as a bare object, or as the text of a proxy.
 """
@@ -24,7 +24,7 @@ from service.statuses import STATUS
 
 Headers = Mapping[str, str]
 
-#: Statuses below 500 without a kind are invalid requests, the others are unavailable servers.
+#: Statuses below 500 without a kind mean an invalid request, the others an unavailable server.
 KINDS: dict[int, type[EvidenceError]] = {
     408: errors.TimedOut,
     **{STATUS[kind.kind]: kind for kind in errors.KINDS if kind is not errors.Internal},
@@ -34,7 +34,7 @@ DEAD_TOKEN = ("context.active_false", "context.expired")
 NOT_GRANTED: dict[str, type[EvidenceError]] = {"context.instance_mismatch": errors.NotFound}
 #: The upstream names of arguments that have another name here.
 ARGUMENTS = {"q": "query", "expand[]": "expand", "streams[]": "streams"}
-#: Arguments an error may name; no operation here takes others.
+#: Arguments that an error may name; operations have no others.
 RETRIES = ("connection_id", "stream", "streams")
 CONNECTION_KEYS = ("connection_id", "connector_key", "grant_id", "display_name", "stream")
 TEXTS = ("param", "field")
@@ -46,7 +46,7 @@ _CODE = re.compile(r"[\w.:-]{1,100}")
 
 
 def failure(answer: Answer) -> EvidenceError:
-    """The error of an answer with a status other than 200."""
+    """The error for an answer with a status other than 200."""
     body = _error_object(answer.body)
     code = body.get("code")
     code = code if isinstance(code, str) and _CODE.fullmatch(code) else None
@@ -67,7 +67,7 @@ def failure(answer: Answer) -> EvidenceError:
 
 
 def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
-    """The error with a note for the operator: which page of a proxy this was."""
+    """The error with a note for the operator about the proxy's error page."""
     if title := _PAGE_TITLE.search(answer.body[: BUDGETS.error_page_bytes]):
         shown = _text(unescape(title[1].decode("utf-8", "replace")))
         error.add_note(f"It returned status {answer.status} and a web page: {shown}")
@@ -119,7 +119,7 @@ def retry_seconds(headers: Headers) -> int | None:
 
 
 def _error_object(raw: bytes) -> dict[str, Any]:
-    """`{code, message, …}` of a body, empty if its form is unknown."""
+    """`{code, message, …}` from a body; empty if its form is unknown."""
     try:
         body = parse_json(raw)
     except ValueError:
@@ -167,7 +167,7 @@ def _retry_with(value: Any) -> tuple[str | None, str | None]:
 
 
 def _details(body: dict[str, Any]) -> dict[str, Any]:
-    """The details that our own errors have, bounded; all others are left out."""
+    """The details that our own errors have, limited in size; all others are left out."""
     details: dict[str, Any] = {}
     for name in TEXTS:
         if text := _text(body.get(name)):
@@ -216,7 +216,7 @@ def is_small(value: Any) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    """Words of an upstream: one line, no address, no hidden characters, bounded."""
+    """Text from an upstream: one short line without addresses and hidden characters."""
     if not isinstance(value, str):
         return None
     plain = " ".join(value[: 4 * BUDGETS.upstream_message_chars].split())

@@ -2,8 +2,8 @@
 
     where did the quorum meet      as typed; then: quorum meet · quorum · meet
 
-The hits of all of them are one list, ordered by the coverage their windows prove. A cursor names
-the searches of the list, so that every page comes from the same list.
+Their hits form one list, ordered by the coverage that their windows prove. A cursor identifies the
+searches of the list, so that every page comes from the same list.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def helps(query: SearchQuery, found: SearchPage) -> bool:
 def queries(text: str) -> list[str]:
     """At most three queries with fewer words than a text, narrowest first; none for a single word.
 
-    Names and long words stay longest: their rarity at the source is unknown. Required
+    Names and long words are dropped last, because rarity at the source is unknown. Required
     parts, such as quotes, stay in all of them.
     """
     question = parse(text, languages_of(text))
@@ -70,7 +70,7 @@ def queries(text: str) -> list[str]:
 def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
     """The hits of the search as typed and of narrower ones, each once, best first.
 
-    A hit of a narrower search must prove that it holds a word.
+    A hit of a narrower search must prove that it contains a word.
     """
     judge, best = Judge(text), dict[tuple[str, ...], tuple[Order, int, Hit]]()
     for number, page in enumerate(pages):
@@ -89,7 +89,7 @@ def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
 def pooled_page(
     query: SearchQuery, place: Place, pages: Sequence[SearchPage], asked: Sequence[str]
 ) -> SearchPage:
-    """The page of the list at a place; `asked` are the narrower queries that make it."""
+    """The page of the list at a place; `asked` are its narrower queries."""
     ranked = pooled(query.query, pages)
     stop = place.offset + query.limit
     more = stop < len(ranked)
@@ -119,8 +119,8 @@ def pooled_page(
 def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
     """The first page without the hits at its end that cover far less of the question.
 
-    A source may report where that is. Others send no scores, so coverage, which orders these hits,
-    replaces them. A source may rank by more, so hits of little coverage before a better one stay.
+    A source may report where that is. Others send no scores, so the coverage of the hits is used
+    instead. A source may rank by other criteria, so hits of low coverage before a better one stay.
     """
     if tail := found.tail:
         hits, end = found.hits[: tail.hits], tail.next_cursor
@@ -180,7 +180,7 @@ def _bound(query: SearchQuery) -> str:
 
 
 def _worth_of_words(text: str) -> Callable[[str], tuple[bool, bool, int]]:
-    """A sort key for the likely worth of a word in a text: dates least, names most."""
+    """A sort key for the likely value of a word in a text: dates lowest, names highest."""
     outside = fold(find_period(text)[1]).split()
     first = next(iter(text.split()), "")
 
@@ -196,14 +196,14 @@ def _identity(hit: Hit) -> tuple[str, ...]:
 
 
 Body = dict[str, Any]
-#: The values that equal leaving an argument out.
+#: The values that have the same effect as omitting an argument.
 _DEFAULTS = {"since": None, "until": None, "sort": "relevance", "words": "any"}
 
 
 def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
     """The page of a query; raises `InvalidRequest` (`unsupported_by_source`).
 
-    With `widen` a source that has few hits is asked narrower queries, too.
+    With `widen`, narrower queries are also sent to a source that has few hits.
     """
     extra, warnings = _extra(line, query)
     place = opened(query)
@@ -252,7 +252,7 @@ def _widened(
 def _reopened(
     line: Line, query: SearchQuery, extra: list[Pair], place: Place
 ) -> Answer[SearchPage]:
-    """A further page of the same searches; fails if one of them does."""
+    """Another page of the same searches; fails if one of them does."""
     first = replace(query, cursor=None, limit=place.size)
     if not place.narrower:
         return Answer(rest(query, place, _page(line, first, extra)), reopen=query.cursor)
@@ -270,7 +270,7 @@ def _page(line: Line, query: SearchQuery, extra: list[Pair]) -> SearchPage:
 
 
 def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
-    """The body of one search; errors come explained."""
+    """The body of one search; raises errors with an explanation."""
     params = [
         *parameters(q=query.query),
         *parameters(**members(query, "streams", "connection_id", "limit", "cursor")),
@@ -288,7 +288,7 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
 
 
 def _extra(line: Line, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
-    """The arguments beyond PDPP, and a warning about those that are left out."""
+    """The arguments beyond PDPP, and a warning about omitted ones."""
     given = {name: getattr(query, name) for name in _DEFAULTS}
     used = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     if not used:

@@ -1,4 +1,4 @@
-"""A resource server on the other side of a socket: `/v1` of any PDPP server, behind the port."""
+"""Implements the port with `/v1` of any PDPP server, over HTTP."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -28,11 +28,11 @@ from service.sources.remote.origin import Line, Origin, Permit
 from service import port_rules, ports
 from service.ports import Answer
 
-#: The codes of servers that do not know `view=compact`.
+#: The codes of servers that do not support `view=compact`.
 NO_COMPACT = ("bad_request", "invalid_request", "unsupported_query")
 #: The codes of answers not read to the end, or not parsed, because of their size.
 UNREAD = "upstream_too_large"
-#: The codes of servers that take a pointer for the name of a field.
+#: The codes of servers that treat a pointer as the name of a field.
 NO_POINTERS = ("field_not_granted", "invalid_field_path", "unknown_field")
 
 _SHA256 = re.compile(r'"([0-9a-f]{64})"')
@@ -45,7 +45,7 @@ class HttpResourceServer:
     """One token at one origin, for one request. See `ports.ResourceServer`.
 
     `permit` is shared by all parts of a request that wait on upstreams. `own` is True if the token
-    is the caller's; otherwise a dead one is `Forbidden`.
+    is the caller's; otherwise an invalid token is `Forbidden`.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class HttpResourceServer:
         return Answer(schema.connectors(body), body)
 
     def records(self, query: ports.RecordQuery) -> Answer[RecordPage]:
-        """A page. It is shorter than requested if a longer one is too large to be read."""
+        """A page, shorter than requested if a longer one is too large to read."""
         while True:
             try:
                 return self._page(query)
@@ -253,7 +253,7 @@ class HttpResourceServer:
         explain: Explain = lambda error: error,
         most_bytes: int = BUDGETS.upstream_bytes,
     ) -> Body:
-        """The body at a path as it passes its check; errors come explained."""
+        """The checked body at a path; raises errors with an explanation."""
         try:
             body = self._line.read(path, params, most_bytes=most_bytes)
         except TooLarge as error:
@@ -265,7 +265,7 @@ class HttpResourceServer:
 
 
 def _segment(text: str) -> str:
-    """One path segment, percent-encoded once. Dots alone would climb to another path."""
+    """One path segment, percent-encoded once. Bare dots would lead to another path."""
     if text in ("", ".", ".."):
         raise InvalidRequest("A name or id is empty or only dots. Use it exactly as printed.")
     return quote(text, safe="")
@@ -281,7 +281,7 @@ def _stream(name: str) -> str:
 
 
 def _record(ref: RecordRef) -> str:
-    """The path of a record; an id of dots alone is escaped, so that it stays a segment."""
+    """The path of a record; an id of only dots is escaped, so that it stays a segment."""
     key = segment(ref.record_id) if ref.record_id else _segment("")
     return f"{_stream(ref.stream)}/records/{key}"
 
