@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from evidence.question import Needle, Term, needle, spelling
@@ -215,12 +216,9 @@ class Ranker:
         if most < least:
             return most
         centres = [number for number in self._rarest if number in held][: self._centres]
-        for bound, places in sorted(zip(bounds, placed), key=_bound, reverse=True):
+        for bound, places in sorted(zip(bounds, placed), key=itemgetter(0), reverse=True):
             if bound <= best:
                 break
-            if len(places) == 1 and any(number in places for number in centres):
-                best = bound  # it is near itself
-                continue
             others = [(idfs[number], at) for number, at in places.items() if number not in free]
             for centre in chain.from_iterable(places.get(number, ()) for number in centres):
                 if best >= bound:
@@ -231,10 +229,6 @@ class Ranker:
                 if found > best:
                     best = found
         return best / total
-
-
-def _bound(one: tuple[float, Mapping[int, Sequence[int]]]) -> float:
-    return one[0]
 
 
 def with_neighbours(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heapreplace
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from evidence.limits import BUDGETS, CONTRACT
@@ -257,7 +256,8 @@ class Reader:
             )
             for text, (ordinal, start) in zip(texts, places)
         ]
-        likely = sorted(filter(_worth, likely), key=_worth, reverse=True)
+        likely = [each for each in likely if each.worth]
+        likely.sort(key=lambda each: (-each.worth, each.field))
         known, candidates = self._passages[one.seq], self._candidates
         held = [
             (name, known.get(ordinal, {})) for ordinal, name in names.items() if name in record.big
@@ -274,7 +274,6 @@ class Reader:
 
 
 NOTHING: Final = Score(0.0, frozenset())
-_worth: Final = attrgetter("worth")
 
 
 def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[Place]:

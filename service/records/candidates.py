@@ -6,7 +6,7 @@ Records are ordered by how rare the words are that they are known to hold.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, combinations
@@ -60,20 +60,14 @@ class Candidates:
                     places[start] = places.get(start, 0) | bits
         return found
 
-    def ordered(
-        self,
-        by_bits: Mapping[int, Sequence[int]],
-        groups: Sequence[Group],
-        fields: Sequence[int],
-        most: int,
-    ) -> list[int]:
+    def ordered(self, groups: Sequence[Group], fields: Sequence[int], most: int) -> list[int]:
         """At least the first `most`, rarest words first.
 
         Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
         some fields, then to the newer records.
         """
         alike = defaultdict[float, list[int]](list)
-        for bits, seqs in by_bits.items():
+        for bits, seqs in self.by_bits().items():
             alike[self._worth_of(bits, groups)] += seqs
         found: list[int] = []
         border = BUDGETS.candidates_ranked

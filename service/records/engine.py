@@ -382,5 +382,8 @@ class Snapshot(Protocol):
     def blob_of(self, seq: int, field: str, blob_id: str) -> BlobRow | None:
         """A blob if this field of this record refers to it."""
 
+    def blob_part(self, blob: BlobRow, number: int) -> bytes | None:
+        """A piece of a blob, counted from 0; None if a key now belongs to another blob."""
+
     def blob_content(self, blob: BlobRow) -> bytes:
         """All bytes of a blob."""

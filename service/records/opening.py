@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from evidence.errors import InvalidRequest
 from service.place import Place
-from service.records.engine import BlobRow, Snapshot
+from service.records.engine import Snapshot
 
 if TYPE_CHECKING:
     from service.records.ingest import Counts
@@ -33,15 +33,6 @@ class Engine(Protocol):
 
     def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
         """One consistent view; its verbs raise `TimedOut` past `seconds`."""
-
-    def blob_bytes(
-        self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
-    ) -> Iterator[bytes]:
-        """Bytes `start` to `stop` (exclusive) of a blob of one of some connections, in pieces.
-
-        Each piece is read separately. Ends early if the store has been replaced with one without
-        the blob.
-        """
 
     def exists(self) -> bool:
         """Whether a store exists at its place, or may exist."""

@@ -203,11 +203,6 @@ class Search:
         return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
 
     @cached_property
-    def by_bits(self) -> dict[int, list[int]]:
-        """The candidates by the groups they are known to hold."""
-        return self.candidates.by_bits()
-
-    @cached_property
     def reader(self) -> Reader:
         return Reader(self.candidates, self.searched.covered, self.ranker)
 
@@ -218,20 +213,20 @@ class Search:
         """
         first, end = number * BUDGETS.candidates_ranked, (number + 1) * BUDGETS.candidates_ranked
         fields = self.searched.scope().fields
-        order = self.candidates.ordered(self.by_bits, self.ranker.groups, fields, end)
+        order = self.candidates.ordered(self.ranker.groups, fields, end)
         before, chosen = set(order[:first]), order[first:end]
         threads = self.searched.covered.threads
-        reader = self.reader
 
         def beside(seqs: list[int]) -> Near:
             return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
 
-        near = reader.load(chosen, partial(beside, chosen))
+        near = self.reader.load(chosen, partial(beside, chosen))
         added = sorted({other for places in near.values() for other in places} - set(chosen))
-        near |= reader.load(added, partial(beside, added))
-        lifted = near or self.question.period
-        kept = self._matching(reader.ranked(None if lifted else most))
-        ordered = in_order(reader, kept, near, self.question, most + len(before & kept.keys()))
+        near |= self.reader.load(added, partial(beside, added))
+        exact = None if near or self.question.period else most
+        kept = self._matching(self.reader.ranked(exact))
+        most += len(before & kept.keys())
+        ordered = in_order(self.reader, kept, near, self.question, most)
         return [one for one in ordered if one.seq not in before]
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
@@ -383,8 +378,8 @@ class Search:
         whole = {one.seq for one in ranked if every <= one.score.held}
         if found.complete:
             all_bits = candidates.bits_of(every)
-            alike = (seqs for bits, seqs in self.by_bits.items() if bits & all_bits == all_bits)
-            whole.update(*alike)
+            alike = found.by_bits().items()
+            whole.update(*(seqs for bits, seqs in alike if bits & all_bits == all_bits))
         some = len(found.held) + sum(one.seq not in found.held for one in ranked)
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 

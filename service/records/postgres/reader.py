@@ -1,6 +1,6 @@
 """Readers of the database; every request reads one snapshot."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from threading import Event
@@ -9,8 +9,7 @@ from typing import Any, Final
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.records.attachments import covering
-from service.records.engine import BlobRow, Snapshot
+from service.records.engine import Snapshot
 from service.records.failures import of_another_version
 from service.records.postgres.catalog import Catalog
 from service.records.postgres.connections import ERRORS, Loan, Pool, Rows, Statement, explained
@@ -109,17 +108,6 @@ class Reader:
             if begun := next(self._replicas).begun(opening, reached, stack):
                 return begun
         return stack.enter_context(self._pool.loan(deadline)), []
-
-    def blob_bytes(
-        self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
-    ) -> Iterator[bytes]:
-        for number, inside in covering(start, stop):
-            with self.snapshot() as snapshot:
-                snapshot.confine(connection_ids)
-                part = snapshot.blob_part(blob, number)
-            if part is None:
-                return
-            yield part[inside]
 
     def exists(self) -> bool:
         return True

@@ -217,7 +217,6 @@ class SharedVerbs(Conditions):
         return b"".join(data for (data,) in rows)
 
     def blob_part(self, blob: BlobRow, number: int) -> bytes | None:
-        """A piece of a blob; None if the blob has been replaced."""
         row = self.row(_BLOB_PART, blob.key, blob.sha256, number)
         return None if row is None else row[0]
 

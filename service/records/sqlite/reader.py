@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -19,8 +19,7 @@ from evidence.work import Deadline
 from service.records import failures
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.sqlite import files
-from service.records.engine import BlobRow, Generation
-from service.records.attachments import covering
+from service.records.engine import Generation
 from service.records.sqlite.ddl import NEWEST
 from service.records.sqlite.index_check import Place, missing, sample
 
@@ -105,17 +104,6 @@ class Reader:
     def _generation(self, db: sqlite3.Connection) -> Generation:
         """Changes with each commit of another connection; differs between connections."""
         return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
-
-    def blob_bytes(
-        self, blob: BlobRow, start: int, stop: int, connection_ids: Iterable[str]
-    ) -> Iterator[bytes]:
-        """See `opening.Engine`. After the file was replaced, a key may belong to another blob."""
-        for number, inside in covering(start, stop):
-            with self.snapshot() as snapshot:
-                part = snapshot.blob_part(blob, number)
-            if part is None:
-                return
-            yield part[inside]
 
     def exists(self) -> bool:
         return self.path.exists()

@@ -173,24 +173,16 @@ class SearchVerbs(SharedVerbs):
         return dict(zip(*map(orjson.loads, rows.fetchone())))
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
-        listed = self.listed(seqs)
-        match = conjunction([spellings])
-        found: set[int] = set()
-        inside, values = self._inside(scope.fields, "fts.rowid", ids=True)
-        rows = self.db.execute(
-            f"SELECT DISTINCT fts.rowid & {SEQ_MASK} FROM fts WHERE fts MATCH ? AND {inside} "
-            f"AND fts.rowid & {SEQ_MASK} IN (SELECT value FROM json_each(?))",
-            (match, *values, listed),
-        )
-        found.update(seq for (seq,) in rows)
-        inside, values = self._inside(scope.fields, "fts_passage.rowid", ids=True)
-        rows = self.db.execute(
-            "SELECT DISTINCT p.seq FROM fts_passage "
-            "CROSS JOIN passage p ON p.id = fts_passage.rowid "
-            f"WHERE fts_passage MATCH ? AND {inside} AND p.seq IN (SELECT value FROM json_each(?))",
-            (match, *values, listed),
-        )
-        found.update(seq for (seq,) in rows)
+        listed, match, found = self.listed(seqs), conjunction([spellings]), set[int]()
+        joined = "fts_passage CROSS JOIN passage p ON p.id = fts_passage.rowid"
+        for table, seq, source in (
+            ("fts", f"fts.rowid & {SEQ_MASK}", "fts"),
+            ("fts_passage", "p.seq", joined),
+        ):
+            inside, values = self._inside(scope.fields, f"{table}.rowid", ids=True)
+            sql = f"SELECT DISTINCT {seq} FROM {source} WHERE {table} MATCH ? AND {inside}"
+            listing = f"{sql} AND {seq} IN (SELECT value FROM json_each(?))"
+            found.update(one for (one,) in self.run(listing, match, *values, listed))
         return found
 
     def passages_with(
