@@ -23,6 +23,10 @@ RECORD_PASSAGE_CHARS: Final = 200
 SPELLING_OCCURRENCES_MAX: Final = 200
 
 
+#: In the place of the space around a text that is cut; no word contains it.
+CUT: Final = "\0"
+
+
 class Span(NamedTuple):
     """A range of text that proves a match, and its terms: ascending, without overlap."""
 
@@ -47,11 +51,10 @@ def spans(text: str, query: Query, *, limit: int = 3, partial: bool = False) -> 
 class Haystack:
     """A text that is folded once, to find more than one thing in it."""
 
-    def __init__(self, text: str, folded: str | None = None) -> None:
+    def __init__(self, text: str, edges: str = "  ") -> None:
         self._text = text
-        if folded is None:
-            folded = self._folded.folded if self._folded else fold(text)
-        self.padded = f" {folded} "
+        folded = self._folded.folded if self._folded else fold(text)
+        self.padded = f"{edges[0]}{folded}{edges[1]}"
 
     @cached_property
     def _folded(self) -> Folded | None:
@@ -172,18 +175,19 @@ def passages(
     text: str,
     groups: Sequence[Group],
     *,
-    folded: str | None = None,
     limit: int = 3,
     most: int = PASSAGE_CHARS,
     among: Container[int] | None = None,
+    cut: tuple[bool, bool] = (False, False),
 ) -> list[Passage]:
     """At most `limit` passages of a text, best first, apart; none where it holds no group.
 
     One of several words has at most `most` characters of folded text. The one with the rarest words
-    wins, then the shorter, then the earlier. `folded` is the fold of the text, if it is known, and
-    `among` are the numbers of the groups looked for, if the others are known not to be there.
+    wins, then the shorter, then the earlier. `among` are the numbers of the groups looked for, if
+    the others are known not to be there.
+    `cut` tells whether the text goes on before it and after it: no word is whole at such an end.
     """
-    haystack = Haystack(text, folded)
+    haystack = Haystack(text, "".join(CUT if one else " " for one in cut))
     ranges = sorted(
         {
             place

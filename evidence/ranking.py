@@ -28,6 +28,8 @@ NEAR_CHARS: Final = 40
 TITLE_WEIGHT: Final = 2
 #: The share of its score that a neighbour one or two places away in the thread adds.
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
+#: What the order of additions may change of a sum, as a share.
+ROUNDING: Final = 1e-9
 #: Occurrences of one word in one text that are looked at.
 PLACES_MAX: Final = 64
 #: A first page ends, after the third hit, where the score falls below this share of the best.
@@ -213,9 +215,10 @@ class Ranker:
             for places in placed
         ]
         most = max(bounds, default=near) / total
-        if most < least:
+        if most < least * (1 - ROUNDING):
             return most
-        centres = [number for number in self._rarest if number in held][: self._centres]
+        apart = held - free
+        centres = [number for number in self._rarest if number in apart][: self._centres]
         for bound, places in sorted(zip(bounds, placed), key=itemgetter(0), reverse=True):
             if bound <= best:
                 break

@@ -1,7 +1,7 @@
 """Stage 2 of search: candidates and their neighbours, in the order of their scores.
 
 They are ranked by the folded texts of the index. The records themselves are read only to be shown,
-or if their times decide an order.
+or if their times decide an order; a far engine sends them together with the texts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -233,9 +233,9 @@ class Reader:
         """Records by event time, the newer first, records without one last, then by id."""
         times, records = self.times(ranked), self.records(one.seq for one in ranked)
 
-        def key(one: Ranked) -> tuple[int, str]:
+        def key(one: Ranked) -> tuple[int, str, int]:
             at = times[one.seq]
-            return -(EARLIEST if at is None else at), records[one.seq].record_key
+            return -(EARLIEST if at is None else at), records[one.seq].record_key, one.seq
 
         return sorted(ranked, key=key)
 

@@ -63,8 +63,8 @@ class Candidates:
     def ordered(self, groups: Sequence[Group], fields: Sequence[int], most: int) -> list[int]:
         """At least the first `most`, rarest words first.
 
-        Ties at the border of a block go to the records in `ahead`, then to the shorter texts of
-        some fields, then to the newer records.
+        Ties at the border of the first block go to the records in `ahead`, then to the shorter
+        texts of some fields, then to the newer records.
         """
         alike = defaultdict[float, list[int]](list)
         for bits, seqs in self.by_bits().items():

@@ -95,7 +95,12 @@ class Reads:
 
     def ahead(self, shown: Sequence[Shown], walking: int) -> None:
         """Fetches what windows will read, and what finds the matches of those that walk."""
-        places = [each.place for one in shown for each in one.likely if each.place]
+        places = [
+            each.place
+            for one in shown
+            for each in one.likely
+            if each.place and each.worth >= WORTH_ADDED * one.likely[0].worth
+        ]
         fields = dict.fromkeys(
             (number, each.field, each.place[:2])
             for number, one in enumerate(shown[:walking] if self._is_plain else ())
@@ -104,7 +109,7 @@ class Reads:
         )
         for number, field, place in fields:
             starts = shown[number].starts.get(field, ())
-            places += [(*place, start) for start in starts[:PIECES_READ]]
+            places += [(*place, start) for start in starts if len(starts) <= PIECES_READ]
         fetch = partial(self._snapshot.fetch, places)
         asks = (ask for n, field, _ in fields for ask in self._sought(shown[n], field))
         self._snapshot.ahead(chain([fetch], asks))
@@ -263,6 +268,7 @@ def _passages(
             limit=CONTRACT.windows_per_hit,
             most=RECORD_PASSAGE_CHARS,
             among=one.score.held,
+            cut=(part.offset > 0, part.offset + len(part.text) < part.total),
         ):
             best = max(best, passage.worth)
             found.append((part, passage))
@@ -300,7 +306,7 @@ def _match(window: Window, read: Continuation) -> Match:
 
 
 def _forms(held: Sequence[Group], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(word of the question, word of the text) of words that stand there in another form only."""
+    """(word of the question, word of the text) of words that texts have only in another form."""
     formed = [group for group in held if group.forms]
     whole = "".join([f" {text} \n" for text in texts]) if formed else ""
     for group in formed:

@@ -47,6 +47,9 @@ class Text(Protocol):
 
     def read(self, start: int, end: int) -> str: ...
 
+    def knows(self, groups: Sequence[Spellings]) -> bool:
+        """Whether the pieces that can hold one of every group are known without asking."""
+
     def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
         """The pieces that can hold one of every group, in order; all pieces without groups.
 
@@ -67,6 +70,9 @@ class InlineText:
 
     def read(self, start: int, end: int) -> str:
         return self._text[start:end]
+
+    def knows(self, groups: Sequence[Spellings]) -> bool:
+        return True
 
     def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
         yield Piece(0, self._text, self.total)
@@ -100,6 +106,9 @@ class ChunkedText:
         first = numbers[0] * CHUNK
         return text[start - first : end - first]
 
+    def knows(self, groups: Sequence[Spellings]) -> bool:
+        return self._known is not None and groups == [self._known.spellings]
+
     def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
         deadline = Deadline.after(BUDGETS.store_seconds)
         found = self._all()
@@ -118,7 +127,7 @@ class ChunkedText:
     ) -> Iterator[Piece]:
         left = self._left if through else None
         limit = None if left is None else left + 1
-        if self._known is not None and groups == [self._known.spellings]:
+        if self._known is not None and self.knows(groups):
             starts = self._known.starts
         else:
             starts = sorted(self._snapshot.passages_with(self._seq, ordinal, groups, limit))
@@ -205,7 +214,8 @@ def sought(
         phrase = [[Term((word,))] for word in fold(needle).split()]
         yield partial(_begin, text.pieces(phrase))
     for wanted in _narrowing(some, every):
-        yield partial(_begin, text.pieces(wanted, through=True))
+        if not text.knows(wanted):
+            yield partial(_begin, text.pieces(wanted, through=True))
 
 
 def _begin(pieces: Iterator[Piece]) -> None:
@@ -275,8 +285,9 @@ def _passages(text: Text, groups: Sequence[Group], every: bool) -> Iterator[tupl
     found: list[tuple[int, Passage]] = []
     for wanted in _narrowing(groups, every):
         for base, piece, own in text.pieces(wanted, through=True):
+            cut = base > 0, base + len(piece) < text.total
             for passage in passages(
-                piece, groups, limit=PASSAGES_LISTED, most=RECORD_PASSAGE_CHARS
+                piece, groups, limit=PASSAGES_LISTED, most=RECORD_PASSAGE_CHARS, cut=cut
             ):
                 if passage.span.start < own:
                     found.append((base, passage))
