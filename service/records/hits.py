@@ -95,12 +95,7 @@ class Reads:
 
     def ahead(self, shown: Sequence[Shown], walking: int) -> None:
         """Fetches what windows will read, and what finds the matches of those that walk."""
-        places = [
-            each.place
-            for one in shown
-            for each in one.likely
-            if each.place and each.worth >= WORTH_ADDED * one.likely[0].worth
-        ]
+        places = [each.place for one in shown for each in one.likely if each.place]
         fields = dict.fromkeys(
             (number, each.field, each.place[:2])
             for number, one in enumerate(shown[:walking] if self._is_plain else ())
