@@ -26,6 +26,9 @@ CHUNKED_LENGTH: Final = 0.8
 #: Words that a passage adds to a long value: a word has six characters with its space.
 PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 
+#: Passages of which the chunks are fetched before it is known which of them are shown.
+FETCHED_MOST: Final = 100
+
 #: {record: {neighbour: places away}}, as `Snapshot.neighbours` returns it.
 Near = dict[int, dict[int, int]]
 
@@ -121,8 +124,10 @@ class Reader:
         places = _places(starts)
         parts = partial(snapshot.passages, places)
         prepare = partial(snapshot.prepare, seqs)
-        snapshot.ahead([prepare, near, texts, parts])
+        fetch = partial(snapshot.fetch, places if len(places) <= FETCHED_MOST else [])
+        snapshot.ahead([prepare, near, texts, parts, fetch])
         prepare()
+        fetch()
         unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
         long = int(CHUNKED_LENGTH * self.ranker.mean)
         for seq, ordinal, count, folded in texts():

@@ -22,10 +22,8 @@ from tests.helpers.worlds import Connection, House, World
 
 #: The token; the words, the candidates and the records of a question.
 LEAST = 1 + 3
-#: One more, for the chunks of a long value that is shown.
-LONG = LEAST + 1
-#: One more again, to count the matches in it, if a passage may hold all words.
-MOST = LONG + 1
+#: Three more, to count the matches in a long value that is shown, if a passage may hold all words.
+MOST = LEAST + 3
 #: The letters, the words near two that do not occur, and the counts of their forms.
 REPAIRED = LEAST + 3
 #: The record, and the first chunk with those of the window.
@@ -112,9 +110,9 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
         api = worlds.Api(house.application(), House(place).grant()[1])
         for words, expected, most in (
             ("lantern 5", 10, None),
-            ("lantern 6", 10, LONG),
+            ("lantern 6", 10, LEAST),
             ("harbour ipsum", 1, MOST),
-            ("quay gull", 1, LONG),
+            ("quay gull", 1, LEAST),
             ("lantrn harbor", 10, REPAIRED),
             ("lanten harbur", 10, REPAIRED - 1),  # the letters are known now
         ):

@@ -93,11 +93,17 @@ class PostgresSnapshot(SearchVerbs):
             (seq, ordinal, number)
             for seq, ordinal, start in places
             for number in chunks_of(start, start + CONTRACT.passage_chars)
-        }
+        } - self._fetched
         if not numbered:
             return
         found = self.rows_of(_FETCH, *map(list, zip(*sorted(numbered))))
         self._chunks |= {(value, no): text for value, no, text in found}
+        self._fetched |= numbered
+
+    @cached_property
+    def _fetched(self) -> set[tuple[int, int, int]]:
+        """What `fetch` has looked for: records, ordinals and numbers of chunks."""
+        return set()
 
     @cached_property
     def _chunks(self) -> dict[tuple[int, int], bytes]:
