@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,3 +122,25 @@ def test_rest_offers_the_same_calls(long_texts: Local) -> None:
         for one in hit["evidence_excerpts"]:
             window = long_texts.get(one["links"]["read"])
             assert unmark(one["preview_text"]) in window["window"]["text"]
+
+
+@pytest.mark.parametrize("size", [3_000, 70_000])
+def test_a_word_that_a_passage_cuts_is_not_evidence(tmp_path: Path, size: int) -> None:
+    before = "gravel " * CONTRACT.passage_stride_chars
+    text = f"{before[: CONTRACT.passage_stride_chars - 1]}xquorum lantern "
+    record = {"id": "one", "body": f"{text}{'meadow ' * size}"[:size]}
+    other = {"id": "two", "body": "the quorum met"}
+    stream = Stream("texts", {"id": WORD, "body": BODY}, [record, other], ("body",))
+    house = build([Connection("c", [stream], "key")], tmp_path)
+    page = client(house).ok("search", query="quorum lantern")
+    hits = {hit["id"]: hit for hit in page.structured["results"]}
+    assert hits["c/texts:one"]["matched_words"] == ["lantern"]
+    (rung,) = (
+        one
+        for hit, one in zip(
+            page.structured["results"], page.structured["content_ladder"]["records"]
+        )
+        if hit["id"] == "c/texts:one"
+    )
+    assert any("<mark>lantern" in shown for shown in previews(rung))
+    assert not any("<mark>quorum" in shown for shown in previews(rung))

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.find import OCCURRENCES_MAX, Span, literals, spans
+from evidence.find import OCCURRENCES_MAX, Span, literals, passages, spans
 from evidence.fold import extends, fold, fold_literal
 from evidence.question import Query, Term, parse_query
+from evidence.ranking import Group
 
 WORDS = (
     "lag node fail failover Straße 東京 東 가나 ﬁle İst 🚀 👍🏽 Cafe\u0301 हिन्दी ｶﾞ ab a".split()
@@ -228,3 +229,21 @@ def test_every_literal_reads_like_its_needle(text: str, data: st.DataObject) -> 
         assert fold_literal(needle) in fold_literal(text[first:last])
     assert all(a[1] <= b[0] for a, b in zip(found, found[1:]))
     assert bool(found) is bool(fold_literal(needle))
+
+
+@pytest.mark.parametrize(
+    ("cut", "found"),
+    [
+        ((False, False), ["lag", "node"]),
+        ((True, False), ["node"]),
+        ((False, True), ["lag"]),
+        ((True, True), []),
+    ],
+)
+def test_a_word_that_an_end_of_a_passage_may_cut_is_not_found_there(
+    cut: tuple[bool, bool], found: list[str]
+) -> None:
+    text = f"lag {'of the ' * 100}node"
+    groups = [Group(Term((word,)), count=1, idf=1.0) for word in ("lag", "node")]
+    shown = [text[one.span.start : one.span.end] for one in passages(text, groups, cut=cut)]
+    assert sorted(shown) == found
