@@ -67,7 +67,6 @@ READABLE: Final = range(2, len(MIGRATIONS) + 1)
 #: of `layout` prevent an older version of Rung from reading it.
 _SCRIPTS: Final = {
     "layout": MIGRATIONS,
-    "storage_layout": ((_FOLDER / "storage.sql").read_text(encoding="utf-8"),),
     "wall_layout": ((_FOLDER / "row_security.sql").read_text(encoding="utf-8"),),
     "access_layout": SCRIPTS,
 }

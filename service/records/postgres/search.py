@@ -62,10 +62,9 @@ JOIN folded_seen f USING (seq, ordinal, start)
 """
 _HELD = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
 _HOLDING = f"SELECT seq FROM term_seen {_HELD} UNION SELECT seq FROM passage_seen {_HELD}"
-#: By the index of words alone: it has a lexeme for the passages of a record.
 _PASSAGES = """
-SELECT start FROM passage_seen
-WHERE terms @@ %s::tsquery AND seq + 0 = %s AND ordinal + 0 = %s ORDER BY start LIMIT %s
+SELECT start FROM passage_seen WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
+ORDER BY start LIMIT %s
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
 _NEIGHBOURS = """
