@@ -38,8 +38,10 @@ serve: $(VENV)/.installed ## Serve the store in RUNG_STORE (var/rung.db)
 test: $(VENV)/.tools ## Run the tests, except those marked slow
 	$(PYTHON) -m pytest -m "not slow"
 
-test-all: $(VENV)/.tools ## Run all tests
-	$(PYTHON) -m pytest
+test-all: $(VENV)/.tools ## Run all tests, tests/spec beside the others
+	@mkdir -p var; $(PYTHON) -m pytest -p no:cacheprovider tests/spec > var/spec.log 2>&1 & spec=$$!; \
+	$(PYTHON) -m pytest --ignore=tests/spec; others=$$?; \
+	wait $$spec; found=$$?; cat var/spec.log; exit $$((found | others))
 
 test-postgres: $(VENV)/.quality $(VENV)/.tools ## Run the tests of the store over PostgreSQL
 	$(PYTHON) -m tests.postgres.run
