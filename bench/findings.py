@@ -1,4 +1,4 @@
-"""What was measured: figures with a goal, and what is told beside them."""
+"""What was measured: figures with a goal, and others without one."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something told beside the rows of a place, without a goal."""
+    """A figure of a place that has no goal."""
 
     what: str
     measured: str

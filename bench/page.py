@@ -28,7 +28,7 @@ TITLES = {
 _HEAD = """\
 # Benchmarks
 
-How fast Rung is and how much memory it takes, beside what others make of the same machine: the
+How fast Rung is and how much memory it takes, compared with others on the same machine: the
 official MCP SDK, fastmcp, Datasette, and a Flask endpoint that promises nothing. Ratios compare
 servers of one run; absolute figures are those of this machine only. Written by `make bench`; do
 not edit.
@@ -213,8 +213,8 @@ def _generator(found: dict[str, Any]) -> str:
     return _paragraph(
         said
         + "Rows by one client are measured by a loop in Python: its own time is in their figures, "
-        "and brings the ratio of two of them nearer to 1. What the store takes alone is told "
-        "beside them."
+        "and brings the ratio of two of them nearer to 1. The time of the store alone is also "
+        "given."
     )
 
 
@@ -243,7 +243,7 @@ def _details(lines: Sequence[Line]) -> Iterator[str]:
     notes = [(line.what, line.measured) for line in lines if isinstance(line, Note)]
     yield ""
     if notes:
-        yield markdown(("told beside the rows", "measured"), notes)
+        yield markdown(("other figures", "measured"), notes)
 
 
 def _soaked(soak: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ class Upstreams:
 class Plan:
     """Sizes and repetitions. `small`, `middle` and `large` are records.
 
-    `seconds` is the length of a load; `beside` are numbers of clients that are told beside a row.
+    `seconds` is the length of a load; `beside` are numbers of clients that are also measured.
     `scripts` says whether the peers written in TypeScript are run.
     """
 

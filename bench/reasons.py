@@ -21,7 +21,7 @@ _READ = (
     "it is not known how often it has a word, so the bound leaves 93 of 100 candidates of rare "
     "words and 96 of natural questions), two passages of a long value instead of three, three "
     "likely passages instead of eight, folded texts joined into one answer, a longer pause of the "
-    "garbage collector or none, larger blocks of memory. Tried, and too dear: ranking fewer "
+    "garbage collector or none, larger blocks of memory. Tried, but not worth it: ranking fewer "
     "candidates (one in twenty of the ten best is among the last twenty of the hundred, and at "
     "fifty Cranfield falls below its gate); an end of the ranking that halves the bound (15 % "
     "less to rank, but a quarter of the questions lose a hit); pairs that bring at most 1,500 rows "

@@ -21,9 +21,7 @@ PASSAGE_CHARS: Final = 280
 RECORD_PASSAGE_CHARS: Final = 200
 #: Occurrences of one spelling in one text that a passage is chosen from.
 SPELLING_OCCURRENCES_MAX: Final = 200
-
-
-#: In the place of the space around a text that is cut; no word contains it.
+#: Replaces the space at an end where a text is cut; no word contains it.
 CUT: Final = "\0"
 
 
@@ -183,9 +181,9 @@ def passages(
     """At most `limit` passages of a text, best first, apart; none where it holds no group.
 
     One of several words has at most `most` characters of folded text. The one with the rarest words
-    wins, then the shorter, then the earlier. `among` are the numbers of the groups looked for, if
-    the others are known not to be there.
-    `cut` tells whether the text goes on before it and after it: no word is whole at such an end.
+    wins, then the shorter, then the earlier. `among` are the numbers of the groups to look for, if
+    the others are known to be absent. `cut` is whether the text was cut at its start and at its
+    end: a word at such an end is not taken for a whole one.
     """
     haystack = Haystack(text, "".join(CUT if one else " " for one in cut))
     ranges = sorted(

@@ -132,16 +132,16 @@ def warning(found: dict[str, Any]) -> str:
 
 
 def words_matched(
-    found: Hit | PaperMatch, beside: str = "", listed: Callable[[list[str]], str] = ", ".join
+    found: Hit | PaperMatch, suffix: str = "", listed: Callable[[list[str]], str] = ", ".join
 ) -> str:
     """The words of a query that a hit has in another form or lacks; "" if neither.
 
-    `beside` follows their number.
+    `suffix` is appended to their number.
     """
     matched, missing, forms = found.matched_words, found.missing_words, found.forms.items()
     if not missing and not forms:
         return ""
-    line = f" matched {len(matched)} of {len(matched) + len(missing)}{beside}"
+    line = f" matched {len(matched)} of {len(matched) + len(missing)}{suffix}"
     if forms:
         line += f" ({listed([f'{quoted(form)} for {quoted(word)}' for word, form in forms])})"
     return line + (f", missing: {listed(list(map(value_of, missing)))}" if missing else "")

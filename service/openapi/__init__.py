@@ -271,9 +271,9 @@ def of_papers(closed: bool) -> Paths:
     return paths
 
 
-def _of(operation: Asked, asked: list[Shape], beside: str = "") -> Shape:
+def _of(operation: Asked, asked: list[Shape], suffix: str = "") -> Shape:
     tag = "papers" if isinstance(operation, PaperOperation) else "records"
-    info = operation_info(f"{operation.name}{beside}", operation.title, operation.description, tag)
+    info = operation_info(f"{operation.name}{suffix}", operation.title, operation.description, tag)
     return {**info, "parameters": asked}
 
 

@@ -17,7 +17,7 @@ from service.records.candidates import Candidates, Passages
 from service.records.engine import Place, Stored
 from service.records.texts import text_of
 from service.records.values import EARLIEST
-from service.records.view import Coverage, StreamView
+from service.records.view import Coverage, SearchedField, StreamView
 
 #: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
 #: passages are ranked, not all of it.
@@ -131,10 +131,10 @@ class Reader:
         unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
         long = int(CHUNKED_LENGTH * self.ranker.mean)
         for seq, ordinal, count, folded in texts():
-            found = self._texts.get(seq) or self._of(seq, ordinal)
+            found = self._of(seq, ordinal)
             if not count:
                 field = fields[ordinal]
-                weight = TITLE_WEIGHT if field.is_title else 1
+                weight = _weight(field)
                 found.words.append(folded.count(" ") + 1)
                 found.texts.append(Text(folded, weight, field.everywhere, False, found.possible))
                 found.places.append((ordinal, 0))
@@ -163,8 +163,7 @@ class Reader:
         self, folded: Mapping[Place, str], starts: Mapping[tuple[int, int], Mapping[int, int]]
     ) -> None:
         for (seq, ordinal), places in starts.items():
-            found = self._texts.get(seq) or self._of(seq, ordinal)
-            weight = TITLE_WEIGHT if self._fields[ordinal].is_title else 1
+            found, weight = self._of(seq, ordinal), _weight(self._fields[ordinal])
             for start, possible in places.items():
                 text = folded.get((seq, ordinal, start), "")
                 found.texts.append(Text(text, weight, False, True, possible))
@@ -279,6 +278,11 @@ class Reader:
 
 
 NOTHING: Final = Score(0.0, frozenset())
+
+
+def _weight(field: SearchedField) -> int:
+    """The weight of an occurrence of a word."""
+    return TITLE_WEIGHT if field.is_title else 1
 
 
 def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[Place]:

@@ -66,8 +66,10 @@ class Candidates:
         Ties at the border of the first block go to the records in `ahead`, then to the shorter
         texts of some fields, then to the newer records.
         """
-        alike = defaultdict[float, list[int]](list)
-        for bits, seqs in self.by_bits().items():
+        by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
+        for seq, bits in self.held.items():
+            by_bits[bits].append(seq)
+        for bits, seqs in by_bits.items():
             alike[self._worth_of(bits, groups)] += seqs
         found: list[int] = []
         border = BUDGETS.candidates_ranked
@@ -79,13 +81,6 @@ class Candidates:
             found += tied
             if len(found) >= most:
                 break
-        return found
-
-    def by_bits(self) -> dict[int, list[int]]:
-        """The records by the groups they are known to hold."""
-        found = defaultdict[int, list[int]](list)
-        for seq, bits in self.held.items():
-            found[bits].append(seq)
         return found
 
     def starts(self, places: dict[int, int], groups: Sequence[Group], most: int) -> list[int]:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
-from evidence.find import RECORD_PASSAGE_CHARS, Passage, passages
+from evidence.find import Passage
 from evidence.handles import RecordRef
 from evidence.hits import Hit, Match
 from evidence.limits import BUDGETS, CONTRACT
@@ -20,7 +20,8 @@ from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
 from service.records.blocks import Likely, Part, Shown
 from service.records.engine import Snapshot
-from service.records.texts import Known, Text, TooLong, either, matches, sought, text_of
+from service.records.texts import Known, Text, TooLong, either, matches, passages_at, sought
+from service.records.texts import text_of
 from service.records.view import View
 
 #: Matches of a field that are looked through for that of a window.
@@ -172,7 +173,7 @@ class Reads:
 
 #: A further window of a hit adds at least this share of the worth of its first one.
 WORTH_ADDED: Final = 0.75
-#: Characters that a window shows beside the passage it proves, if there is room for them.
+#: Characters that a window shows around the passage it proves, if there is room for them.
 BESIDE_CHARS: Final = 40
 
 
@@ -257,14 +258,8 @@ def _passages(
         if worth < WORTH_ADDED * best:
             break
         part = read()
-        for passage in passages(
-            part.text,
-            groups,
-            limit=CONTRACT.windows_per_hit,
-            most=RECORD_PASSAGE_CHARS,
-            among=one.score.held,
-            cut=(part.offset > 0, part.offset + len(part.text) < part.total),
-        ):
+        place, most = (part.offset, part.text, part.total), CONTRACT.windows_per_hit
+        for passage in passages_at(*place, groups, most, one.score.held):
             best = max(best, passage.worth)
             found.append((part, passage))
     found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))

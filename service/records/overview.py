@@ -10,7 +10,7 @@ from service.records.view import StreamView, open_view
 
 TITLE_CHARS = 80
 DATE_CHARS = 10
-#: Used in place of the id of a grant, which begins with `grt_`.
+#: The id for the owner; ids of grants begin with `grt_`.
 OWNER = "owner"
 
 

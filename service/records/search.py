@@ -217,12 +217,12 @@ class Search:
         before, chosen = set(order[:first]), order[first:end]
         threads = self.searched.covered.threads
 
-        def beside(seqs: list[int]) -> Near:
+        def neighbours(seqs: list[int]) -> Near:
             return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
 
-        near = self.reader.load(chosen, partial(beside, chosen))
+        near = self.reader.load(chosen, partial(neighbours, chosen))
         added = sorted({other for places in near.values() for other in places} - set(chosen))
-        near |= self.reader.load(added, partial(beside, added))
+        near |= self.reader.load(added, partial(neighbours, added))
         exact = None if near or self.question.period else most
         kept = self._matching(self.reader.ranked(exact))
         most += len(before & kept.keys())
@@ -377,9 +377,8 @@ class Search:
         found, every = self.candidates, set(range(len(self.wanted)))
         whole = {one.seq for one in ranked if every <= one.score.held}
         if found.complete:
-            all_bits = candidates.bits_of(every)
-            alike = found.by_bits().items()
-            whole.update(*(seqs for bits, seqs in alike if bits & all_bits == all_bits))
+            bits = candidates.bits_of(every)
+            whole |= {seq for seq, held in found.held.items() if held & bits == bits}
         some = len(found.held) + sum(one.seq not in found.held for one in ranked)
         return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
 

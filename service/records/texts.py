@@ -4,7 +4,7 @@ A text is in memory, or in chunk rows that an index finds passages in.
 """
 
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -285,10 +285,7 @@ def _passages(text: Text, groups: Sequence[Group], every: bool) -> Iterator[tupl
     found: list[tuple[int, Passage]] = []
     for wanted in _narrowing(groups, every):
         for base, piece, own in text.pieces(wanted, through=True):
-            cut = base > 0, base + len(piece) < text.total
-            for passage in passages(
-                piece, groups, limit=PASSAGES_LISTED, most=RECORD_PASSAGE_CHARS, cut=cut
-            ):
+            for passage in passages_at(base, piece, text.total, groups, PASSAGES_LISTED):
                 if passage.span.start < own:
                     found.append((base, passage))
         if found:
@@ -296,6 +293,19 @@ def _passages(text: Text, groups: Sequence[Group], every: bool) -> Iterator[tupl
     found.sort(key=lambda one: (-one[1].worth, one[1].span.end - one[1].span.start, one[0]))
     for base, passage in found:
         yield base + passage.span.start, base + passage.span.end
+
+
+def passages_at(
+    offset: int,
+    piece: str,
+    total: int,
+    groups: Sequence[Group],
+    limit: int,
+    among: Container[int] | None = None,
+) -> list[Passage]:
+    """At most `limit` passages of a piece at an offset of a text of `total` code points."""
+    cut = offset > 0, offset + len(piece) < total
+    return passages(piece, groups, limit=limit, most=RECORD_PASSAGE_CHARS, among=among, cut=cut)
 
 
 def _narrowing(groups: Sequence[Group], every: bool) -> Iterator[list[tuple[Term, ...]]]:

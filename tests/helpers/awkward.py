@@ -15,7 +15,7 @@ class File:
     """A file and what comes of it.
 
     `records` are the stored values in the order of the file; `word` finds the first of them, with
-    this title and time. `told` is a part of the report, `code` the exit code.
+    this title and time. `says` is a part of the report, `code` the exit code.
     """
 
     name: str
@@ -25,7 +25,7 @@ class File:
     title: str | None = None
     time: str | None = None
     options: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
     code: int = 0
     streams: tuple[str, ...] = field(default=())
 
@@ -96,7 +96,7 @@ NUMBERS = (
     text("comma.csv", "a;b\nharbour;-1.250,00\nx;3,5\n",
          rows("a b", ("harbour", "-1.250,00"), ("x", "3,5")), '"1.250,00"'),
     text("open.csv", "a;b\nharbour;1.250\nx;3.500\n",
-         rows("a b", ("harbour", "1.250"), ("x", "3.500")), "harbour", told=("may be thousands",)),
+         rows("a b", ("harbour", "1.250"), ("x", "3.500")), "harbour", says=("may be thousands",)),
     text("swiss.csv", "a,b\nharbour,1'250.50\nx,3.5\n",
          rows("a b", ("harbour", "1'250.50"), ("x", "3.5")), "harbour"),
     text("science.csv", "a,b\nharbour,1e-7\nx,2.5\n",
@@ -151,7 +151,7 @@ TIMES = (
          time="2026-04-03T17:05:00Z"),
     text("unclear.csv", "date,t\n3/4/26,harbour\n", rows("date t", ("3/4/26", "harbour")),
          "harbour",
-         told=("date stays text: '3/4/26' may begin with the day",)),
+         says=("date stays text: '3/4/26' may begin with the day",)),
     text("iso.csv", "day,t\n2026-01-02,harbour\n,b\n",
          rows("day t", ("2026-01-02", "harbour"), ("", "b")), "harbour", time="2026-01-02"),
     text("slashed.csv", "day,t\n2026/1/2,harbour\n", rows("day t", ("2026/1/2", "harbour")),
@@ -163,14 +163,14 @@ TIMES = (
     text("timeless.ndjson", '{"id":1,"t":"harbour"}\n', rows("id t", (1, "harbour")), "harbour"),
     text("late.csv", "date,t\n" + "03.04.2026,x\n" * 1000 + "soon,harbour\n",
          rows("date t", *[("03.04.2026", "x")] * 1000, ("soon", "harbour")), "harbour",
-         told=("1 values of date do not have its type", "line 1002: 'soon'")),
+         says=("1 values of date do not have its type", "line 1002: 'soon'")),
 )  # fmt: skip
 
 TABLES = (
     text("bank.csv", GERMAN_BANK, BANK_ROWS, "Rechnung", time="2026-03-03", encoding="cp1252",
-         told=("cp1252", "lines before the table")),
+         says=("cp1252", "lines before the table")),
     text("excel.csv", CITY_LINES.replace(",", "\t"), CITIES, "köln", "Jörg", encoding="utf-16",
-         told=("utf-16",)),
+         says=("utf-16",)),
     text("wide.csv", CITY_LINES, CITIES, "köln", "Jörg", encoding="utf-16-le"),
     text("wider.csv", CITY_LINES, CITIES, "köln", "Jörg", encoding="utf-16-be"),
     text("widest.csv", CITY_LINES, CITIES, "köln", "Jörg", encoding="utf-32"),
@@ -194,7 +194,7 @@ TABLES = (
     text("bare.csv", "1,harbour,2026-01-02\n2,b,2026-01-03\n",
          rows("column_1 column_2 column_3", (1, "harbour", "2026-01-02"), (2, "b", "2026-01-03")),
          "harbour",
-         time="2026-01-02", told=("no header",)),
+         time="2026-01-02", says=("no header",)),
     text("words.csv", "harbour,ada\nx,y\n", rows("column_1 column_2", ("harbour", "ada"), ("x",
          "y")),
          "harbour", options=("--no-header",)),
@@ -202,11 +202,11 @@ TABLES = (
          "harbour",
          "harbour"),
     text("twice.csv", "a,a,b\nharbour,2,3\n", rows("a a_2 b", ("harbour", 2, 3)), "harbour",
-         told=("'a' is called 'a_2'",)),
+         says=("'a' is called 'a_2'",)),
     text("trailing.csv", "a;b;\nharbour;2;\n", rows("a b", ("harbour", 2)), "harbour"),
     text("ragged.csv", "a,b\nharbour,2\nx\ny,3\n", rows("a b", ("harbour", 2), ("y", 3)),
          "harbour", code=3,
-         told=("line 3: This row has 1 cells", "1 of 3 rows were refused")),
+         says=("line 3: This row has 1 cells", "1 of 3 rows were refused")),
     text("same.csv", "t,n\nharbour,1.5\nharbour,1.5\nx,1.5\n",
          rows("t n", ("harbour", "1.5"), ("harbour", "1.5"), ("x", "1.5")), "harbour"),
     text("one.csv", "name\nharbour\nAda\n", rows("name", ("harbour",), ("Ada",)), "harbour",
@@ -216,20 +216,20 @@ TABLES = (
          False)),
          "harbour"),
     text("long.csv", f"{'é' * 40},b\nharbour,2\n", [{"é" * 32: "harbour", "b": 2}], "harbour",
-         told=("is called",)),
+         says=("is called",)),
     File("nul.csv", b"a,b\nhar\0bour,2\nharbour,3\n", rows("a b", ("har\ufffdbour", 2),
          ("harbour", 3)),
-         "harbour", told=("1 NUL characters are replaced",)),
+         "harbour", says=("1 NUL characters are replaced",)),
     File("broken.csv", "a,b\nKöln,2\nÄrger,4\n".encode() + b"\xff,3\n",
-         rows("a b", ("Köln", 2), ("Ärger", 4)), "köln", code=3, told=("line 4: It contains",)),
+         rows("a b", ("Köln", 2), ("Ärger", 4)), "köln", code=3, says=("line 4: It contains",)),
     File("replaced.csv", "a,b\nKöln,2\nÄrger,4\n".encode() + b"\xff,3\n",
          rows("a b", ("Köln", 2), ("Ärger", 4), ("\ufffd", 3)), "köln",
-         options=("--replace-undecodable",), told=("1 undecodable bytes",)),
+         options=("--replace-undecodable",), says=("1 undecodable bytes",)),
 )  # fmt: skip
 
 DOCUMENTS = (
     text("nested.json", '{"export":{"n":1,"items":[{"id":"a","user":{"name":"Ada Harbour"}}]}}',
-         [{"id": "a", "user": {"name": "Ada Harbour"}}], "harbour", told=("are not records: n",)),
+         [{"id": "a", "user": {"name": "Ada Harbour"}}], "harbour", says=("are not records: n",)),
     text("tags.json", '[{"id":"a","tags":["red","harbour"],"parts":[{"text":"x"}]}]',
          [{"id": "a", "tags": ["red", "harbour"], "parts": [{"text": "x"}]}], "harbour"),
     text("parts.json", '[{"id":"a","text":["see ",{"type":"link","text":"harbour"}]}]',
@@ -239,7 +239,7 @@ DOCUMENTS = (
          [{"id": "p", "title": "The harbour"}], "harbour", "The harbour", streams=("posts",)),
     text("nul.ndjson", '{"t":"har\\u0000bour harbour"}\n', [{"t": "har\ufffdbour harbour"}],
          "harbour",
-         told=("1 NUL",)),
+         says=("1 NUL",)),
     text("wide.ndjson", '{"t":"Köln harbour"}\n', [{"t": "Köln harbour"}], "köln",
          encoding="utf-16"),
     text("latin.ndjson", '{"t":"Köln harbour"}\n', [{"t": "Köln harbour"}], "köln",
@@ -249,7 +249,7 @@ DOCUMENTS = (
     File("packed.csv.gz", gzip.compress(b"a,b\nharbour,2\n"), rows("a b", ("harbour", 2)),
          "harbour"),
     File("packed.zip", zipped(items_dot_csv="a,b\nharbour,2\n", photo_dot_png=b"\x89PNG"),
-         rows("a b", ("harbour", 2)), "harbour", streams=("items",), told=("Left out: photo.png",)),
+         rows("a b", ("harbour", 2)), "harbour", streams=("items",), says=("Left out: photo.png",)),
     File("slack.zip",
          zipped(**{"general__2026-01-01_dot_json": '[{"ts":"1767225600.0002","text":"harbour"}]'}),
          rows("ts text", ("1767225600.0002", "harbour")), "harbour", streams=("general",),
@@ -306,7 +306,7 @@ MAIL = (
          streams=("messages",)),
     File("box.mbox", letter("Subject: Hi\nContent-Type: text/plain; charset=utf-8\n", "K\xf6ln\n")
          .decode().encode("latin-1"), [message(subject="Hi", body="Köln\n")], "köln", "Hi",
-         "2026-01-01T09:30:00Z", streams=("messages",), told=("not in their declared encoding",)),
+         "2026-01-01T09:30:00Z", streams=("messages",), says=("not in their declared encoding",)),
     File("one.eml",
          b"Message-ID: <m@x>\nSubject: Hi\nDate: Fri, 2 Jan 2026 10:00:00 +0000\n\nhello harbour\n",
          [message(subject="Hi", sent_at="2026-01-02T10:00:00Z", folder="one")], "harbour", "Hi",

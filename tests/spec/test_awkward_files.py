@@ -82,8 +82,8 @@ def test_there_are_sixty_files() -> None:
 def test_a_file_is_stored_as_it_is_and_found(imported: Imported, number: int) -> None:
     file, result = FILES[number], imported.results[number]
     assert result.exit_code == file.code, result.output
-    for told in file.told:
-        assert told in result.stderr
+    for part in file.says:
+        assert part in result.stderr
     connection = f"c{number}"
     assert in_order(stored(imported.shell, stream_of(file), connection)) == in_order(file.records)
     asked = ("search", "--connection-id", connection, "--", file.word)

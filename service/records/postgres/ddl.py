@@ -44,7 +44,7 @@ GUARDED: Final = (
     *("change", "blob", "blob_part", "blob_use"),
 )
 VIEWED: Final = ("term", "passage", "folded", "word_count")
-#: Used in place of the start of a passage.
+#: The start of a value that is indexed whole.
 WHOLE: Final = -1
 #: Exactly what a role of web processes, `{0}`, needs.
 WEB_GRANT: Final = (

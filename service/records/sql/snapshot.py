@@ -55,7 +55,7 @@ class SharedVerbs(Conditions):
 
     #: The column of a `cell` with its value as a whole number.
     whole: ClassVar[str]
-    #: The constant in place of a record's cursor if the order has none.
+    #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

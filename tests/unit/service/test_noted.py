@@ -1,4 +1,4 @@
-"""An exception is told by its type and its places, never by what it says or holds."""
+"""An exception is logged by its type and its places, never by its message or its data."""
 
 import logging
 import sys
@@ -16,10 +16,10 @@ def test_a_stack_has_types_and_places_but_no_message_and_no_value() -> None:
         except KeyError as cause:
             raise ValueError(f"cannot read {secret}") from cause
     except ValueError as error:
-        told = noted.stack(error)
-    assert secret not in told
-    assert "ValueError" in told and "caused by KeyError" in told
-    assert "test_a_stack_has_types_and_places" in told
+        text = noted.stack(error)
+    assert secret not in text
+    assert "ValueError" in text and "caused by KeyError" in text
+    assert "test_a_stack_has_types_and_places" in text
 
 
 def test_a_cause_that_was_left_out_stays_out() -> None:
