@@ -88,10 +88,14 @@ class Text(NamedTuple):
 
 
 class Score(NamedTuple):
-    """The score of one record; `held` are the numbers of the groups it holds."""
+    """The score of one record; `held` are the numbers of the groups it holds.
+
+    `worths` are those of its texts: how rare the groups of each are together.
+    """
 
     value: float
     held: frozenset[int]
+    worths: Sequence[float] = ()
 
 
 class Ranker:
@@ -128,11 +132,12 @@ class Ranker:
         One that cannot reach `least` may be given as more than it is, but as less than `least`.
         """
         counts, parts = dict[int, int](), dict[int, int]()
-        free, placed = set[int](), list[dict[int, list[int]]]()
+        free, worths, idfs = set[int](), list[float](), self._idfs
+        placed = list[tuple[float, dict[int, list[int]]]]()
         for folded, weight, everywhere, part, possible in texts:
             places = self.places(folded, possible)
-            if not places:
-                continue
+            worth = sum([idfs[number] for number in places])
+            worths.append(worth)
             for number, starts in places.items():
                 count = len(starts) * weight
                 if not part:
@@ -141,15 +146,16 @@ class Ranker:
                     parts[number] = count
             if everywhere:
                 free.update(places)
-            else:
-                placed.append(places)
+            elif places:
+                placed.append((worth, places))
         for number, count in parts.items():
             counts[number] = counts.get(number, 0) + count
         held = frozenset(counts)
         if not held:
-            return Score(0.0, held)
+            return Score(0.0, held, worths)
         words = self._weight(counts, length)
-        return Score(words * self._nearness(held, free, placed, least / (words or 1.0)), held)
+        near = self._nearness(held, free, placed, least / (words or 1.0))
+        return Score(words * near, held, worths)
 
     def places(self, folded: str, possible: int = -1) -> dict[int, list[int]]:
         """The starts of each group's occurrences in a folded text, ascending."""
@@ -171,9 +177,10 @@ class Ranker:
                 places[number] = found
         return places
 
-    def worth(self, text: Text) -> float:
-        """How rare the words of a text are together; 0 if it has none."""
-        return sum([self._idfs[number] for number in self.places(text.folded, text.possible)])
+    def damp(self, length: int) -> float:
+        """How much `length` words keep the occurrences of a word in them from counting."""
+        long = min(length / self.mean, LONGEST)
+        return SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
 
     def _looked_for(self, bits: int) -> list[tuple[str, int, re.Pattern[str] | None, int]]:
         """The needles of some groups: (text, where the next may begin, pattern, group)."""
@@ -188,8 +195,7 @@ class Ranker:
         return found
 
     def _weight(self, counts: Mapping[int, int], length: int) -> float:
-        long = min(length / self.mean, LONGEST)
-        damp = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
+        damp = self.damp(length)
         return sum(
             [
                 self._idfs[number] * count * (1 + SATURATION) / (count + damp)
@@ -201,7 +207,7 @@ class Ranker:
         self,
         held: frozenset[int],
         free: set[int],
-        placed: Sequence[Mapping[int, Sequence[int]]],
+        placed: Sequence[tuple[float, Mapping[int, Sequence[int]]]],
         least: float,
     ) -> float:
         """C: the share of the question near one place of the record, 0 to 1.
@@ -211,15 +217,15 @@ class Ranker:
         idfs, total = self._idfs, self._total
         best = near = sum([idfs[number] for number in free])
         bounds = [
-            near + sum([idfs[number] for number in places if number not in free])
-            for places in placed
+            near + worth - sum([idfs[number] for number in free if number in places])
+            for worth, places in placed
         ]
         most = max(bounds, default=near) / total
         if most < least * (1 - ROUNDING):
             return most
         apart = held - free
         centres = [number for number in self._rarest if number in apart][: self._centres]
-        for bound, places in sorted(zip(bounds, placed), key=itemgetter(0), reverse=True):
+        for bound, (_, places) in sorted(zip(bounds, placed), key=itemgetter(0), reverse=True):
             if bound <= best:
                 break
             others = [(idfs[number], at) for number, at in places.items() if number not in free]

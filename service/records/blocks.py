@@ -13,18 +13,11 @@ from typing import Final, NamedTuple
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
-from service.records.candidates import Candidates, Passages
+from service.records.candidates import Candidates, Passages, length_of
 from service.records.engine import Place, Stored
 from service.records.texts import text_of
 from service.records.values import EARLIEST
 from service.records.view import Coverage, SearchedField, StreamView
-
-#: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
-#: passages are ranked, not all of it.
-CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
-CHUNKED_LENGTH: Final = 0.8
-#: Words that a passage adds to a long value: a word has six characters with its space.
-PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 
 #: Passages of which the chunks are fetched before it is known which of them are shown.
 FETCHED_MOST: Final = 100
@@ -129,7 +122,6 @@ class Reader:
         prepare()
         fetch()
         unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
-        long = int(CHUNKED_LENGTH * self.ranker.mean)
         for seq, ordinal, count, folded in texts():
             found = self._of(seq, ordinal)
             if not count:
@@ -139,7 +131,7 @@ class Reader:
                 found.texts.append(Text(folded, weight, field.everywhere, False, found.possible))
                 found.places.append((ordinal, 0))
                 continue
-            found.words.append(long if count >= CHUNKED_PASSAGES else count * PASSAGE_WORDS)
+            found.words.append(length_of(count, self.ranker.mean))
             if not saw_all and (seq, ordinal) not in starts:
                 unseen.append((seq, ordinal))
         self._add_passages(parts(), starts)
@@ -254,13 +246,13 @@ class Reader:
         likely = [
             Likely(
                 names[ordinal],
-                self.ranker.worth(text),
+                worth,
                 (one.seq, ordinal, start) if text.part else None,
                 partial(self._part, record, names[ordinal], ordinal, start),
             )
-            for text, (ordinal, start) in zip(texts, places)
+            for text, (ordinal, start), worth in zip(texts, places, one.score.worths)
+            if worth
         ]
-        likely = [each for each in likely if each.worth]
         likely.sort(key=lambda each: (-each.worth, each.field))
         known, candidates = self._passages[one.seq], self._candidates
         held = [

@@ -2,29 +2,53 @@
 
 Rare words each select records, as long as they bring few enough rows. Words too common for that
 select in pairs; where pairs bring too few records, titles with a word do, then the newest records.
-Records are ordered by how rare the words are that they are known to hold.
+Records are ordered by how rare the words are that they are known to hold, the first of them by the
+score that is to be expected from that, from their length and from where the words were seen.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, combinations
-from typing import Final
+from operator import or_
+from typing import Final, NamedTuple
 
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Required
-from evidence.ranking import Group
+from evidence.ranking import TITLE_WEIGHT, Group, Ranker
 from service.records.engine import Rows, Scope, Snapshot
+from service.records.view import Coverage
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
 #: Passages of a long value that are read although others hold the same groups.
 BEST_PASSAGES: Final = 3
+#: Candidates whose score is estimated before some of them are ranked.
+EXPECTED: Final = 2 * BUDGETS.candidates_ranked
+#: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
+#: passages are ranked, not all of it.
+CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
+CHUNKED_LENGTH: Final = 0.8
+#: Words that a passage adds to a long value: a word has six characters with its space.
+PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 
 
 #: Passages of one record with the groups each is known to hold, by ordinal, then by start.
 Passages = dict[int, dict[int, int]]
+
+
+class Seen(NamedTuple):
+    """Where rows were seen that hold groups, as bits, in a record that holds `held`.
+
+    In the title, in `others`, in fields whose words are near every place, in each passage.
+    """
+
+    held: int
+    titled: int
+    others: int
+    free: int
+    places: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -41,6 +65,7 @@ class Candidates:
     complete: bool = True
     _rows: list[tuple[int, Rows]] = field(default_factory=list)
     _worth: dict[int, float] = field(default_factory=dict)
+    _passages: dict[int, Passages] = field(default_factory=dict)
 
     def add(self, rows: Rows, groups: Sequence[int]) -> int:
         """Notes what rows hold; returns how many they are."""
@@ -48,40 +73,93 @@ class Candidates:
         for seq in rows.records:
             held[seq] = held.get(seq, 0) | bits
         self._rows.append((bits, rows))
-        return len(rows.short) + len(rows.passages[0])
+        return len(rows.short[0]) + len(rows.passages[0])
 
-    def passages_of(self, seqs: Iterable[int]) -> dict[int, Passages]:
+    def passages_of(self, seqs: Sequence[int]) -> dict[int, Passages]:
         """The passages of long values of some records that rows were seen of, by record."""
-        found: dict[int, Passages] = {seq: {} for seq in seqs}
-        for bits, rows in self._rows:
-            for seq, ordinal, start in zip(*rows.passages):
-                if seq in found:
-                    places = found[seq].setdefault(ordinal, {})
-                    places[start] = places.get(start, 0) | bits
-        return found
+        known = self._passages
+        if new := {seq: Passages() for seq in seqs if seq not in known}:
+            for bits, rows in self._rows:
+                for seq, ordinal, start in zip(*rows.passages):
+                    if seq in new:
+                        places = new[seq].setdefault(ordinal, {})
+                        places[start] = places.get(start, 0) | bits
+            known |= new
+        return {seq: known[seq] for seq in seqs}
 
-    def ordered(self, groups: Sequence[Group], fields: Sequence[int], most: int) -> list[int]:
-        """At least the first `most`, rarest words first.
+    def ordered(self, ranker: Ranker, covered: Coverage, most: int) -> list[int]:
+        """At least the first `most`, rarest words first, then the newer ones.
 
-        Ties at the border of the first block go to the records in `ahead`, then to the shorter
-        texts of some fields, then to the newer records.
+        The first of them, and all that tie with the last of these, are then ordered by the score
+        to be expected.
         """
         by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
         for seq, bits in self.held.items():
             by_bits[bits].append(seq)
         for bits, seqs in by_bits.items():
-            alike[self._worth_of(bits, groups)] += seqs
-        found: list[int] = []
-        border = BUDGETS.candidates_ranked
+            alike[self._worth_of(bits, ranker.groups)] += seqs
+        found, first = list[int](), 0
         for value in sorted(alike, reverse=True):
-            tied = sorted(alike[value], reverse=True)
-            if len(found) < border < len(found) + len(tied):
-                words, ahead = self.snapshot.lengths(fields, tied), self.ahead
-                tied.sort(key=lambda seq: (seq not in ahead, words.get(seq, 0)))
-            found += tied
-            if len(found) >= most:
+            if len(found) >= max(most, EXPECTED):
                 break
+            found += sorted(alike[value], reverse=True)
+            if first < EXPECTED:
+                first = len(found)
+        if len(found) > BUDGETS.candidates_ranked:
+            scores = self._expected(found[:first], ranker, covered)
+            found[:first] = sorted(found[:first], key=scores.__getitem__, reverse=True)
         return found
+
+    def _expected(self, seqs: Sequence[int], ranker: Ranker, covered: Coverage) -> dict[int, float]:
+        """The scores of records if a word occurs once in each field that rows were seen of."""
+        titled, others, free = (dict.fromkeys(seqs, 0) for _ in range(3))
+        fields, passages = covered.fields, self.passages_of(seqs)
+        streams = {
+            seq: fields[next(iter(known))].stream for seq, known in passages.items() if known
+        }
+        for bits, rows in self._rows:
+            for seq, ordinal in zip(*rows.short):
+                if seq in titled:
+                    field = fields[ordinal]
+                    streams[seq] = field.stream
+                    found = titled if field.is_title else others
+                    found[seq] |= bits
+                    if field.everywhere:
+                        free[seq] |= bits
+        lengths = dict.fromkeys(seqs, 0)
+        values = [(seq, ordinal) for seq, one in streams.items() for ordinal in one.searchable]
+        for seq, count, words in self.snapshot.sizes(values):
+            lengths[seq] += length_of(count, ranker.mean) if count else words
+        parts, expected = dict[Seen, list[tuple[int, float]]](), dict[int, float]()
+        for seq in seqs:
+            starts = passages[seq].values()
+            places = frozenset([bits for each in starts for bits in each.values()])
+            both = titled[seq] if seq in self.ahead else 0
+            seen = Seen(self.held[seq], titled[seq], others[seq] | both, free[seq], places)
+            if seen not in parts:
+                parts[seen] = self._parts(seen, ranker.groups)
+            damp = ranker.damp(lengths[seq])
+            expected[seq] = sum([part * count / (count + damp) for count, part in parts[seen]])
+        return expected
+
+    def _parts(self, seen: Seen, groups: Sequence[Group]) -> list[tuple[int, float]]:
+        """(how often words occur, how rare they are), times how rare those of one place are.
+
+        A passage is one place, together with the fields whose words are near every place.
+        """
+        apart = reduce(or_, seen.places, 0)
+        unseen = seen.held & ~(seen.titled | apart)  # in a value of which no row was seen
+        once, title = seen.others | unseen | apart, seen.titled
+        near = max(
+            self._worth_of(bits | unseen | seen.free, groups)
+            for bits in seen.places | {seen.others}
+        )
+        found = (
+            (1, once & ~title),
+            (TITLE_WEIGHT, title & ~once),
+            (TITLE_WEIGHT + 1, title & once),
+        )
+        return [(count, near * self._worth_of(bits, groups)) for count, bits in found if bits]
 
     def starts(self, places: dict[int, int], groups: Sequence[Group], most: int) -> list[int]:
         """Where passages of a long value start that hold the rarest groups, as far as rows tell.
@@ -144,6 +222,11 @@ class Candidates:
         kept = set(seqs)
         for seq in self.held.keys() - kept:
             del self.held[seq]
+
+
+def length_of(passages: int, mean: float) -> int:
+    """The words of a long value; `mean` are those of a record."""
+    return int(CHUNKED_LENGTH * mean) if passages >= CHUNKED_PASSAGES else passages * PASSAGE_WORDS
 
 
 def bits_of(groups: Iterable[int]) -> int:
@@ -236,7 +319,7 @@ class _Words:
         room = BUDGETS.candidate_rows
         for pair in self._pairs(self.common, lambda: room):
             rows = self._rows(pair)
-            if max(len(rows.short), len(rows.passages[0])) < room:
+            if max(len(rows.short[0]), len(rows.passages[0])) < room:
                 room -= self.found.add(rows, pair)
 
     def add_titled_and_newest(self, titles: Scope) -> None:

@@ -174,19 +174,19 @@ class Scope:
 
 
 class Rows(NamedTuple):
-    """Rows of the full-text index: `short` of whole values, `passages` of long ones.
+    """Rows of the full-text index by columns: `short` of whole values, `passages` of long ones.
 
-    A short row is the record of its value. Passages are three columns: records, ordinals and starts
-    in code points. `cut` tells whether a limit left rows out.
+    Both have records and ordinals, passages their starts in code points too. `cut` tells whether a
+    limit left rows out.
     """
 
-    short: list[int]
+    short: tuple[list[int], list[int]]
     passages: tuple[list[int], list[int], list[int]]
     cut: bool = False
 
     @property
     def records(self) -> set[int]:
-        return {*self.short, *self.passages[0]}
+        return {*self.short[0], *self.passages[0]}
 
 
 def share(limit: int, used: int, fields: int) -> int:
@@ -198,6 +198,8 @@ def share(limit: int, used: int, fields: int) -> int:
 Spellings = Sequence[Term]
 #: A passage of a long value: record, ordinal of the field, start in code points.
 Place = tuple[int, int, int]
+#: The size of a value in the index: record, passages of a long one, words of a short one.
+Size = tuple[int, int, int]
 #: A value in the index: record, ordinal, passages of a long one, folded text of a short one.
 ValueText = tuple[int, int, int, str]
 
@@ -307,8 +309,8 @@ class Snapshot(Protocol):
         With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
 
-    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
-        """{record: words in some fields}, without values that are indexed as passages only."""
+    def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
+        """The sizes of some values, which are given by record and ordinal."""
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         """Those of some records in which a field of the scope holds one of the terms."""

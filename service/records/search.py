@@ -212,8 +212,7 @@ class Search:
         After the first `most` they come in any order.
         """
         first, end = number * BUDGETS.candidates_ranked, (number + 1) * BUDGETS.candidates_ranked
-        fields = self.searched.scope().fields
-        order = self.candidates.ordered(self.ranker.groups, fields, end)
+        order = self.candidates.ordered(self.ranker, self.searched.covered, end)
         before, chosen = set(order[:first]), order[first:end]
         threads = self.searched.covered.threads
 

@@ -14,6 +14,7 @@ from service.records.engine import (
     Place,
     Rows,
     Scope,
+    Size,
     Spellings,
     Value,
     ValueText,
@@ -41,9 +42,13 @@ _COUNTS = """
 SELECT word, sum(n)::bigint FROM word_count_seen
 WHERE word = ANY(%s) AND ordinal{} = ANY(%s::integer[]) GROUP BY word HAVING sum(n) > 0
 """
-_LENGTHS = """
-SELECT seq, sum(words)::bigint FROM term_seen
-WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) GROUP BY seq
+_SIZES = f"""
+SELECT p.seq, coalesce(last.start / {STRIDE} + 1, 0), coalesce(t.words, 0)
+FROM unnest(%s::bigint[], %s::integer[]) AS p(seq, ordinal)
+LEFT JOIN term_seen t USING (seq, ordinal)
+LEFT JOIN LATERAL (SELECT s.start FROM passage_seen s
+  WHERE t.seq IS NULL AND s.seq = p.seq AND s.ordinal = p.ordinal
+  ORDER BY s.start DESC LIMIT 1) last ON true
 """
 #: Short values with their texts, and long ones with the number of their passages.
 _TEXTS = f"""
@@ -141,7 +146,7 @@ class SearchVerbs(Asking):
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
     ) -> Rows:
         if not scope.fields:
-            return Rows([], ([], [], []))
+            return Rows(([], []), ([], [], []))
         wanted = query(groups, self.catalog.scope(self.rows_at_once, scope.fields))
         # As many of every field that is sought by itself, from which `_shared` takes its part.
         apart = newest and scope.apart
@@ -153,7 +158,7 @@ class SearchVerbs(Asking):
         if apart:
             return _shared(scope.fields, whole, parts, limit)
         cut = len(whole) == limit or len(parts) == limit
-        return Rows([seq for seq, _ in whole], _columns(parts), cut)
+        return _rows_of(whole, parts, cut)
 
     def _rows(
         self, scope: Scope, wanted: str, limit: int, newest: bool, apart: bool, table: str
@@ -182,8 +187,8 @@ class SearchVerbs(Asking):
             sql = f"SELECT {start}, t.seq, t.ordinal {source} {order} LIMIT %s"
         return sql, [*condition.values, limit]
 
-    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
-        return dict(self.rows_of(_LENGTHS, _array(seqs), _array(fields)))
+    def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
+        return self.rows_of(_SIZES, *map(_array, zip(*values))) if values else []
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         asked = [_array(seqs), _array(scope.fields), query([spellings])]
@@ -245,17 +250,18 @@ def _shared(
 
     Rows come newest first, up to the limit of each field.
     """
-    short, passages, cut = list[int](), list[tuple[int, int, int]](), False
+    short, passages, cut = list[tuple[int, int]](), list[tuple[int, int, int]](), False
     for number, field in enumerate(fields):
         most = share(limit, len(short), len(fields) - number)
-        rows = [seq for seq, ordinal in whole if ordinal == field][:most]
+        rows = [row for row in whole if row[1] == field][:most]
         pieces = [part for part in parts if part[1] == field][:most]
         short += rows
         passages += pieces
         cut |= len(rows) == most or len(pieces) == most
-    return Rows(short, _columns(passages), cut)
+    return _rows_of(short, passages, cut)
 
 
-def _columns(parts: list[tuple[int, int, int]]) -> tuple[list[int], list[int], list[int]]:
-    seqs, ordinals, starts = zip(*parts) if parts else ((), (), ())
-    return list(seqs), list(ordinals), list(starts)
+def _rows_of(short: list[tuple[int, int]], parts: list[tuple[int, int, int]], cut: bool) -> Rows:
+    seqs, ordinals = zip(*short) if short else ((), ())
+    among, fields, starts = zip(*parts) if parts else ((), (), ())
+    return Rows((list(seqs), list(ordinals)), (list(among), list(fields), list(starts)), cut)

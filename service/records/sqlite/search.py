@@ -11,7 +11,17 @@ from typing import Any, Final
 import orjson
 
 from evidence.question import Term
-from service.records.engine import LAST, WORDS_MOST, Place, Rows, Scope, Spellings, ValueText, share
+from service.records.engine import (
+    LAST,
+    WORDS_MOST,
+    Place,
+    Rows,
+    Scope,
+    Size,
+    Spellings,
+    ValueText,
+    share,
+)
 from service.records.passages import STRIDE
 from service.records.sql.snapshot import SharedVerbs
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
@@ -47,14 +57,10 @@ LEFT JOIN fts_content c ON c.id = v.id
 _PASSAGES = """
 SELECT c.id, c.c0 FROM json_each(?) j CROSS JOIN fts_passage_content c ON c.id = j.value
 """
-#: The words of the short values of some records in some fields.
-_LENGTHS = f"""
-SELECT json_group_array(seq), json_group_array(words)
-FROM (SELECT r.seq AS seq, sum(v.words) AS words
-FROM json_each(?) j CROSS JOIN record r ON r.seq = j.value
-CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
-CROSS JOIN value v ON v.id = s.ordinal << {SEQ_BITS} | r.seq
-WHERE v.words > 0 GROUP BY r.seq)
+_SIZES = f"""
+SELECT json_group_array(v.id & {SEQ_MASK}), json_group_array(coalesce(v.passages, 0)),
+  json_group_array(coalesce(v.words, 0))
+FROM json_each(?) j CROSS JOIN value v ON v.id = j.value
 """
 #: The two records on either side of each of some records in its thread, nearest first, by index.
 _NEIGHBOURS = """
@@ -120,19 +126,19 @@ class SearchVerbs(SharedVerbs):
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
     ) -> Rows:
         if not scope.fields:
-            return Rows([], ([], [], []))
+            return Rows(([], []), ([], [], []))
         match = conjunction(groups)
         apart = newest and scope.apart
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
-        short, passages, cut = list[int](), (list[int](), list[int](), list[int]()), False
+        short, passages = (list[int](), list[int]()), (list[int](), list[int](), list[int]())
+        cut = False
         for number, fields in enumerate(blocks):
-            most = share(limit, len(short), len(blocks) - number) if apart else limit
-            (rows,) = self._rows(scope, fields, match, most, newest, "fts")
-            short += rows
+            most = share(limit, len(short[0]), len(blocks) - number) if apart else limit
+            rows = self._rows(scope, fields, match, most, newest, "fts")
             parts = self._rows(scope, fields, match, most, newest, "fts_passage")
-            for column, more in zip(passages, parts):
+            for column, more in zip((*short, *passages), (*rows, *parts)):
                 column += more
-            cut |= len(rows) == most or len(parts[0]) == most
+            cut |= len(rows[0]) == most or len(parts[0]) == most
         return Rows(short, passages, cut)
 
     def _rows(
@@ -144,12 +150,13 @@ class SearchVerbs(SharedVerbs):
         newest: bool,
         table: str,
     ) -> list[list[int]]:
-        """Rows of one table by columns: records of `fts`; records, ordinals, starts of passages.
+        """Rows of one table by columns: records, ordinals, and starts of passages.
 
         Each column comes as a JSON array: a thread may lose its turn after every row that it reads.
         """
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
-        columns, seq, joined = [f"fts.rowid & {SEQ_MASK}"], f"fts.rowid & {SEQ_MASK}", ""
+        seq, joined = f"fts.rowid & {SEQ_MASK}", ""
+        columns = [seq, f"fts.rowid >> {SEQ_BITS}"]
         if table == "fts_passage":
             columns, seq = ["p.seq", f"p.id >> {SEQ_BITS}", "p.start"], "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
@@ -167,10 +174,9 @@ class SearchVerbs(SharedVerbs):
         found = self.db.execute(f"SELECT {listed} FROM ({rows})", (match, *values, limit))
         return [orjson.loads(column) for column in found.fetchone()]
 
-    def lengths(self, fields: Sequence[int], seqs: Iterable[int]) -> dict[int, int]:
-        inside, values = self._inside(fields, "s.ordinal")
-        rows = self.db.execute(_LENGTHS.format(fields=inside), (self.listed(seqs), *values))
-        return dict(zip(*map(orjson.loads, rows.fetchone())))
+    def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
+        ids = self.listed(ordinal << SEQ_BITS | seq for seq, ordinal in values)
+        return list(zip(*map(orjson.loads, self.db.execute(_SIZES, (ids,)).fetchone())))
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         listed, match, found = self.listed(seqs), conjunction([spellings]), set[int]()

@@ -1,0 +1,50 @@
+"""More records hold a word than are ranked: those that answer best are among the ranked ones."""
+
+import pytest
+
+from evidence.limits import BUDGETS, CONTRACT
+from tests.helpers.caller import Local
+from tests.helpers.stores import BODY, TITLE, WORD, Connection, Stream, build, client
+
+MANY = 2 * BUDGETS.candidates_ranked
+FEW = 5
+#: Longer than a passage, with none of the words that are asked for.
+FILLER = "Nothing to report from the harbour today. " * (2 * CONTRACT.passage_chars // 40)
+
+
+@pytest.fixture(scope="module")
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    """Few records that answer best, and many newer ones that hold the same words."""
+    bodies = {
+        "short": "The walnut is in the shed.",
+        "near": f"{FILLER} The crane lifted the anchor. {FILLER}",
+        "titled": f"{FILLER} A ferry passed. {FILLER}",
+        "long": f"{FILLER} A walnut was found, then a ferry came. {FILLER}",
+        "far": f"A crane was seen. {FILLER} {FILLER} An anchor was lost.",
+    }
+    count = {"long": MANY, "far": MANY}
+    records = [
+        {
+            "id": f"{kind}-{number}",
+            "title": f"Ferry {number}" if kind == "titled" else f"Day {number}",
+            "body": body,
+        }
+        for kind, body in bodies.items()
+        for number in range(count.get(kind, FEW))
+    ]
+    days = Stream("days", {"id": WORD, "title": TITLE, "body": BODY}, records, ["title", "body"])
+    folder = tmp_path_factory.mktemp("harbour")
+    return client(build([Connection("c", [days], "key", "Box")], folder))
+
+
+@pytest.mark.parametrize(
+    "query, best",
+    [
+        pytest.param("walnut", "short", id="a word in a short record"),
+        pytest.param("crane anchor", "near", id="two words in one passage"),
+        pytest.param("ferry", "titled", id="a word in the title too"),
+    ],
+)
+def test_the_best_of_many_matches_come_first(harbour: Local, query: str, best: str) -> None:
+    results = harbour.ok("search", query=query).structured["results"][:FEW]
+    assert {one["record_id"].partition("-")[0] for one in results} == {best}
