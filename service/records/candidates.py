@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain, combinations
 from operator import or_
-from typing import Final, NamedTuple
+from typing import Final
 
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Required
@@ -38,17 +38,9 @@ PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 Passages = dict[int, dict[int, int]]
 
 
-class Seen(NamedTuple):
-    """Where rows were seen that hold groups, as bits, in a record that holds `held`.
-
-    In the title, in `others`, in fields whose words are near every place, in each passage.
-    """
-
-    held: int
-    titled: int
-    others: int
-    free: int
-    places: frozenset[int]
+#: The groups that a record holds, as bits, and those that rows were seen of in its title, in other
+#: short fields, in fields whose words are near every place, and in each passage.
+Seen = tuple[int, int, int, int, frozenset[int]]
 
 
 @dataclass(slots=True)
@@ -130,36 +122,39 @@ class Candidates:
         values = [(seq, ordinal) for seq, one in streams.items() for ordinal in one.searchable]
         for seq, count, words in self.snapshot.sizes(values):
             lengths[seq] += length_of(count, ranker.mean) if count else words
-        parts, expected = dict[Seen, list[tuple[int, float]]](), dict[int, float]()
+        parts, expected = dict[Seen, tuple[float, float, float]](), dict[int, float]()
         for seq in seqs:
-            starts = passages[seq].values()
-            places = frozenset([bits for each in starts for bits in each.values()])
+            places = frozenset[int]().union(*(starts.values() for starts in passages[seq].values()))
             both = titled[seq] if seq in self.ahead else 0
-            seen = Seen(self.held[seq], titled[seq], others[seq] | both, free[seq], places)
+            seen = self.held[seq], titled[seq], others[seq] | both, free[seq], places
             if seen not in parts:
                 parts[seen] = self._parts(seen, ranker.groups)
+            once, title, twice = parts[seen]
             damp = ranker.damp(lengths[seq])
-            expected[seq] = sum([part * count / (count + damp) for count, part in parts[seen]])
+            # As `Ranker` weighs words that occur so often.
+            expected[seq] = (
+                once / (1 + damp)
+                + title * TITLE_WEIGHT / (TITLE_WEIGHT + damp)
+                + twice * (TITLE_WEIGHT + 1) / (TITLE_WEIGHT + 1 + damp)
+            )
         return expected
 
-    def _parts(self, seen: Seen, groups: Sequence[Group]) -> list[tuple[int, float]]:
-        """(how often words occur, how rare they are), times how rare those of one place are.
+    def _parts(self, seen: Seen, groups: Sequence[Group]) -> tuple[float, float, float]:
+        """How rare the words are that are seen outside the title, in it alone, and in both.
 
-        A passage is one place, together with the fields whose words are near every place.
+        Each is multiplied by how rare those of the best place are. A passage is one place, together
+        with the fields whose words are near every place.
         """
-        apart = reduce(or_, seen.places, 0)
-        unseen = seen.held & ~(seen.titled | apart)  # in a value of which no row was seen
-        once, title = seen.others | unseen | apart, seen.titled
-        near = max(
-            self._worth_of(bits | unseen | seen.free, groups)
-            for bits in seen.places | {seen.others}
+        held, titled, others, free, places = seen
+        apart = reduce(or_, places, 0)
+        unseen = held & ~(titled | apart)  # in a value of which no row was seen
+        once = others | unseen | apart
+        near = max(self._worth_of(bits | unseen | free, groups) for bits in places | {others})
+        once_only, title_only, both = (
+            near * self._worth_of(bits, groups)
+            for bits in (once & ~titled, titled & ~once, titled & once)
         )
-        found = (
-            (1, once & ~title),
-            (TITLE_WEIGHT, title & ~once),
-            (TITLE_WEIGHT + 1, title & once),
-        )
-        return [(count, near * self._worth_of(bits, groups)) for count, bits in found if bits]
+        return once_only, title_only, both
 
     def starts(self, places: dict[int, int], groups: Sequence[Group], most: int) -> list[int]:
         """Where passages of a long value start that hold the rarest groups, as far as rows tell.
