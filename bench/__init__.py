@@ -1,1 +1,1 @@
-"""Benchmarks of Rung beside its peers and its limit: `python -m bench`; rows are in `goals.py`."""
+"""Benchmarks of Rung against its peers and a limit: `python -m bench`. Rows are in `goals.py`."""

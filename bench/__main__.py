@@ -1,8 +1,8 @@
-"""`python -m bench [--quick] [--only | --without PLACE ...] [--gate]`: measures `goals.py`.
+"""`python -m bench [--quick] [--only | --without GROUP ...] [--gate]`: measures `goals.py`.
 
-The full run writes `docs/benchmarks.md`, the quick one `var/bench/quick.md`; a run of `--only` some
-places prints only, one `--without` some writes a page that names them. A row that is missed is no
-failure, unless `--gate`; one that was not measured is.
+The full run writes `docs/benchmarks.md`, the quick one `var/bench/quick.md`. `--only` prints the
+rows of some groups and writes nothing. `--without` skips groups and writes a page that names their
+rows. A missed goal fails the run only with `--gate`; a row that was not measured always does.
 """
 
 import argparse
@@ -18,22 +18,22 @@ from bench import goals, report, stores
 from bench.findings import Finding, Measured, Note
 from bench.plan import FULL, QUICK, Plan
 
-#: In this order: what others stand on comes first.
-PLACES = goals.places()
+#: They run in this order, because some use what earlier ones build.
+GROUPS = goals.groups()
 
 
-def measure(plan: Plan, places: list[str]) -> list[Measured]:
-    """The places one after the other, each line printed as soon as it is known."""
+def measure(plan: Plan, groups: list[str]) -> list[Measured]:
+    """Measures the groups in order and prints each line as soon as it is known."""
     found = []
-    for place in places:
-        print(f"-- {place}", flush=True)
+    for group in groups:
+        print(f"-- {group}", flush=True)
         begun = time.perf_counter()
-        one = Measured(place)
+        one = Measured(group)
         try:
-            for line in importlib.import_module(f"bench.rows.{place}").measure(plan):
+            for line in importlib.import_module(f"bench.rows.{group}").measure(plan):
                 one.lines.append(line)
                 print(report.printed(line), flush=True)
-        except Exception as error:  # the other places can still be measured
+        except Exception as error:  # the other groups can still be measured
             traceback.print_exc()
             one.lines.append(Note("stopped by", f"{type(error).__name__}: {error}"[:300]))
         print(f"    ({time.perf_counter() - begun:.0f} s)", flush=True)
@@ -42,23 +42,23 @@ def measure(plan: Plan, places: list[str]) -> list[Measured]:
 
 
 def main() -> int:
-    """Measures, prints, and keeps what was found."""
+    """Measures, prints and saves the results."""
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, under two minutes")
     some = parser.add_mutually_exclusive_group()
-    some.add_argument("--only", nargs="+", choices=PLACES, metavar="PLACE", help=", ".join(PLACES))
-    some.add_argument("--without", nargs="+", choices=PLACES, metavar="PLACE", default=[])
-    parser.add_argument("--gate", action="store_true", help="exit with 1 where a row is missed")
+    some.add_argument("--only", nargs="+", choices=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
+    some.add_argument("--without", nargs="+", choices=GROUPS, metavar="GROUP", default=[])
+    parser.add_argument("--gate", action="store_true", help="exit with 1 if a goal is missed")
     asked = parser.parse_args()
     plan = QUICK if asked.quick else FULL
     stores.HOME.mkdir(parents=True, exist_ok=True)
     calm = os.getloadavg()[0]
-    places = asked.only or [place for place in PLACES if place not in asked.without]
+    groups = asked.only or [group for group in GROUPS if group not in asked.without]
     begun = time.perf_counter()
-    measured = measure(plan, places)
+    measured = measure(plan, groups)
     findings = [line for one in measured for line in one.lines if isinstance(line, Finding)]
     missed = [line for line in findings if line.verdict == "missed"]
-    left = [row for row in report.unmeasured(findings) if row.place in places]
+    left = [row for row in report.unmeasured(findings) if row.group in groups]
     for row in left:
         print(f"not measured: {row.work}")
     if not asked.only:

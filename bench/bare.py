@@ -1,8 +1,9 @@
 """The bare bulk insert: `python -m bench.bare ROWS.ndjson TARGET.db` prints the seconds it takes.
 
-What no import can do without: the rows go into a table, and their texts, folded as Rung folds them,
-into the same full-text index, in the order it likes best, in one transaction; then it is merged.
-Parsing and folding are done before the clock starts. Nothing is looked up, checked or logged.
+This is the work that no import can avoid. Rows go into a table, and their texts, folded as Rung
+folds them, into the same full-text index, in the order that suits it best, in one transaction. Then
+the index is merged. Parsing and folding happen before the clock starts. Nothing is looked up,
+checked or logged.
 """
 
 import sqlite3
@@ -28,7 +29,7 @@ FIELDS = ("title", "body")
 
 
 def insert(rows: list[bytes], target: Path) -> float:
-    """Seconds of the insert."""
+    """Inserts the rows; returns the seconds it took."""
     parsed = [orjson.loads(row) for row in rows]
     records = [(seq, each["id"], rows[seq].decode()) for seq, each in enumerate(parsed)]
     texts = list(_texts(parsed))
@@ -47,7 +48,7 @@ def insert(rows: list[bytes], target: Path) -> float:
 
 
 def _texts(parsed: list[dict[str, str]]) -> Iterator[tuple[int, str]]:
-    """Row ids that rise, field after field, and folded texts."""
+    """Yields (row id, folded text), field after field, by ascending row id."""
     for ordinal, name in enumerate(FIELDS, start=1):
         for seq, each in enumerate(parsed):
             yield ordinal << SEQ_BITS | seq, fold(each[name])

@@ -1,4 +1,4 @@
-"""Requests as bytes, of both eras of the protocol, and the results of the calls they make."""
+"""Requests as bytes, for both eras of the protocol, and the results of calls."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import orjson
 from bench.load import NAMED, post
 
 MODERN, LEGACY = "2026-07-28", "2025-06-18"
-#: Clients of the protocol say that they take both; some servers insist.
+#: MCP clients must accept both; some servers enforce it.
 ACCEPT = "application/json, text/event-stream"
 
 _PREFIX = "io.modelcontextprotocol/"
@@ -21,7 +21,7 @@ def call(
     path: str = "/mcp",
     era: str = LEGACY,
 ) -> bytes:
-    """A tools/call, with a token where one is asked for."""
+    """A tools/call request. `token` None sends no Authorization header."""
     params = {"name": tool, "arguments": arguments}
     return request(token, "tools/call", params, path=path, era=era)
 
@@ -34,7 +34,7 @@ def request(
     path: str = "/mcp",
     era: str = LEGACY,
 ) -> bytes:
-    """Any request, with what its era wants in headers and body."""
+    """A request with the headers and the body that its era requires."""
     headers = {"MCP-Protocol-Version": era, "Accept": ACCEPT}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
@@ -47,7 +47,7 @@ def request(
 
 
 def get(target: str, token: str | None = None) -> bytes:
-    """A GET request as it goes over the wire, with a token where one is asked for."""
+    """A GET request as it goes over the wire. `token` None sends no Authorization header."""
     lines = [f"GET {target} HTTP/1.1", f"Host: {NAMED}"]
     lines += [] if token is None else [f"Authorization: Bearer {token}"]
     return "\r\n".join([*lines, "", ""]).encode()
@@ -58,7 +58,7 @@ def message(method: str, params: dict[str, Any]) -> bytes:
 
 
 def result_of(answer: bytes) -> dict[str, Any]:
-    """The result of a call that must have gone well."""
+    """The result of a call. Raises `RuntimeError` if the call failed."""
     result: dict[str, Any] = orjson.loads(answer)["result"]
     if result.get("isError"):
         raise RuntimeError(f"a call failed: {result['content']}")

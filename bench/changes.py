@@ -1,8 +1,8 @@
-"""What changes a store while it is read: small imports by `rung import`, and grants for moments.
+"""Changes to a store while it is read: small imports by `rung import`, and short-lived grants.
 
-Each change is looked for over HTTP as soon as its command has ended: what was written must be found
-by the next search, what was deleted must not, and a token works from `rung grant create` to
-`rung grant revoke` and no longer.
+Each change is checked over HTTP as soon as its command has ended. The next search must find what
+was written and must not find what was deleted. A token must work from `rung grant create` until
+`rung grant revoke`, and no longer.
 """
 
 import subprocess
@@ -23,8 +23,8 @@ from bench.calls import MODERN, call, ids_of
 from bench.load import ask, drive
 
 CONNECTION, STREAM = "source-0", "messages"
-ROWS = 30  # new in an import; those of the one before are changed, those before that are deleted
-HITS = 10  # that are looked for
+ROWS = 30  # new ones per import, which also changes the last import's and deletes those before
+HITS = 10  # per search
 PAUSE_SECONDS = 5.0
 LABEL = "for a moment"
 
@@ -33,7 +33,10 @@ _INTO = ("--connection", CONNECTION, "--stream", STREAM)
 
 @dataclass(slots=True)
 class Changes:
-    """What was changed so far; `wrong` says what was not as it must be. Seconds of the slowest."""
+    """The changes so far. `slowest` is the time of the slowest import in seconds.
+
+    `wrong` describes each change that did not have its effect.
+    """
 
     imports: int = 0
     rows: int = 0
@@ -46,7 +49,7 @@ class Changes:
 def changing(
     store: Path, port: int, token: str, *, pause: float = PAUSE_SECONDS
 ) -> Iterator[Changes]:
-    """Changes the store again and again, with pauses, until the end of the block."""
+    """Changes the store repeatedly, with pauses, until the end of the block."""
     found, done = Changes(), threading.Event()
 
     def work() -> None:
@@ -54,8 +57,8 @@ def changing(
         while not done.is_set():
             try:
                 add_batch(store, port, token, number, found)
-                come_and_go(store, port, mark(number), found)
-            except Exception as error:  # the load goes on, and the soak has failed
+                grant_and_revoke(store, port, mark(number), found)
+            except Exception as error:  # the load continues, and the soak fails
                 found.wrong.append(f"{type(error).__name__}: {error}"[:300])
             number += 1
             done.wait(pause)
@@ -70,31 +73,31 @@ def changing(
 
 
 def add_batch(store: Path, port: int, token: str, number: int, found: Changes) -> None:
-    """One import, and searches for what it has added, changed and deleted; `number` is from 0."""
+    """Imports a batch and searches for what it added, changed and deleted. `number` is from 0."""
     rows = batch(number)
     file = store.parent / "batch.ndjson"
     file.write_bytes(b"\n".join(map(orjson.dumps, rows)))
     begun = time.perf_counter()
-    said = _rung(store, "import", f"{file}", *_INTO)
+    output = _rung(store, "import", f"{file}", *_INTO)
     found.slowest = max(found.slowest, time.perf_counter() - begun)
     found.imports += 1
     found.rows += len(rows)
     changed, deleted = (ROWS if number >= ago else 0 for ago in (1, 2))
     counts = f"{ROWS} new, {changed} changed, 0 unchanged, {deleted} deleted, 0 refused"
-    if counts not in said:
-        found.wrong.append(f"import {number} said: {said.strip()}")
+    if counts not in output:
+        found.wrong.append(f"import {number} reported: {output.strip()}")
     for ago, expected in ((0, HITS), (1, HITS), (2, 0)):
         if number >= ago:
             ids = set(ids_of(ask(port, _search(token, mark(number - ago)))))
             there = {f"{CONNECTION}/{STREAM}:{id}" for id in _ids(number - ago)}
             if len(ids) != expected or not ids <= there:
                 found.wrong.append(
-                    f"after import {number}, {len(ids)} of import {number - ago} are found"
+                    f"after import {number}, {len(ids)} hits are from import {number - ago}"
                 )
 
 
-def come_and_go(store: Path, port: int, word: str, found: Changes) -> None:
-    """One grant that covers records with a word, searched by before and after its end."""
+def grant_and_revoke(store: Path, port: int, word: str, found: Changes) -> None:
+    """Creates a grant and revokes it, and searches with its token for `word` before and after."""
     created = orjson.loads(_rung(store, "grant", "create", *_INTO, "--label", LABEL, "--json"))
     request = _search(created["token"], word)
     if len(ids_of(ask(port, request))) != HITS:
@@ -107,12 +110,12 @@ def come_and_go(store: Path, port: int, word: str, found: Changes) -> None:
 
 
 def mark(number: int) -> str:
-    """The word that stands in the new records of this import and nowhere else."""
+    """The word in the records of this import, which no other record contains."""
     return f"zwyrsoak{number}"
 
 
 def batch(number: int) -> list[dict[str, object]]:
-    """The rows of an import: new ones, changed ones of the import before, deleted ones."""
+    """The rows of an import: new ones, changes to those of the last import, and deletions."""
     rows = [_row(number, id, "New") for id in _ids(number)]
     if number >= 1:
         rows += [_row(number - 1, id, "Changed") for id in _ids(number - 1)]
@@ -149,7 +152,7 @@ def _search(token: str, word: str) -> bytes:
 
 
 def _rung(store: Path, *arguments: str) -> str:
-    """What a command of Rung says; raises `RuntimeError` where it fails."""
+    """The output of a `rung` command. Raises `RuntimeError` if it fails."""
     command = [sys.executable, "-m", "service", *arguments, "--store", f"{store}"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:

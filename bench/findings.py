@@ -1,4 +1,4 @@
-"""What was measured: figures with a goal, and others without one."""
+"""Measured figures, with a goal or without one."""
 
 import statistics
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from bench.goals import Goal, goal
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured for a goal, a figure for each round."""
+    """The measurement for a goal: a figure for each round."""
 
     key: str
     rounds: tuple[float, ...]
@@ -32,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A figure of a place that has no goal."""
+    """A figure that has no goal."""
 
     what: str
     measured: str
@@ -40,13 +40,13 @@ class Note:
 
 Line = Finding | Note
 
-#: The note that says in percent how near the load generator came to being the limit.
+#: The note that shows in percent how close the load generator came to being the limit.
 BUSIEST = "the client's core was busy at most"
 
 
 @dataclass(slots=True)
 class Measured:
-    """The lines of one place."""
+    """The lines of one group."""
 
-    place: str
+    group: str
     lines: list[Line] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Every row of the benchmark: what is promised, by how much, and how it is measured.
+"""Every row of the benchmark: what is promised, its bound, and how it is measured.
 
-`place` is the module under `bench/rows` that measures it. Sizes are those of `make bench`; the
-quick run has smaller ones and says so.
+`group` is the module under `bench/rows` that measures the row. Sizes are those of `make bench`; the
+quick run has smaller ones, and its page names them.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ Bound = Literal["least", "most"]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One row. `missed` says what was tried and why it cannot be held, where it cannot."""
+    """One row. If the goal cannot be met, `missed` gives the reason and what was tried."""
 
     key: str
-    place: str
+    group: str
     work: str
     bound: Bound
     goal: float
@@ -34,130 +34,149 @@ class Goal:
         return "≥" if self.bound == "least" else "≤"
 
 
-def row(place: str, key: str, work: str, bound: Bound, limit: float, unit: str, how: str) -> Goal:
-    return Goal(key, place, work, bound, limit, unit, how, MISSED.get(key, ""))
+def row(group: str, key: str, work: str, bound: Bound, limit: float, unit: str, how: str) -> Goal:
+    return Goal(key, group, work, bound, limit, unit, how, MISSED.get(key, ""))
 
 
-_TURNS = "the ratio of requests per second in rounds run in turns."
+_TURNS = "the ratio of requests per second, in alternating rounds."
 _SEARCH = "Questions over MCP 2026-07-28, 8 clients, each server one worker on one core: " + _TURNS
 _CARRIED = (
-    "The peer's server calls the search and the rendering of Rung in its own process, with the "
-    "same token, and sends both channels. As above: " + _TURNS
+    "The peer's server calls Rung's search and rendering in its own process, with the same token, "
+    "and sends both channels. As above: " + _TURNS
 )
 _P95 = "The 95th percentile of every question asked once, one client; the ratio of each round."
-_COMMON = "Words of 5-20 % of the records, one client, over MCP; "
+_COMMON = "Words in 5 to 20 % of the records, one client, over MCP; "
 
 GOALS: tuple[Goal, ...] = (
     row(
         "search",
         "natural-sdk",
-        "natural questions, 100 thousand records: of the rate of the official SDK with a ranked OR",
+        "natural questions, 100,000 records: rate, relative to the official SDK with a ranked OR",
         "least",
         4.0,
         "×",
         _SEARCH,
     ),
-    row("search", "natural-fastmcp", "… of fastmcp's with it", "least", 5.0, "×", _SEARCH),
-    row("search", "rare-sdk", "rare words only: of the SDK's with it", "least", 0.9, "×", _SEARCH),
-    row("search", "rare-fastmcp", "… of fastmcp's with it", "least", 1.3, "×", _SEARCH),
-    row("search", "carried-sdk", "… the SDK carrying our search", "least", 1.3, "×", _CARRIED),
-    row("search", "carried-fastmcp", "… fastmcp with it", "least", 2.0, "×", _CARRIED),
+    row("search", "natural-fastmcp", "… relative to fastmcp with it", "least", 5.0, "×", _SEARCH),
+    row(
+        "search",
+        "rare-sdk",
+        "rare words only: relative to the SDK with it",
+        "least",
+        0.9,
+        "×",
+        _SEARCH,
+    ),
+    row("search", "rare-fastmcp", "… relative to fastmcp with it", "least", 1.3, "×", _SEARCH),
+    row("search", "carried-sdk", "… the SDK carrying Rung's search", "least", 1.3, "×", _CARRIED),
+    row("search", "carried-fastmcp", "… fastmcp carrying it", "least", 2.0, "×", _CARRIED),
     row(
         "search",
         "repeat",
-        "an identical call repeated, nothing changed: of fastmcp's rate",
+        "an identical call repeated, nothing changed: rate, relative to fastmcp",
         "least",
         6.0,
         "×",
-        "One question of rare words again and again, 8 clients. Never the speed of search.",
+        "One question of rare words, repeated by 8 clients. Never the speed of search.",
     ),
     row(
         "million",
         "natural-million",
-        "natural questions, 1 million records: of the rate of the official SDK with a ranked OR",
+        "natural questions, 1 million records: rate, relative to the official SDK with a ranked OR",
         "least",
         4.0,
         "×",
         _SEARCH,
     ),
-    row("million", "natural-p95", "… p95 of one client, of its", "most", 0.2, "×", _P95),
-    row("million", "rare-million", "rare words only: of its rate", "least", 4.0, "×", _SEARCH),
-    row("million", "rare-p95", "… p95 of one client, of its", "most", 0.2, "×", _P95),
+    row(
+        "million", "natural-p95", "… p95 of one client, relative to the SDK", "most", 0.2, "×", _P95
+    ),
+    row(
+        "million",
+        "rare-million",
+        "rare words only: relative to the SDK",
+        "least",
+        4.0,
+        "×",
+        _SEARCH,
+    ),
+    row("million", "rare-p95", "… p95 of one client, relative to the SDK", "most", 0.2, "×", _P95),
     row(
         "million",
         "grant",
-        "grant of 1 connection in 64, common word, 1 million records: p95, of the "
-        "plain join filter's",
+        "grant of 1 connection in 64, common word, 1 million records: p95, relative to a "
+        "plain join filter",
         "most",
         0.03,
         "×",
-        _COMMON + "beside `JOIN … WHERE source IN (…)` "
-        "with snippets in this process, without any server.",
+        _COMMON + "compared with `JOIN … WHERE source IN (…)` with snippets, in this process and "
+        "without a server.",
     ),
     row(
         "million",
         "growth",
-        "whole store, common word: p95 at 1 million, of that at 10 thousand",
+        "whole store, common word: p95 at 1 million records, relative to 10,000",
         "most",
         10.0,
         "×",
-        _COMMON + "recall must be told where it is not complete.",
+        _COMMON + "incomplete recall must be reported.",
     ),
     row(
         "million",
         "fan-in-8",
-        "8 connections of one grant, common word, 1 million: p50, of one connection's",
+        "8 connections of one grant, common word, 1 million records: p50, relative to one "
+        "connection",
         "most",
         4.0,
         "×",
-        _COMMON + "three grants in turns.",
+        _COMMON + "three grants, in turn.",
     ),
     row(
         "million",
         "fan-in-64",
-        "64 connections of one grant: p50, of one connection's",
+        "64 connections of one grant: p50, relative to one connection",
         "most",
         8.0,
         "×",
-        _COMMON + "three grants in turns.",
+        _COMMON + "three grants, in turn.",
     ),
     row(
         "million",
         "start",
-        "start to first answer, store of a million",
+        "start to first answer, store of 1 million records",
         "most",
         1.0,
         "s",
-        "From the start of gunicorn to the answer of a first search.",
+        "From the start of gunicorn to the answer to the first search.",
     ),
     row(
         "fields",
         "window-0",
-        "8,192-character window at 0 % of a 100 MB field: p50, of one in an " "8 KB field",
+        "8,192-character window at 0 % of a 100 MB field: p50, relative to one in an 8 KB field",
         "most",
         1.1,
         "×",
-        "read_record_field over MCP, 8 clients, in turns.",
+        "read_record_field over MCP, 8 clients, in turn.",
     ),
     row("fields", "window-50", "… at 50 %", "most", 1.1, "×", "As above."),
     row("fields", "window-99", "… at 99 %", "most", 1.1, "×", "As above."),
     row(
         "fields",
         "window-memory",
-        "… growth of the worker's memory by all of it",
+        "… growth of the worker's memory over all three",
         "most",
         2.0,
         "MB",
-        "RssAnon after the reads less that after as many reads of the small field.",
+        "RssAnon after these reads, minus RssAnon after as many reads of the small field.",
     ),
     row(
         "fields",
         "find-index",
-        "find in field at the end of a 100 MB field, by the index",
+        "find in field, at the end of a 100 MB field, by the index",
         "most",
         5.0,
         "ms",
-        "A whole word that stands there only, one client; p50 over HTTP.",
+        "A whole word that occurs only there, one client; p50 over HTTP.",
     ),
     row(
         "fields",
@@ -166,60 +185,60 @@ GOALS: tuple[Goal, ...] = (
         "most",
         2.0,
         "s",
-        "The inner part of that word, which no index knows; offsets must be true.",
+        "The inner part of that word, which is in no index; offsets must be correct.",
     ),
     row(
         "fields",
         "find-memory",
-        "… growth of the worker's memory while it scans",
+        "… growth of the worker's memory during the scans",
         "most",
         16.0,
         "MB",
-        "The largest RssAnon during the scans less that before them.",
+        "The largest RssAnon during the scans, minus RssAnon before them.",
     ),
     row(
         "lists",
         "paging",
-        "query_records: page 400 by cursor, of page 1",
+        "query_records: p50 of page 400 by cursor, relative to page 1",
         "most",
         1.1,
         "×",
-        "p50 of pages of 25, one stream of 1 million records, in turns.",
+        "Pages of 25, one stream of 1 million records, in turn.",
     ),
     row(
         "lists",
         "aggregate",
-        "aggregate: count by month over 1 million records, of the bare " "GROUP BY",
+        "aggregate: count by month over 1 million records, relative to the bare GROUP BY",
         "most",
         1.2,
         "×",
-        "p50 over MCP beside `GROUP BY substr(sent_at, 1, 7)` on a "
-        "covering index with the same grant condition, in this process.",
+        "p50 over MCP, compared with `GROUP BY substr(sent_at, 1, 7)` on a covering index "
+        "with the same grant condition, in this process.",
     ),
     row(
         "imports",
         "import",
-        "import, 100 thousand records: time, of the bare bulk insert with the " "same index",
+        "import of 100,000 records: time, relative to a bare bulk insert into the same index",
         "most",
         2.5,
         "×",
-        "`rung import` of NDJSON from start to end, beside inserting "
-        "rows that are parsed, folded and sorted already into a table and the same index, and "
-        "merging it.",
+        "`rung import` of NDJSON from start to end, compared with inserting rows that are "
+        "already parsed, folded and sorted into a table and the same index, and merging the "
+        "index.",
     ),
     row(
         "imports",
         "import-again",
-        "… the same file once more: time, of the first time",
+        "… the same file again: time, relative to the first import",
         "most",
         0.33,
         "×",
-        "The same command again, as after an import that was stopped: all rows are there already.",
+        "The same command again, as after an interrupted import: all rows are already there.",
     ),
     row(
         "imports",
         "import-memory",
-        "… its memory at a million",
+        "… its memory at 1 million records",
         "most",
         200.0,
         "MB",
@@ -228,12 +247,12 @@ GOALS: tuple[Goal, ...] = (
     row(
         "footprint",
         "rss",
-        "RssAnon of a worker after mixed load, a million records: of fastmcp's",
+        "RssAnon of a worker after mixed load, 1 million records: relative to fastmcp",
         "most",
         0.75,
         "×",
-        "After the load of `make soak` for a while; fastmcp after as many "
-        "searches of the same queries.",
+        "After a short run of the load of `make soak`; fastmcp after as many searches of the "
+        "same queries.",
     ),
     row(
         "budgets",
@@ -251,7 +270,7 @@ GOALS: tuple[Goal, ...] = (
         "most",
         BUDGETS.text_bytes,
         "bytes",
-        "Pages as large as they go.",
+        "The largest pages that a call can ask for.",
     ),
     row(
         "budgets",
@@ -260,13 +279,13 @@ GOALS: tuple[Goal, ...] = (
         "most",
         BUDGETS.structured_bytes,
         "bytes",
-        "Pages as large as they go.",
+        "The largest pages that a call can ask for.",
     ),
     row("budgets", "tools", "tools/list", "most", BUDGETS.tools_list_bytes, "bytes", "One answer."),
     row(
         "stages",
         "rendering",
-        "reading, wire and rendering, of the time of a search",
+        "reading, wire and rendering: share of the time of a search",
         "most",
         0.2,
         "×",
@@ -275,35 +294,35 @@ GOALS: tuple[Goal, ...] = (
     row(
         "pages",
         "pages",
-        "page of a search in a browser, 100 thousand records: of a bare Flask page's time",
+        "page of a search in a browser, 100,000 records: time, relative to a bare Flask page",
         "most",
         3.0,
         "×",
-        "Both ask the same store, in this process and in turns; the bare page prints titles "
+        "Both query the same store, in this process and in turn; the bare page prints titles "
         "and passages.",
     ),
     row(
         "upstreams",
         "adapter",
-        "added to a search by the adapter",
+        "time that the adapter adds to a search",
         "most",
         2.0,
         "ms",
-        "p50 of the same searches at an upstream and through a Rung before it, in turns.",
+        "p50 of the same searches at an upstream and through a Rung in front of it, in turn.",
     ),
     row(
         "upstreams",
         "adapter-rate",
-        "adapter: searches a second of core, of the upstream's",
+        "adapter: searches per second of CPU, relative to the upstream",
         "least",
         0.6,
         "×",
-        "CPU of the worker for a search, 8 clients.",
+        "CPU of the worker per search, 8 clients.",
     ),
     row(
         "upstreams",
         "package",
-        "search of a package of 8 slow sources: p50, of one",
+        "search of a package of 8 slow sources: p50, relative to one source",
         "most",
         1.6,
         "×",
@@ -321,29 +340,29 @@ GOALS: tuple[Goal, ...] = (
     row(
         "upstreams",
         "hung-read",
-        "p99 of a local read beside 50 hung calls",
+        "p99 of a local read during 50 hung calls",
         "most",
         200.0,
         "ms",
-        "An upstream that says nothing, and as many callers as may wait.",
+        "An upstream that never answers, and as many callers as may wait.",
     ),
     row(
-        "upstreams", "hung-health", "p99 of /healthz beside them", "most", 200.0, "ms", "As above."
+        "upstreams", "hung-health", "p99 of /healthz during them", "most", 200.0, "ms", "As above."
     ),
     row(
         "papers",
         "papers",
-        "paper searches, of the statement papers are usually searched by",
+        "paper searches: rate, relative to the statement usually used for them",
         "least",
         8.0,
         "×",
-        "Searches with snippets beside `snippet()` in the ranking statement, "
-        "both in this process.",
+        "Searches with snippets, compared with `snippet()` in the ranking statement, both in "
+        "this process.",
     ),
     row(
         "papers",
         "papers-page",
-        "page at the end of a 50 MB source: p50, of one at its start",
+        "page at the end of a 50 MB source: p50, relative to one at its start",
         "most",
         2.0,
         "×",
@@ -352,7 +371,7 @@ GOALS: tuple[Goal, ...] = (
     row(
         "papers",
         "papers-memory",
-        "RssAnon of a worker over papers",
+        "RssAnon of a worker that serves papers",
         "most",
         90.0,
         "MB",
@@ -365,16 +384,16 @@ GOALS: tuple[Goal, ...] = (
         "most",
         0.0,
         "",
-        "Each replacement is seen served before the next.",
+        "Each replacement must be served before the next one.",
     ),
 )
 
 
 def goal(key: str) -> Goal:
-    """The row of that name."""
+    """The row with this key."""
     return next(one for one in GOALS if one.key == key)
 
 
-def places() -> tuple[str, ...]:
+def groups() -> tuple[str, ...]:
     """The modules that measure, in the order of the rows."""
-    return tuple(dict.fromkeys(one.place for one in GOALS))
+    return tuple(dict.fromkeys(one.group for one in GOALS))

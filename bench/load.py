@@ -1,8 +1,8 @@
 """A closed loop of HTTP requests: each connection sends its next request when it has its answer.
 
-`wrk` makes the load where it is installed, for it costs the client's core least; else the loop
-below does, over plain sockets. Either way `Load.client_share` says how busy the client was: below
-one, it waited for the server and was not the limit.
+`wrk` makes the load if it is installed, because it needs least of the client's core. Otherwise the
+loop below does, over plain sockets. `Load.client_share` shows how busy the client was: below one,
+it waited for the server and was not the limit.
 """
 
 import os
@@ -24,21 +24,21 @@ from pathlib import Path
 from bench.figures import percentiles
 
 HOST = "127.0.0.1"
-#: What requests name: some servers want a port there, whichever.
+#: The `Host` of requests. Some servers require a port, but accept any.
 NAMED = f"{HOST}:80"
 READ_BYTES = 262_144
 ANSWER_SECONDS = 60.0
 LUA = Path(__file__).with_name("load.lua")
 MICROSECONDS = 1_000_000
-IN_CHUNKS = -1  # in the place of a size
+IN_CHUNKS = -1  # instead of a size
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a number of requests took: requests a second, and seconds for one.
+    """The result of a load: requests per second, and percentiles of the seconds per request.
 
-    `statuses` counts answers by status, where more than 200 was allowed.
+    `statuses` counts answers by status if other statuses than 200 were allowed.
     """
 
     rate: float
@@ -51,7 +51,7 @@ class Load:
 
 
 def post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
-    """A request as it goes over the wire."""
+    """A POST request as it goes over the wire."""
     lines = [f"POST {path} HTTP/1.1", f"Host: {NAMED}", "Content-Type: application/json"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Content-Length: {len(body)}", "", ""]
@@ -59,19 +59,19 @@ def post(path: str, body: bytes, headers: dict[str, str]) -> bytes:
 
 
 def generator(seconds: float) -> str:
-    """What makes loads of that length, and its version."""
+    """The name and version of what makes loads of `seconds`."""
     if not _by_wrk(seconds):
         return "the loop of bench/load.py"
-    said = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
-    return " ".join(said.split()[:2])
+    output = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout
+    return " ".join(output.split()[:2])
 
 
 def _by_wrk(seconds: float) -> bool:
-    return seconds >= 1 and shutil.which("wrk") is not None  # it counts whole seconds
+    return seconds >= 1 and shutil.which("wrk") is not None  # wrk counts whole seconds
 
 
 def loaded(port: int, requests: Sequence[bytes], *, seconds: float, connections: int) -> Load:
-    """The requests again and again for that long, by `wrk` where it is there and takes it."""
+    """Repeats the requests for `seconds`, with `wrk` if it is installed and can run that long."""
     if _by_wrk(seconds):
         return _wrk(port, requests, seconds=seconds, connections=connections)
     until = time.perf_counter() + seconds
@@ -87,9 +87,9 @@ def drive(
     connections: int,
     tolerant: bool = False,
 ) -> Load:
-    """Sends `total` requests, `requests` again and again, over that many connections, by the loop.
+    """Sends `total` requests, repeating `requests`, over `connections` connections, by the loop.
 
-    Raises `RuntimeError` for an answer that is not 200, unless `tolerant`, or none for a minute.
+    Raises `RuntimeError` if an answer is not 200, unless `tolerant`, or if none comes for a minute.
     """
     waiting = islice(cycle(requests), total)
     return _loop(port, waiting, connections=connections, tolerant=tolerant)
@@ -149,11 +149,11 @@ def _wrk(port: int, requests: Sequence[bytes], *, seconds: float, connections: i
     return read_wrk(run.stdout + run.stderr, busy / took)
 
 
-def read_wrk(said: str, client_share: float) -> Load:
-    """The figures of the line `load.lua` prints; raises `RuntimeError` where any request failed."""
-    found = re.search(r"^RESULT (.+)$", said, re.MULTILINE)
+def read_wrk(output: str, client_share: float) -> Load:
+    """Parses the line that `load.lua` prints. Raises `RuntimeError` if any request failed."""
+    found = re.search(r"^RESULT (.+)$", output, re.MULTILINE)
     if found is None:
-        raise RuntimeError(f"wrk did not finish: {said}")
+        raise RuntimeError(f"wrk did not finish: {output}")
     count, micros, p50, p95, p99, *errors = (float(part) for part in found[1].split())
     if any(errors) or not count:
         named = ("connect", "read", "write", "status", "timeout")
@@ -170,7 +170,7 @@ def _children_cpu() -> float:
 
 
 class _Call:
-    """One connection: a request on its way, and what has come of its answer."""
+    """One connection: the current request, and the part of its answer that has arrived."""
 
     def __init__(self, port: int, waiting: Iterator[bytes], tolerant: bool) -> None:
         self.socket = socket.create_connection((HOST, port), timeout=ANSWER_SECONDS)
@@ -185,7 +185,7 @@ class _Call:
         self._size = 0
 
     def send(self) -> bool:
-        """Sends the next request; False where there is none."""
+        """Sends the next request. Returns False if there is none."""
         request = next(self._waiting, None)
         if request is None:
             return False
@@ -196,7 +196,7 @@ class _Call:
         return True
 
     def receive(self) -> bool:
-        """Takes what has come; True once the answer is whole."""
+        """Reads what has arrived. Returns True once the answer is complete."""
         part = self.socket.recv(READ_BYTES)
         if not part:
             raise RuntimeError("the server closed the connection")
@@ -217,7 +217,7 @@ class _Call:
 
 
 def _size(answer: bytearray) -> tuple[int, int]:
-    """The status, and the bytes of the answer or `IN_CHUNKS`; zeros until its head is there."""
+    """(status, bytes of the answer or `IN_CHUNKS`); zeros until the head has arrived."""
     head, blank, _ = bytes(answer).partition(b"\r\n\r\n")
     if not blank:
         return 0, 0
@@ -228,11 +228,11 @@ def _size(answer: bytearray) -> tuple[int, int]:
             return int(status.split()[1]), len(head) + len(blank) + int(value)
         if name.lower() == b"transfer-encoding":
             return int(status.split()[1]), IN_CHUNKS
-    raise RuntimeError(f"the answer does not say how long it is: {status.decode()}")
+    raise RuntimeError(f"the answer declares no length: {status.decode()}")
 
 
 def _joined(body: bytes) -> bytes:
-    """The body that comes in chunks, each after its size."""
+    """The body of a chunked answer."""
     parts = []
     while body:
         size, _, rest = body.partition(b"\r\n")

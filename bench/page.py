@@ -1,4 +1,4 @@
-"""`docs/benchmarks.md`: what a run found, how it was measured, by whom it can be repeated."""
+"""`docs/benchmarks.md`: the results of a run, how they were measured, how to repeat them."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,12 +7,12 @@ from typing import Any
 from bench.findings import BUSIEST, Finding, Line, Note
 from bench.goals import GOALS, Goal
 
-CALM = 0.7  # load average, above which somebody else is at work
+CALM = 0.7  # load average, above which other programs are at work
 BUSY_PERCENT = 50  # of the client's core, above which the generator may have been the limit
 COLUMNS = ("row", "work", "goal", "median", "least - most", "")
 
 TITLES = {
-    "search": "Search beside the peers",
+    "search": "Search compared with the peers",
     "million": "A million records",
     "fields": "Fields",
     "lists": "Lists and counts",
@@ -28,75 +28,77 @@ TITLES = {
 _HEAD = """\
 # Benchmarks
 
-How fast Rung is and how much memory it takes, compared with others on the same machine: the
-official MCP SDK, fastmcp, Datasette, and a Flask endpoint that promises nothing. Ratios compare
-servers of one run; absolute figures are those of this machine only. Written by `make bench`; do
-not edit.
+How fast Rung is and how much memory it takes, compared with other servers on the same machine: the
+official MCP SDK, fastmcp, Datasette, and a minimal Flask endpoint without any guarantees. Ratios
+compare servers in one run; absolute figures hold for this machine only. Written by `make bench`;
+do not edit.
 """
 
 _REPEAT = """\
 ## Repeating it
 
 ```sh
-make bench         # every row, half an hour and more where nothing is built; rewrites this page
-make bench-quick   # every row over small sizes, in two minutes: shows that it works
+make bench         # every row, half an hour or more if nothing is built; rewrites this page
+make bench-quick   # every row at small sizes, in two minutes: shows that it works
 make soak          # an hour of mixed load while the store is written to; adds its figures here
 ```
 
-`.venv/bin/python -m bench --only search million` measures some places and prints only;
-`--without million` leaves some out and writes the page, which names their rows; `--gate` exits with
-1 where a row is missed. It needs Linux with two cores, 16 GB of memory and 25 GB of
-disk. `wrk` makes the load where it is installed, a loop in Python does where it is not. npm brings
-the TypeScript peers, which are left out where it is missing. What is built stays under
-`var/bench`, made anew when what writes it changes; `make clean` removes it.
+`.venv/bin/python -m bench --only search million` measures some groups of rows and only prints them;
+`--without million` skips groups and writes the page, which names their rows; `--gate` exits with 1
+if a goal is missed. The benchmark needs Linux with two cores, 16 GB of memory and 25 GB of disk.
+`wrk` makes the load if it is installed; otherwise a loop in Python does. npm installs the
+TypeScript peers; without npm they are left out. Built files stay under `var/bench` and are built
+again when the code that writes them changes; `make clean` removes them.
 """
 
 _METHOD = """\
 ## How it is measured
 
-- The corpus is made from a seed: function words of English and made-up words by Zipf's law, lengths
-  log-normal from 200 characters on with some of 200,000, one record in ten with accents, one in
-  forty with Chinese or Japanese; 64 connections of 4 streams. A field of 100 MB stands in a store
-  of its own.
+- The corpus is generated from a seed. English function words and made-up words follow Zipf's law.
+  Lengths are log-normal from 200 characters up, with some of 200,000. One record in ten has
+  accents, one in forty Chinese or Japanese. There are 64 connections with 4 streams each. A field
+  of 100 MB is in a store of its own.
 - Natural questions have as many words, and as frequent ones, as questions of public English
   collections: 3 to 13 content words, each in 0.03 to 46 % of the records, and 2 to 10 function
-  words. Questions of rare words have those of at most 1 % only. Common words are single words of
-  5-20 %. There are 100, 100 and 40 of them; mixed means the first two in turn.
-- Each server is one process on one core, the load is made on the other. Everything is on one
+  words. Questions of rare words have only words in at most 1 % of the records. Common words are
+  single words in 5 to 20 %. There are 100, 100 and 40 of them; mixed means the first two kinds
+  alternate.
+- Each server is one process on one core; the load is made on the other core. Everything runs on one
   machine, over loopback, without TLS.
-- Servers that are compared are up at the same time and loaded in turns, every second round in the
-  opposite order. A row is the median of the ratios of its rounds, beside the least and the most of
-  them; a row without these was counted once.
+- Compared servers are up at the same time and loaded in turn, every second round in the opposite
+  order. A row shows the median of the ratios of its rounds, then the least and the most of them. A
+  row without these was measured once.
 - Rung runs with its defaults: it checks the token and the grant, proves its windows, fills both
-  channels, and logs every request. Only its answer cache is off, so that every request is work; it
-  is on where an identical call is repeated, in the soak, and for the memory after mixed load.
+  channels, and logs every request. Only its answer cache is off, so that every request is work. The
+  cache is on when an identical call is repeated, in the soak, and for the memory after mixed load.
 - Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite
-  file with a `porter` index: any word of the question but the stop words, which are those of Rung.
-  They keep their connection to it, check no token, log nothing, and answer stateless JSON. Before
-  anything is measured, one question in five must find the same records at all, ties aside.
+  file with a `porter` index. They search for any word of the question except Rung's stop words.
+  They keep their connection to the file open, check no token, log nothing, and answer stateless
+  JSON. Before anything is measured, one question in five must find the same records on every
+  server, except for ties.
 - The official SDK and fastmcp also carry Rung's own search: their server calls it in its process,
   with the same token, and sends both channels. It must find what Rung finds.
 - The limit endpoint is the fastest honest search we can write with the same parts: Flask under
   gunicorn with as many threads as Rung, bm25 in two steps, plain windows, both channels, and no
   token, no grant, no cursor, no proof.
-- A goal that is missed stays where it is, and what forbids it is said above.
+- A missed goal is not lowered; the reason is given above.
 """
 
 _LIMITS = """\
 ## What is not measured
 
-- A cold disk: files are in the page cache of the system, as they are on a server that is used.
+- A cold disk: files are in the page cache of the system, as on a server in use.
 - TLS, proxies and the network between client and server.
 - More than one worker or core, and machines other than this one. Workers share nothing but files.
 - Stores of more than a million records or more than 64 connections.
-- Whether ten hits are the ten a reader wants: the words are made up. `make quality` measures that
-  and writes [Search quality](search-quality.md).
+- Whether the ten hits are the ones a reader wants: the words are made up. `make quality` measures
+  that and writes [Search quality](search-quality.md).
 - Searches while a large import writes; the soak writes small ones.
-- Peers with other engines than SQLite, or tuned beyond what their documentation leads to. The rate
+- Peers with engines other than SQLite, or tuned beyond what their documentation suggests. The rate
   of the official SDK when it also searches for stop words is given below the search rows.
 """
 
-#: (what it is, its page, the names of its versions, how it is served, its code under bench/peers)
+#: (title, home page, names of its versions, how it is served, its code under bench/peers)
 _PEERS = (
     (
         "official SDK for Python",
@@ -117,7 +119,7 @@ _PEERS = (
         "official SDK for TypeScript, 1.x",
         "https://github.com/modelcontextprotocol/typescript-sdk",
         ("@modelcontextprotocol/sdk", "better-sqlite3", "node"),
-        "`node:http`, a server and a transport a request",
+        "`node:http`, a server and a transport per request",
         "typescript/first.mjs",
     ),
     (
@@ -163,26 +165,26 @@ def _about(found: dict[str, Any]) -> str:
     sizes = found["sizes"]
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     took = f" The run took {found['minutes']:.0f} minutes." if found.get("minutes") else ""
-    said = f"{found['when']}, {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
+    text = f"{found['when']}, {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
     if found["load_before"] > CALM:
-        said += (
-            f"\n**The machine was not calm**: its load was {found['load_before']:.1f} before the "
-            "run began. Its figures are worth little.\n"
+        text += (
+            f"\n**The machine was not calm**: its load average was {found['load_before']:.1f} "
+            "before the run began. Do not rely on these figures.\n"
         )
     if found["plan"] != "full":
-        said += (
+        text += (
             f"\n**A {found['plan']} run**: {sizes['small']:,}, {sizes['middle']:,} and "
-            f"{sizes['large']:,} records stand for the sizes in the rows.\n"
+            f"{sizes['large']:,} records replace the sizes in the rows.\n"
         )
-    return said
+    return text
 
 
 def _counted(findings: Sequence[Finding]) -> str:
     held = sum(line.verdict == "held" for line in findings)
     measured = {line.key for line in findings}
     left = [f"`{row.key}`" for row in GOALS if row.key not in measured]
-    said = f"{held} of {len(findings)} held."
-    return _paragraph(f"{said} Not measured in this run: {', '.join(left)}." if left else said)
+    text = f"{held} of {len(findings)} held."
+    return _paragraph(f"{text} Not measured in this run: {', '.join(left)}." if left else text)
 
 
 def _missed(findings: Iterable[Finding]) -> Iterator[str]:
@@ -190,12 +192,12 @@ def _missed(findings: Iterable[Finding]) -> Iterator[str]:
     if missed:
         yield "## Missed, and why\n"
         for line in missed:
-            yield f"- `{line.key}`: {line.goal.missed or 'nobody has looked into it yet.'}"
+            yield f"- `{line.key}`: {line.goal.missed or 'not investigated yet.'}"
         yield ""
 
 
 def _generator(found: dict[str, Any]) -> str:
-    """How one knows that the load was enough."""
+    """What shows that the load generator was fast enough."""
     maker = found["versions"].get("load generator", "")
     shares = [
         int(line.measured.rstrip("%"))
@@ -203,24 +205,23 @@ def _generator(found: dict[str, Any]) -> str:
         for line in lines
         if isinstance(line, Note) and line.what == BUSIEST
     ]
-    said = f"The load of searches is made by {maker}, each of its clients waiting for its answer. "
+    text = f"The load of searches is made by {maker}, each client waiting for its answer. "
     if shares:
-        said += f"Its core was busy for at most {max(shares)} % of the time"
+        text += f"Its core was busy for at most {max(shares)} % of the time"
         if max(shares) < BUSY_PERCENT:
-            said += ": it waited for the servers, and was not the limit. "
+            text += ": it waited for the servers, and was not the limit. "
         else:
-            said += ", so **it may have been the limit**. "
+            text += ", so **it may have been the limit**. "
     return _paragraph(
-        said
-        + "Rows by one client are measured by a loop in Python: its own time is in their figures, "
-        "and brings the ratio of two of them nearer to 1. The time of the store alone is also "
-        "given."
+        text
+        + "Rows with one client are measured by a loop in Python. Its own time is part of their "
+        "figures and brings ratios closer to 1. The time of the store alone is also given."
     )
 
 
-def _paragraph(said: str) -> str:
-    """Wrapped as the rest of the page is."""
-    return textwrap.fill(said, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+def _paragraph(text: str) -> str:
+    """Wraps a text like the rest of the page."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _peers(found: dict[str, Any]) -> Iterator[str]:
@@ -249,15 +250,15 @@ def _details(lines: Sequence[Line]) -> Iterator[str]:
 def _soaked(soak: dict[str, Any]) -> Iterator[str]:
     yield "## Soak\n"
     yield (
-        f"By `make soak` on {soak['when']}, {soak['machine']}: every kind of call over MCP of both "
-        "eras and over REST, and errors, while small imports and grants change the store. The "
-        "growth is the slope of the peaks, without the first quarter.\n"
+        f"From `make soak` on {soak['when']}, {soak['machine']}: every kind of call over MCP in "
+        "both eras and over REST, and errors, while small imports and grants change the store. "
+        "Growth is the slope of the peaks, without the first quarter.\n"
     )
     yield markdown(("what", "measured", ""), soak["lines"])
 
 
 def table(findings: Iterable[Finding]) -> str:
-    """Each row with its goal, its figure and whether it is held."""
+    """Each row with its goal, its figure and its verdict."""
     rows = []
     for line in findings:
         least, most = line.spread
@@ -274,13 +275,13 @@ def wanted(goal: Goal) -> str:
 
 
 def shown(value: float, unit: str) -> str:
-    """A figure with as many digits as say something."""
+    """A figure, rounded to a sensible number of digits."""
     digits = 0 if value >= 1_000 else 1 if value >= 100 else 2 if value >= 0.1 or value == 0 else 4
     return f"{value:,.{digits}f} {unit}".rstrip()
 
 
 def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; a bar in a cell ends no cell."""
+    """A Markdown table; bars in cells are escaped."""
     lines = [columns, ["---"] * len(columns), *rows]
     cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"

@@ -1,11 +1,11 @@
-"""How much a run measures: the full one, and a quick one whose figures only show that it works."""
+"""How much a run measures: a full run, or a quick one that only shows that everything works."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Upstreams:
-    """Queries, turns of one client, rounds, and requests of each."""
+    """Numbers of queries, of turns of one client, of rounds, and of requests of each kind."""
 
     queries: int
     turns: int
@@ -20,8 +20,8 @@ class Upstreams:
 class Plan:
     """Sizes and repetitions. `small`, `middle` and `large` are records.
 
-    `seconds` is the length of a load; `beside` are numbers of clients that are also measured.
-    `scripts` says whether the peers written in TypeScript are run.
+    `seconds` is the length of a load. Natural questions are also measured with each number of
+    clients in `more_clients`. `scripts` runs the peers written in TypeScript.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Plan:
     huge_chars: int
     rounds: int
     seconds: float
-    beside: tuple[int, ...]
+    more_clients: tuple[int, ...]
     scripts: bool
     asks: int
     starts: int
@@ -54,7 +54,7 @@ FULL = Plan(
     huge_chars=100_000_000,
     rounds=5,
     seconds=3.0,
-    beside=(1, 64),
+    more_clients=(1, 64),
     scripts=True,
     asks=120,
     starts=5,
@@ -78,7 +78,7 @@ QUICK = Plan(
     huge_chars=4_000_000,
     rounds=2,
     seconds=0.3,
-    beside=(64,),
+    more_clients=(64,),
     scripts=False,
     asks=40,
     starts=2,

@@ -1,4 +1,4 @@
-"""What a run found: kept as JSON, printed line by line, and written as `docs/benchmarks.md`."""
+"""The results of a run: saved as JSON, printed line by line, written as `docs/benchmarks.md`."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ PAGE = Path("docs/benchmarks.md")
 def results(
     plan: Plan, measured: Sequence[Measured], load_before: float, seconds: float
 ) -> dict[str, Any]:
-    """A run as JSON. `load_before` is the load average of the machine before it."""
+    """A run as JSON. `load_before` is the machine's load average before the run."""
     return {
         "plan": plan.name,
         "sizes": {"small": plan.small, "middle": plan.middle, "large": plan.large},
@@ -35,7 +35,7 @@ def results(
         "machine": machine(),
         "load_before": load_before,
         "versions": dict(versions(plan)),
-        "places": [[one.place, [_line(line) for line in one.lines]] for one in measured],
+        "places": [[one.group, [_line(line) for line in one.lines]] for one in measured],
     }
 
 
@@ -46,7 +46,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 
 def line_of(line: dict[str, Any]) -> Line:
-    """A line as it was before it was kept."""
+    """The line that was saved as this JSON."""
     if "key" in line:
         return Finding(line["key"], tuple(line["rounds"]))
     return Note(line["what"], line["measured"])
@@ -54,15 +54,15 @@ def line_of(line: dict[str, Any]) -> Line:
 
 def machine() -> str:
     """Processor, cores, memory, system."""
-    said = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    name = next((one.partition(":")[2].strip() for one in said if one.startswith("model name")), "")
+    cpus = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    name = next((one.partition(":")[2].strip() for one in cpus if one.startswith("model name")), "")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     cores = len(os.sched_getaffinity(0))
     return f"{name or platform.machine()}, {cores} cores, {memory:.0f} GB, {platform.system()}"
 
 
 def versions(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Of Rung, of what it stands on, of the peers that are run, and what made the load."""
+    """The versions of Rung, its dependencies, the peers that run, and the load generator."""
     yield "Rung", VERSION
     yield "Python", platform.python_version()
     yield "SQLite", sqlite3.sqlite_version
@@ -74,7 +74,7 @@ def versions(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def write() -> None:
-    """The page from what was kept of the last full run and the last soak, where there was one."""
+    """Writes the page from the last full run and the last soak, if they were saved."""
     kept = stores.HOME / "full.json"
     if kept.exists():
         PAGE.write_text(read(orjson.loads(kept.read_bytes()), _soak()), encoding="utf-8")
@@ -86,7 +86,7 @@ def _soak() -> dict[str, Any] | None:
 
 
 def read(found: dict[str, Any], soak: dict[str, Any] | None) -> str:
-    """The page of what was kept."""
+    """The page of a saved run."""
     places = [(place, [line_of(line) for line in lines]) for place, lines in found["places"]]
     return page.page({**found, "places": places}, soak)
 
@@ -101,7 +101,7 @@ def printed(line: Line) -> str:
 
 
 def unmeasured(findings: Iterable[Finding]) -> list[Goal]:
-    """Rows nobody measured."""
+    """The rows that were not measured."""
     there = {line.key for line in findings}
     return [goal(one.key) for one in GOALS if one.key not in there]
 

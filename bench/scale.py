@@ -1,11 +1,11 @@
-"""What one record and one question cost on PostgreSQL, and what many of both would need.
+"""The cost of a record and of each kind of request on PostgreSQL, and what a large load would need.
 
     python -m bench.scale postgresql://user@host [RECORDS]
 
-Copies the corpus of `bench.stores` into a new database of that server with `rung store copy`, asks
-the same of the file and of the database, and prints the unit costs of docs/scale.md, the figures
-under "What differs" in docs/postgres.md, and what the costs add up to. What does not grow in
-proportion is in docs/scale.md.
+Copies the corpus of `bench.stores` into a new database of that server with `rung store copy` and
+sends the same requests to the file and to the database. Prints the unit costs of docs/scale.md, the
+figures under "What differs" in docs/postgres.md, and what the planned load needs. docs/scale.md
+also covers the costs that do not grow in proportion.
 """
 
 import os
@@ -32,9 +32,9 @@ from service.ports import AggregateQuery, RecordQuery, ResourceServer, SearchQue
 
 RECORDS, QUESTIONS, IMPORTED = 100_000, 60, 20_000
 FAR_PAGE, WINDOW_CHARS = 400, 4_096
-#: Times that each other request is made, and characters of the huge field.
+#: How often each other request is repeated, and the characters of the huge field.
 REPEATED, HUGE_CHARS = 10, 100_000_000
-#: What is planned for: records, requests a second, and which share of them is of what.
+#: The planned load: records, requests a second, and the share of each kind of request.
 PLANNED_RECORDS, PLANNED_REQUESTS = 1_000_000_000, 10_000
 MIX = {"question in one connection": 0.6, "list": 0.4}
 UNLIMITED = {"RUNG_RATE_LIMIT_TOKEN": "off"}
@@ -85,7 +85,7 @@ def main(server: str, records: int = RECORDS) -> None:
 
 
 def copied(store: Path, server: str, database: str) -> float:
-    """Seconds that `rung store copy` into a new database takes."""
+    """Copies a store into a new database with `rung store copy`; returns the seconds it took."""
     create(server, database)
     began = time.monotonic()
     subprocess.run(
@@ -95,7 +95,7 @@ def copied(store: Path, server: str, database: str) -> float:
 
 
 def create(server: str, database: str) -> None:
-    """Makes a database anew."""
+    """Creates an empty database; drops an existing one of that name."""
     name = database.rpartition("/")[2]
     with psycopg.connect(f"{server.rstrip('/')}/postgres", autocommit=True) as db:
         db.execute(f"DROP DATABASE IF EXISTS {name}".encode())
@@ -103,7 +103,7 @@ def create(server: str, database: str) -> None:
 
 
 def imported(place: Path | str, server: str) -> float:
-    """Seconds that `rung import` of the first rows of the corpus into a new store takes."""
+    """Imports the first rows of the corpus into a new store; returns the seconds it took."""
     if isinstance(place, Path):
         for old in place.parent.glob(f"{place.name}*"):
             old.unlink()
@@ -114,24 +114,24 @@ def imported(place: Path | str, server: str) -> float:
 
 
 def anonymous() -> int:
-    """KB of memory of this process that is no file's."""
+    """KB of anonymous memory of this process."""
     return memory_of(os.getpid(), "RssAnon") // 1_000
 
 
 def bare(database: str) -> None:
-    """The count by month as one statement."""
+    """Counts by month with one SQL statement."""
     with psycopg.connect(database) as db:
         db.execute(_BARE, (corpus.STREAMS[0],)).fetchall()
 
 
 def sizes(database: str, records: int) -> dict[str, int]:
-    """Bytes on the disk of each table with its indexes, for one record."""
+    """Bytes on disk of each table with its indexes, per record."""
     with psycopg.connect(database) as db:
         return {name: round(size / records) for name, size in db.execute(_SIZES) if size > records}
 
 
 def asked(place: str, tokens: dict[int, str], questions: Sequence[str]) -> dict[str, Cost]:
-    """The cost of each kind of request at one store, asked one after the other."""
+    """The cost of each kind of request to one store, one request at a time."""
     services = bootstrap.build(settings.load({**os.environ, **UNLIMITED, "RUNG_STORE": place}))
 
     def source(connections: int) -> ResourceServer:
@@ -160,7 +160,7 @@ def asked(place: str, tokens: dict[int, str], questions: Sequence[str]) -> dict[
 
 
 def windows(place: str, token: str, huge: str, small: str) -> dict[str, Cost]:
-    """The cost of windows of a huge field and of a small one."""
+    """The cost of a window of a huge field and of a small one."""
     services = bootstrap.build(settings.load({**os.environ, **UNLIMITED, "RUNG_STORE": place}))
 
     def read(id: str, offset: int) -> object:
@@ -174,7 +174,7 @@ def windows(place: str, token: str, huge: str, small: str) -> dict[str, Cost]:
 
 
 def cost(calls: Sequence[Callable[[], object]]) -> Cost:
-    """Of three rounds, the cost of each call in its best."""
+    """The cost of these calls: each counts with the fastest of three rounds."""
     rounds = [[timed(call) for call in calls] for _ in range(3)]
     best = [min(times) for times in zip(*rounds)]
     walls = sorted(wall for wall, _ in best)
@@ -185,14 +185,14 @@ def cost(calls: Sequence[Callable[[], object]]) -> Cost:
 
 
 def timed(call: Callable[[], object]) -> tuple[float, float]:
-    """(milliseconds, those of our own CPU)."""
+    """Runs a call; returns (milliseconds, milliseconds of our own CPU)."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return (time.perf_counter() - wall) * 1_000, (time.process_time() - cpu) * 1_000
 
 
 def needs(bytes_each: float, costs: dict[str, Cost]) -> None:
-    """Prints what the planned load needs."""
+    """Prints the storage and the cores that the planned load needs."""
     terabytes = bytes_each * PLANNED_RECORDS / 1e12
     own = sum(costs[kind].own * share for kind, share in MIX.items())
     whole = sum(costs[kind].p50 * share for kind, share in MIX.items())

@@ -1,4 +1,4 @@
-"""Real servers on a core of their own, and what the system knows about their workers."""
+"""Real servers on a core of their own, and what the system reports about their workers."""
 
 import os
 import socket
@@ -18,10 +18,10 @@ from service.settings import THREADS
 from tests.helpers.server import ROOT, serving
 
 RUNG, LIMIT = "service.app:create_app()", "bench.peers.limit:create_app()"
-#: A limit that counts, and refuses nobody.
+#: A rate limit that counts requests and refuses none.
 COUNTED = {"RUNG_RATE_LIMIT_TOKEN": "999999999/minute"}
-#: Keeps no answers.
-FORGETFUL = {"RUNG_ANSWER_CACHE_BYTES": "0"}
+#: Turns the answer cache off.
+UNCACHED = {"RUNG_ANSWER_CACHE_BYTES": "0"}
 
 KIB = 1024
 UTIME, STIME = 11, 12  # places in /proc/PID/stat after the name
@@ -31,28 +31,28 @@ BOOT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of one process. `boot` is seconds from its start to its first answer."""
+    """A server of one process. `boot` is the seconds from its start to its first answer."""
 
     port: int
     worker: int
     boot: float
 
     def memory(self, kind: str = "RssAnon") -> int:
-        """Bytes of the worker, as `/proc/PID/status` counts them."""
+        """Bytes of the worker, as `/proc/PID/status` reports them."""
         return memory_of(self.worker, kind)
 
     def files(self) -> int:
-        """How many files and sockets the worker has open."""
+        """The number of files and sockets that the worker has open."""
         return len(os.listdir(f"/proc/{self.worker}/fd"))
 
     def cpu_seconds(self) -> float:
-        """What the worker has used of its core so far, in itself and in the system for it."""
+        """The user and system time of the worker so far."""
         after_name = Path(f"/proc/{self.worker}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, after_name[UTIME : STIME + 1])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_of(process: int, kind: str) -> int:
-    """Bytes of a process, as `/proc/PID/status` counts them."""
+    """Bytes of a process, as `/proc/PID/status` reports them."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == kind:
@@ -69,16 +69,16 @@ def running(
     threads: int = THREADS,
     cwd: Path = ROOT,
     config: str = CONFIG,
-    remembering: bool = False,
+    cached: bool = False,
 ) -> Iterator[Server]:
-    """Serves an application from one core, as Rung is served: threads and one worker.
+    """Serves an application from one core, as Rung is served: one worker with threads.
 
-    It keeps no answers, so that every request is work, unless it is to be `remembering`.
+    The answer cache is off, so that every request is work, unless `cached`.
     """
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
-    env = {**({} if remembering else FORGETFUL), **COUNTED, **env, "RUNG_THREADS": str(threads)}
+    env = {**({} if cached else UNCACHED), **COUNTED, **env, "RUNG_THREADS": str(threads)}
     with serving(app_import, env, workers=1, threads=threads, config=config, cwd=cwd) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)
@@ -88,16 +88,16 @@ def running(
 
 
 @contextmanager
-def rung(store: Path, core: int, *, remembering: bool = False, **env: str) -> Iterator[Server]:
-    """Rung over a store, with its own defaults but for one worker and what `running` says."""
+def rung(store: Path, core: int, *, cached: bool = False, **env: str) -> Iterator[Server]:
+    """Serves Rung over a store, with its defaults except for what `running` sets."""
     env["RUNG_STORE"] = str(store.absolute())
-    with running(RUNG, env, core=core, remembering=remembering) as server:
+    with running(RUNG, env, core=core, cached=cached) as server:
         yield server
 
 
 @contextmanager
 def limit(plain: Path, core: int) -> Iterator[Server]:
-    """The limit endpoint over the file of the peers: a plain gunicorn with as many threads."""
+    """Serves the limit endpoint over the peers' file: a plain gunicorn with as many threads."""
     env = environments.environment(plain)
     with running(LIMIT, env, core=core, config=os.devnull) as server:
         yield server
@@ -105,7 +105,7 @@ def limit(plain: Path, core: int) -> Iterator[Server]:
 
 @contextmanager
 def peer(asked: Peer, plain: Path, core: int) -> Iterator[Server]:
-    """A peer over the file, in its environment, on one core."""
+    """Serves a peer over the file, in its environment, on one core."""
     asked.prepare()
     with TemporaryFile() as log:
         with socket.create_server((HOST, 0)) as listener, pinned(core):  # the server inherits both
@@ -128,7 +128,7 @@ def peer(asked: Peer, plain: Path, core: int) -> Iterator[Server]:
 
 
 def _await_answer(port: int, asked: Peer, log: IO[bytes]) -> None:
-    """Returns when it answers anything; raises `RuntimeError` with what it said where it ends."""
+    """Returns when the peer answers. Raises `RuntimeError` with its log if it does not."""
     try:
         with socket.create_connection((HOST, port), timeout=BOOT_SECONDS) as connection:
             connection.sendall(b"GET /none HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
@@ -142,7 +142,7 @@ def _await_answer(port: int, asked: Peer, log: IO[bytes]) -> None:
 
 @contextmanager
 def pinned(core: int) -> Iterator[None]:
-    """This process on one core for a while."""
+    """Pins this process to one core during the block."""
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -152,7 +152,7 @@ def pinned(core: int) -> Iterator[None]:
 
 
 def two_cores() -> tuple[int, int]:
-    """(core for the server, core for the client): the same one where there is only one."""
+    """(core for the server, core for the client); the same one if there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[0], cores[-1]
 

@@ -1,4 +1,4 @@
-"""A real snapshot grown to thousands of papers: twins of its own with new ids and varied text."""
+"""A real snapshot grown to thousands of papers: twins of its papers with new ids, varied texts."""
 
 import hashlib
 import re
@@ -19,9 +19,9 @@ SEED = 20260301
 HUGE_ID = "00000000000000000000000000000050"
 HUGE_BYTES = 50_000_000
 HUGE_TITLE = "A Source of Fifty Megabytes"
-INDEXED_CHARS = 100_000  # of the huge source stand in the full-text table
+INDEXED_CHARS = 100_000  # of the huge source are in the full-text table
 
-#: Tables with a row, or rows, for each paper that a twin has alike.
+#: Tables whose rows for a paper are copied for its twin.
 COPIED = (
     *("paper_summary", "paper_translation", "paper_author", "paper_keyword"),
     *("paper_institution", "paper_tag", "paper_venue", "paper_facet"),
@@ -41,7 +41,7 @@ class Grown:
 
 
 def open_grown(papers: int) -> Grown:
-    """The snapshot of so many papers, grown if it is not there."""
+    """The snapshot grown to `papers`; built if it does not exist."""
     layout = repr((VERSION, SEED, HUGE_BYTES, hashlib.sha256(SOURCE.read_bytes()).hexdigest()))
     folder = kept(f"papers-{papers}", layout, lambda folder: _build(folder, papers))
     return Grown(folder / "snapshot.db", HUGE_ID, int((folder / "chars").read_text()))
@@ -53,9 +53,10 @@ def _build(folder: Path, papers: int) -> None:
 
 
 def grow(source: Path, target: Path, papers: int, *, huge_bytes: int = HUGE_BYTES) -> int:
-    """Grows a copy of `source` with its static files to `papers`; code points of the huge source.
+    """Grows a copy of `source` with its static files to `papers`.
 
-    Twins share the source files of the papers they come from; they have no summary files.
+    Twins share the source files of their originals and have no summary files. Returns the code
+    points of the huge source.
     """
     shutil.copytree(source.parent / "static", target.parent / "static")
     shutil.copyfile(source, target)
@@ -77,7 +78,7 @@ def grow(source: Path, target: Path, papers: int, *, huge_bytes: int = HUGE_BYTE
 
 
 def _rounds(db: sqlite3.Connection, wanted: int) -> Iterator[list[str]]:
-    """Ids to make twins of, all papers again and again, `wanted` in all."""
+    """Yields the ids to make twins of: all papers, repeatedly, until there are `wanted`."""
     ids = [row[0] for row in db.execute("SELECT paper_id FROM paper ORDER BY paper_id")]
     ids.remove(HUGE_ID)
     while wanted > 0:
@@ -117,21 +118,21 @@ def _add_twins(db: sqlite3.Connection, random: Random, ids: list[str], number: i
 
 
 def vary(random: Random, text: str, mark: str) -> str:
-    """The sentences in another order, one in eight left out, and a word of its own."""
+    """The sentences of a text in another order, one in eight left out, and `mark` at the end."""
     sentences = [part for part in _SENTENCE.split(text) if random.random() > 1 / 8]
     random.shuffle(sentences)
     return " ".join((*sentences, mark)) if text else ""
 
 
 def _copy(db: sqlite3.Connection, table: str, changed: dict[str, str]) -> None:
-    """A row for each twin beside each row of its paper, with some columns changed."""
+    """Copies each row of a paper for its twin, with some columns changed."""
     names = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
     values = ", ".join(changed.get(name, name) for name in names)
     db.execute(f"INSERT INTO {table} SELECT {values} FROM {table} JOIN twin USING (paper_id)")
 
 
 def _add_huge(db: sqlite3.Connection, static: Path, size: int) -> int:
-    """A paper whose source is the longest one over and over, in numbered chapters."""
+    """Adds a paper whose source repeats the longest one in numbered chapters."""
     page = max(static.glob("md/*.md"), key=lambda file: file.stat().st_size).read_text("utf-8")
     times = size // len(page.encode()) + 1
     text = "\n".join(f"# Chapter {number}\n\n{page}" for number in range(1, times + 1))
@@ -151,7 +152,7 @@ def _add_huge(db: sqlite3.Connection, static: Path, size: int) -> int:
 
 
 def _count(db: sqlite3.Connection) -> None:
-    """Counts that snapshots keep, made right again."""
+    """Corrects the counts that snapshots store."""
     for name in FACETS:
         db.execute(
             f"UPDATE {name} SET paper_count ="

@@ -1,9 +1,9 @@
-"""`python -m bench.soak [--seconds N] [--records N]`: a mixed load for long, and whether it leaks.
+"""`python -m bench.soak [--seconds N] [--records N]`: a long mixed load, to find leaks.
 
-Every kind of call, both eras, REST, and errors, from eight clients that come and go, while imports
-and grants change the store: a copy of its own. Memory and open files of the worker and the log of
-SQLite are looked at between batches; the slope over all but the first quarter says whether they
-stay flat. Exits with 1 where they do not, or where a good request or a change failed.
+Eight clients, which come and go, make calls of every kind, in both eras and over REST, good and
+bad, while imports and grants change the store, which is a copy. The worker's memory and open files
+and SQLite's log are sampled between batches. The slope over all but the first quarter shows whether
+they stay flat. Exits with 1 if they do not, or if a good request or a change failed.
 """
 
 import argparse
@@ -36,16 +36,16 @@ CLIENTS = 8
 BATCH = 400
 ERRORS = 24  # after each batch
 WARM_SHARE = 0.25
-STRETCHES = 30  # of equal time, of which the highest sample counts
+STRETCHES = 30  # of equal length; the highest sample of each counts
 MB = 1_000_000
-RECORDS = 200  # that are fetched and read
-#: What still counts as flat over the time looked at: the noise of an allocator, of sockets that
-#: are being closed, of a log that is emptied when it is full.
+RECORDS = 200  # to fetch and read
+#: Growth that still counts as flat: the noise of an allocator, of sockets that are being closed, of
+#: a log that is emptied when it is full.
 FLAT_SHARE, FLAT_MB, FLAT_FILES, FLAT_LOG_MB = 0.02, 1.0, 2.0, 64.0
-#: In less, a worker is still getting warm: what grows is told, and nobody is blamed.
+#: In a shorter soak, the worker is still warming up: growth is not judged.
 JUDGED_SECONDS = 600.0
 
-#: Refused tokens are part of the load, all from one address.
+#: The load includes refused tokens, all from one address.
 SETTINGS = {"RUNG_RATE_LIMIT_FAILURES": "off"}
 
 Samples = list[tuple[float, float]]
@@ -53,7 +53,7 @@ Samples = list[tuple[float, float]]
 
 @dataclass(slots=True)
 class Soaked:
-    """Samples of a soak: (seconds, value), and how it was answered. Memory and log in MB."""
+    """The counts of a soak and its samples, as (seconds, value). Memory and log are in MB."""
 
     seconds: float = 0.0
     records: int = 0
@@ -71,7 +71,7 @@ class Soaked:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How something grew over the time that was looked at: an hour, all of it, and the verdict."""
+    """Growth per hour and in total, the median level, and whether the growth counts as flat."""
 
     hourly: float
     total: float
@@ -80,10 +80,10 @@ class Growth:
 
 
 def growth(samples: Sequence[tuple[float, float]], *, allowed: float, share: float = 0.0) -> Growth:
-    """By the slope of the peaks, without the first quarter.
+    """Growth by the slope of the peaks, without the first quarter.
 
-    Flat up to `allowed`, or a share of the level. Caches fill and are emptied: what leaks lifts
-    their peaks, and nothing else does for long.
+    It is flat up to `allowed`, or up to a share of the level. Caches fill and are emptied: only a
+    leak lifts their peaks for long.
     """
     whole = samples[-1][0]
     later = [point for point in samples if point[0] >= whole * WARM_SHARE]
@@ -95,7 +95,7 @@ def growth(samples: Sequence[tuple[float, float]], *, allowed: float, share: flo
 
 @contextmanager
 def copied(found: Corpus) -> Iterator[Corpus]:
-    """The corpus with a store of its own, which may be written to."""
+    """The corpus with a copy of its store, which may be written to."""
     with tempfile.TemporaryDirectory(dir=stores.HOME) as folder:
         own = replace(found, folder=Path(folder))
         shutil.copyfile(found.store, own.store)
@@ -103,7 +103,7 @@ def copied(found: Corpus) -> Iterator[Corpus]:
 
 
 def soak(server: Server, own: Corpus, queries: Queries, seconds: float, records: int) -> Soaked:
-    """Loads the server for that long, and changes the store it serves: one that is `copied`."""
+    """Loads the server for `seconds` and changes the store it serves, which must be `copied`."""
     good, bad = calls(own, queries), errors(own)
     soaked, begun = Soaked(records=records), time.perf_counter()
     with changing(own.store, server.port, own.token) as soaked.changes:
@@ -126,13 +126,13 @@ def soak(server: Server, own: Corpus, queries: Queries, seconds: float, records:
 
 
 def _log_bytes(store: Path) -> int:
-    """Of what SQLite has not yet moved into the file; it is gone where nobody has it open."""
+    """The size of SQLite's log, which does not exist if no process has the store open."""
     log = store.with_name(f"{store.name}-wal")
     return log.stat().st_size if log.exists() else 0
 
 
 def _turned(requests: Sequence[bytes], place: int) -> list[bytes]:
-    """The requests from a place on, and around."""
+    """The requests, rotated to begin at `place`."""
     at = place % len(requests)
     return [*requests[at:], *requests[:at]]
 
@@ -146,7 +146,7 @@ SEARCHES = sum(kind in ("search", "common", "rest_search") for kind in KINDS)
 
 
 def calls(found: Corpus, queries: Queries) -> list[bytes]:
-    """Good requests, kinds and eras in turns, over all queries and some records."""
+    """Good requests over all queries and some records; kinds and eras alternate."""
     records = list(corpus.records(RECORDS))
     made = []
     for turn, query in enumerate(queries.mix):
@@ -179,7 +179,7 @@ def calls(found: Corpus, queries: Queries) -> list[bytes]:
 
 
 def errors(found: Corpus) -> list[bytes]:
-    """Requests that must be refused, or answered with what is wrong about them."""
+    """Requests that must be refused or answered with an error."""
     token, bearer = found.token, {"Authorization": f"Bearer {found.token}"}
     made = []
     for era in (LEGACY, MODERN):
@@ -214,13 +214,13 @@ def lines(soaked: Soaked) -> Iterator[tuple[str, str, str]]:
         f"{status}: {count:,}" for status, count in sorted(soaked.statuses.items())
     )
     yield "answers by status", answered, ""
-    failed = "good ones not answered with 200, bad ones answered with 5xx"
+    failed = "good requests not answered with 200, bad ones answered with 5xx"
     yield failed, f"{soaked.failed:,}", "missed" if soaked.failed else "held"
-    yield "worst p99 of a batch of good ones", f"{soaked.worst_p99 * 1_000:.0f} ms", ""
+    yield "worst p99 of a batch of good requests", f"{soaked.worst_p99 * 1_000:.0f} ms", ""
     made = soaked.changes
     changed = f"{made.imports:,} imports of {made.rows:,} rows, the slowest {made.slowest:.1f} s"
     yield "meanwhile", f"{changed}; {made.grants:,} grants made and revoked", ""
-    wrong = f"{len(made.wrong)}" + "".join(f"; {said}" for said in made.wrong[:3])
+    wrong = f"{len(made.wrong)}" + "".join(f"; {each}" for each in made.wrong[:3])
     yield "changes not seen by the next request", wrong, "missed" if made.wrong else "held"
     yield from _growths(soaked)
 
@@ -233,14 +233,14 @@ def _growths(soaked: Soaked) -> Iterator[tuple[str, str, str]]:
     )
     for what, samples, unit, allowed, share in watched:
         last, most = _amount(samples[-1][1], unit), _amount(max(v for _, v in samples), unit)
-        said = f"{last} at the end, {most} at most"
+        levels = f"{last} at the end, {most} at most"
         if soaked.seconds < JUDGED_SECONDS:
-            yield what, f"{said}; too short to say how it grows", ""
+            yield what, f"{levels}; too short to judge its growth", ""
         else:
             found = growth(samples, allowed=allowed, share=share)
             hourly, total = _amount(found.hourly, unit, "+"), _amount(found.total, unit, "+")
-            grown = f"its peaks grow by {hourly} an hour, {total} in all"
-            yield what, f"{said}; {grown}", "held" if found.flat else "missed"
+            grown = f"its peaks grow by {hourly} an hour, {total} in total"
+            yield what, f"{levels}; {grown}", "held" if found.flat else "missed"
 
 
 def _amount(value: float, unit: str, sign: str = "") -> str:
@@ -248,7 +248,7 @@ def _amount(value: float, unit: str, sign: str = "") -> str:
 
 
 def counts(soaked: Soaked) -> Iterator[tuple[str, int]]:
-    """What docs/figures.md shows of a soak."""
+    """The counts of a soak that docs/figures.md shows."""
     yield "records", soaked.records
     yield "requests answered", soaked.requests + soaked.errors
     yield "imports", soaked.changes.imports
@@ -261,7 +261,7 @@ def counts(soaked: Soaked) -> Iterator[tuple[str, int]]:
 
 
 def summary(soaked: Soaked) -> dict[str, Any]:
-    """A soak as JSON: when, where, its lines for the page, and all samples."""
+    """A soak as JSON: its date, machine, lines for the page, and all samples."""
     samples = {**asdict(soaked), "statuses": {f"{k}": n for k, n in soaked.statuses.items()}}
     return {
         "when": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -280,7 +280,7 @@ def main() -> int:
     core, client = two_cores()
     with (
         copied(found) as own,
-        rung(own.store, core, remembering=True, **SETTINGS) as server,
+        rung(own.store, core, cached=True, **SETTINGS) as server,
         pinned(client),
     ):
         soaked = soak(server, own, queries, asked.seconds, asked.records)

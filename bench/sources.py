@@ -1,4 +1,4 @@
-"""Upstreams that answer every request with one body after a while, and callers who insist."""
+"""Upstreams that answer every request with one body after a delay, and callers that repeat."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ Body = Coroutine[Any, Any, None]
 
 @dataclass(slots=True)
 class Sources:
-    """Where they are, and how many requests wait for an answer now."""
+    """The URLs of the servers, and the number of requests that wait for an answer now."""
 
     urls: list[str] = field(default_factory=list)
     waiting: int = 0
@@ -29,14 +29,14 @@ class Sources:
 
 @dataclass(slots=True)
 class Callers:
-    """How often callers got an answer, of whatever kind."""
+    """The number of answers of any kind that the callers got."""
 
     answered: int = 0
 
 
 @contextmanager
 def answering(bodies: Sequence[bytes], seconds: float) -> Iterator[Sources]:
-    """A server for each JSON body. Each gives it `seconds` after a request, whatever that is."""
+    """Runs a server for each JSON body, which answers any request with it after `seconds`."""
     found = Sources()
 
     @asynccontextmanager
@@ -48,24 +48,24 @@ def answering(bodies: Sequence[bytes], seconds: float) -> Iterator[Sources]:
                 found.urls.append(f"http://{HOST}:{server.sockets[0].getsockname()[1]}")
             yield
 
-    with _beside(serving):
+    with _in_thread(serving):
         yield found
 
 
 @contextmanager
-def insisting(port: int, requests: Sequence[bytes]) -> Iterator[Callers]:
-    """A caller for each request, who asks again a second after each answer, for a while."""
+def repeating(port: int, requests: Sequence[bytes]) -> Iterator[Callers]:
+    """Runs a caller for each request, which sends it again a second after each answer."""
     found = Callers()
 
     @asynccontextmanager
     async def calling() -> AsyncIterator[None]:
-        callers = [asyncio.create_task(_insist(found, port, request)) for request in requests]
+        callers = [asyncio.create_task(_repeat(found, port, request)) for request in requests]
         yield
         for caller in callers:
             caller.cancel()
         await asyncio.gather(*callers, return_exceptions=True)
 
-    with _beside(calling):
+    with _in_thread(calling):
         yield found
 
 
@@ -76,12 +76,12 @@ def _server(
     answer = "\r\n".join([*lines, "", ""]).encode() + body
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(*GONE, asyncio.CancelledError):  # the last is how the run ends
+        with suppress(*GONE, asyncio.CancelledError):  # cancelled when the run ends
             while await reader.readuntil(BLANK):
                 found.waiting += 1
                 try:
                     async with asyncio.timeout(seconds):
-                        await reader.read(1)  # nothing comes but the end of the connection
+                        await reader.read(1)  # returns if the client hangs up
                     break
                 except TimeoutError:
                     writer.write(answer)
@@ -92,7 +92,7 @@ def _server(
     return serve
 
 
-async def _insist(found: Callers, port: int, request: bytes) -> None:
+async def _repeat(found: Callers, port: int, request: bytes) -> None:
     while True:
         with suppress(*GONE):
             reader, writer = await asyncio.open_connection(HOST, port)
@@ -106,8 +106,8 @@ async def _insist(found: Callers, port: int, request: bytes) -> None:
 
 
 @contextmanager
-def _beside(work: Callable[[], Any]) -> Iterator[None]:
-    """An asynchronous context in a thread of its own."""
+def _in_thread(work: Callable[[], Any]) -> Iterator[None]:
+    """Runs an asynchronous context in a thread of its own."""
     ready: Future[Callable[[], object]] = Future()
 
     async def run() -> None:

@@ -1,7 +1,7 @@
-"""The files a run measures, made once and kept under `var/bench`.
+"""The files that a run measures, built once and kept under `var/bench`.
 
-The store of Rung and the file of its peers hold the very same records. What is kept is thrown away
-by name: another layout, importer, fold or corpus gets another folder.
+Rung's store and the peers' file contain the same records. A folder's name has a hash of what it
+depends on: a change of layout, importer, folding or corpus makes a new folder and deletes the old.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ VERSION = 6
 EMITTED_AT = "2026-08-01T00:00:00Z"
 
 SHALLOW_CHARS = 8 * 1024
-#: Stands at the end of the huge field and nowhere else; its inner part is no word.
+#: Occurs only at the end of the huge field; its inner part is not a word.
 LAST_WORD, INNER_PART = "zwyrkonfalt", "yrkonfal"
 
 _RANGE = ["gte", "gt", "lte", "lt"]
@@ -51,7 +51,7 @@ _RANGE = ["gte", "gt", "lte", "lt"]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Two files of the same records, and tokens for the first 1, 8 and all connections."""
+    """Two files with the same records, and tokens for the first 1, 8 and all connections."""
 
     folder: Path
     tokens: dict[int, str]
@@ -72,7 +72,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Deep:
-    """A store with one record whose field `text` is huge and one where it is small."""
+    """A store of two records: the field `text` is huge in one and small in the other."""
 
     store: Path
     token: str
@@ -82,7 +82,7 @@ class Deep:
 
 
 def seeded() -> str:
-    """What files of the mere corpus depend on."""
+    """What files made from the corpus alone depend on."""
     own = hashlib.sha256(Path(corpus.__file__).read_bytes()).hexdigest()
     return repr((VERSION, own))
 
@@ -96,7 +96,7 @@ def layout() -> str:
 
 
 def open_queries(count: int) -> Queries:
-    """The queries of the corpus of `count` records; larger and smaller ones are asked the same."""
+    """The queries of the corpus of `count` records, also used for larger and smaller ones."""
 
     def build(folder: Path) -> None:
         found = queries.choose(corpus.frequencies(corpus.records(count)), count)
@@ -109,21 +109,21 @@ def open_queries(count: int) -> Queries:
 
 
 def open_corpus(count: int) -> Corpus:
-    """The corpus of `count` records, built if it is not there."""
+    """The corpus of `count` records, built if it does not exist."""
     folder = kept(f"corpus-{count}", layout(), lambda folder: _build_corpus(folder, count))
     tokens = orjson.loads((folder / "tokens.json").read_bytes())
     return Corpus(folder, {int(most): token for most, token in tokens.items()})
 
 
 def open_deep(chars: int) -> Deep:
-    """The store with the huge field, built if it is not there."""
+    """The store with the huge field, built if it does not exist."""
     folder = kept(f"deep-{chars}", layout(), lambda folder: _build_deep(folder, chars))
     token = (folder / "token").read_text()
     return Deep(folder / "store.db", token, "deep/texts:huge", "deep/texts:small", chars)
 
 
 def open_rows(count: int) -> Path:
-    """The corpus as one NDJSON file, one stream, for imports."""
+    """The corpus as one NDJSON file of one stream, for imports."""
 
     def build(folder: Path) -> None:
         with open(folder / "rows.ndjson", "wb") as file:
@@ -134,7 +134,7 @@ def open_rows(count: int) -> Path:
 
 
 def kept(name: str, layout: str, build: Callable[[Path], None]) -> Path:
-    """The folder of something built before, or now; half-built ones are never seen."""
+    """The folder with this name, built if it does not exist; it never appears half-built."""
     folder = HOME / f"{name}-{hashlib.sha256(layout.encode()).hexdigest()[:8]}"
     if not folder.exists():
         unfinished = folder.with_suffix(".unfinished")
@@ -148,7 +148,7 @@ def kept(name: str, layout: str, build: Callable[[Path], None]) -> Path:
 
 
 def data_of(record: Record) -> dict[str, Any]:
-    """A record as it is imported."""
+    """A record in the form that is imported."""
     return {
         "id": record.id,
         "title": record.title,
@@ -197,22 +197,22 @@ def grant(writer: Writer, connections: Iterable[str]) -> str:
 def _build_corpus(folder: Path, count: int) -> None:
     """Fills both files in one pass over the records."""
     names = [f"source-{number}" for number in range(corpus.CONNECTIONS)]
-    beside = _Plain(folder / "plain.db")
+    peers_file = _Plain(folder / "plain.db")
     with open_writer(folder / "store.db") as writer:
         streams = [{each: _stream(writer, name, each) for each in corpus.STREAMS} for name in names]
         batch = Batch(writer)
         for record in corpus.records(count):
             row = Row(data_of(record), record.id, EMITTED_AT)
             batch.add(streams[record.connection][record.stream], row)
-            beside.add(record)
+            peers_file.add(record)
         _finish(batch)
         tokens = {str(most): grant(writer, names[:most]) for most in (1, 8, len(names))}
-    beside.finish()
+    peers_file.finish()
     (folder / "tokens.json").write_bytes(orjson.dumps(tokens))
 
 
 class _Plain:
-    """The file of the peers, open for writing."""
+    """The peers' file, open for writing."""
 
     def __init__(self, path: Path) -> None:
         self._db = sqlite3.connect(path, isolation_level=None)

@@ -15,7 +15,7 @@ from quality.runs import Run
 
 
 def sources(folder: Path | None) -> dict[str, Callable[[], Run]]:
-    """What measures each collection, by its name: first those of a folder, then those built in."""
+    """The function that measures each collection, by name: those of a folder, then our own."""
     found = collections.find(folder) if folder else []
     if folder and not found:
         raise SystemExit(f"{folder} has no collection: a folder with about.json in it.")

@@ -1,7 +1,7 @@
 """The searches ours is compared with: SQLite FTS5 with `porter`, and bm25s with Snowball stems.
 
-Each searches the documents of a group with the words of a question, stop words removed, any word
-enough, ranked by BM25: a few lines of code, as most people would write them.
+Each searches the documents of a group for any word of a question, without stop words, and ranks
+them by BM25. They are a few lines of code, as most people would write them.
 """
 
 import re
@@ -17,12 +17,12 @@ from quality.collections import Collection, Document, Query, words_of
 from quality.metrics import DEPTH
 
 WORD = re.compile(r"\w+")
-#: The longer of the two English lists in bm25s, which is that of NLTK like the others.
+#: The longer of the two English lists in bm25s. It comes from NLTK, like the other lists.
 STOP_LISTS = {"en": "en_plus"}
 
 
 def stop_words(language: str) -> frozenset[str]:
-    """The stop words of a language; none if bm25s has no list of it."""
+    """The stop words of a language; none if bm25s has no list for it."""
     try:
         return frozenset(Tokenizer(stopwords=STOP_LISTS.get(language, language)).stopwords)
     except ValueError:
@@ -56,7 +56,7 @@ class Fts5:
         return [row[0] for row in found]
 
     def count(self, group: str, word: str) -> int:
-        """The number of a group's documents that hold a word or its forms."""
+        """The number of a group's documents that contain a word or its forms."""
         rows = self._tables[group].execute(
             "SELECT count(*) FROM fts WHERE fts MATCH ?", (f'"{word}"',)
         )

@@ -8,10 +8,10 @@ from quality.metrics import ALL, Figures
 RUNG, FTS5, BM25S = "Rung", "FTS5", "bm25s"
 #: Ways to ask a collection's questions and to judge the answers.
 TYPED, TYPOS, SESSIONS = "as typed", "one typo", "by session"
-#: A category that stands for every category of the collection, one row each.
+#: Expands to every category of the collection, one row each.
 EACH = "each"
 
-#: Figures by the way of asking, the system and the category.
+#: Figures by (way of asking, system) and category.
 Results = Mapping[tuple[str, str], Mapping[str, Figures]]
 
 

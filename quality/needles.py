@@ -1,7 +1,7 @@
 """A made-up collection: two words in one sentence of a long record, and apart in many others.
 
-The right answer is the long record. Short decoys hold both words, too, but far apart; so do two of
-the other long records. All words are invented, and the same in every run.
+The right answer is the long record. Short decoys contain both words too, but far apart; so do two
+of the other long records. All words are invented, and the same in every run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +18,11 @@ SHORT_DECOYS, LONG_DECOYS = 8, 2
 SHORT_CHARS = (1_200, 4_000)
 #: How often a long record repeats each of its words elsewhere, as long texts do.
 REPEATS = (1, 4)
-#: Records that hold one word of a task only.
+#: Records that contain only one word of a task.
 SINGLES = 6
 VOCABULARY = 3_000
 SENTENCE = (8, 18)
-#: At most so many words stand between the two words of a task in their sentence.
+#: The most words between the two words of a task in their sentence.
 BETWEEN = 4
 GROUP = "texts"
 
@@ -38,7 +38,7 @@ class Writer:
     weights: Sequence[float]
 
     def text(self, chars: int) -> list[Sentence]:
-        """Sentences of at least so many characters in total."""
+        """Sentences with at least `chars` characters in total."""
         sentences: list[Sentence] = []
         size = 0
         while size < chars:

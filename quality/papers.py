@@ -31,7 +31,7 @@ def queries() -> list[Query]:
 
 
 class Library:
-    """The demo's papers and those of the tests, asked as a client asks."""
+    """The demo's papers and those of the tests, searched as a client searches."""
 
     def __init__(self, snapshots: dict[str, Path]) -> None:
         self._papers = {name: Papers(path) for name, path in snapshots.items()}

@@ -1,4 +1,4 @@
-"""A collection asked by every system: figures, answers and the time they took."""
+"""Runs a collection's questions against every system: figures, answers and times."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ Rankings = dict[str, Sequence[str]]
 
 @dataclass
 class Run:
-    """What one collection gave. `results` are keyed by the way of asking and the system."""
+    """The results of one collection, keyed by (way of asking, system)."""
 
     name: str
     kind: str
@@ -105,7 +105,7 @@ def run_papers() -> Run:
 
 
 def _by_session(collection: Collection, rankings: Rankings) -> dict[str, Figures]:
-    """Figures with the session in place of the document."""
+    """Figures with sessions instead of documents."""
     sessions = collection.sessions
     queries = [
         replace(query, relevant=dict.fromkeys(_in(sessions, query.relevant), 1))

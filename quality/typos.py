@@ -12,7 +12,7 @@ from quality.collections import Collection, Query
 LONG = 5
 LETTERS = re.compile(rf"[^\W\d_]{{{LONG},}}")
 
-#: The number of a group's documents that hold a word.
+#: Returns the number of a group's documents that contain a word.
 Count = Callable[[str, str], int]
 
 

@@ -1,4 +1,4 @@
-"""Rung's own search for the server of somebody else: the same token, proof and both channels."""
+"""Rung's own search inside another server: the same token, proof and both channels."""
 
 import os
 from collections.abc import Mapping
@@ -13,6 +13,6 @@ _surface, _guard = RecordsSurface(), Guard(Access.CLIENT_TOKEN)
 
 
 def answer(query: str, limit: int, headers: Mapping[str, str]) -> dict[str, Any]:
-    """The result of the tool call for the bearer of the token in these headers."""
+    """The result of the tool call with the token in these headers."""
     session = _services.open_session(_guard.token(headers.get("authorization")))
     return _surface.call("search", {"query": query, "limit": limit}, session)

@@ -1,4 +1,4 @@
-"""Where peers live: an environment each under `var/bench`, made once, and how each is started."""
+"""The peers: each has an environment under `var/bench`, made once, and a command to start it."""
 
 import os
 import re
@@ -25,11 +25,12 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A server to compare with: what its environment holds, how it starts, how it is asked.
+    """A server to compare with: what its environment contains, how it starts, how to query it.
 
-    `module` is given the descriptor of a socket that listens, and the file in its environment.
-    `ids` finds the ids of the hits in the body of an answer. A peer that is `carrying` serves the
-    search of Rung, so it is asked as Rung is. `stop_words` are those it leaves out.
+    `module` gets the descriptor of a listening socket as its argument, and the path of the file in
+    an environment variable. `ids` returns the ids of the hits in the body of an answer. A peer that
+    is `carrying` serves Rung's search, so it gets the same requests as Rung. `stop_words` are the
+    words it does not search for.
     """
 
     name: str
@@ -50,11 +51,11 @@ class Peer:
         return (self.home / "bin/python").absolute()
 
     def command(self, fd: int) -> list[str]:
-        """What serves it from the socket of this descriptor."""
+        """The command that serves the peer from the socket of this descriptor."""
         return [str(self.python), "-m", self.module, str(fd)]
 
     def prepare(self) -> None:
-        """Makes its environment where it is not there; raises `RuntimeError` where it cannot."""
+        """Makes the environment if it does not exist. Raises `RuntimeError` if that fails."""
         installed, wanted = self.home / ".installed", " ".join(self.packages)
         if installed.exists() and installed.read_text() == wanted:
             return
@@ -65,14 +66,14 @@ class Peer:
         installed.write_text(wanted)
 
     def versions(self) -> Iterator[tuple[str, str]]:
-        """Its first package and the version installed, where it is."""
+        """Yields the first package and its version, if it is installed."""
         name = _NAME.match(self.packages[0])[0]  # type: ignore[index]
         for found in self.home.glob(f"lib/*/site-packages/{name}-*.dist-info"):
             yield name, found.name.removesuffix(".dist-info").partition("-")[2]
 
 
 def quietly(command: Sequence[str], cwd: Path | None = None) -> str:
-    """What a command prints, which nobody sees unless it fails: then it raises `RuntimeError`."""
+    """Returns what a command prints. Raises `RuntimeError` with its output if it fails."""
     apart = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run = subprocess.run(command, cwd=cwd, env=apart, capture_output=True, text=True, check=False)
     if run.returncode:
@@ -81,7 +82,7 @@ def quietly(command: Sequence[str], cwd: Path | None = None) -> str:
 
 
 def environment(database: Path, stop_words: str = plain.STOP_WORDS) -> dict[str, str]:
-    """The environment of a peer's process. The store of Rung is beside the file of the peers."""
+    """The environment of a peer's process. Rung's store is in the same folder as `database`."""
     return {
         **os.environ,
         plain.DATABASE: str(database.absolute()),
@@ -97,12 +98,12 @@ def environment(database: Path, stop_words: str = plain.STOP_WORDS) -> dict[str,
 
 
 def tool_request(query: str, era: str = MODERN) -> bytes:
-    """The search as a call of a tool."""
+    """The search as a tool call."""
     return call(None, "search", {"query": query, "limit": HITS}, era=era)
 
 
 def tool_ids(body: bytes) -> list[str]:
-    """The ids of the hits a tool has found."""
+    """The ids of the hits in a tool result."""
     result = orjson.loads(body)["result"]
     return [hit["id"] for hit in result["structuredContent"]["results"]]
 
@@ -153,5 +154,5 @@ FASTMCP_CARRYING = replace(
     carrying=True,
 )
 CARRYING = (OFFICIAL_CARRYING, FASTMCP_CARRYING)
-#: What the SDK reaches if every word of a question is looked for.
+#: The official SDK if it searches for every word of a question.
 KEEPING = replace(OFFICIAL, title="official SDK, stop words kept", stop_words="")

@@ -1,8 +1,8 @@
 """The limit: the fastest honest search endpoint we can write with the same parts.
 
-One full-text table, bm25 in two steps, a window per hit around the first word it finds, the
-same two channels and about the same text per hit. It has what a demo has: no token, no grants, no
-cursors, no proof that the window matches, no budgets, no fences.
+It has one full-text table, bm25 in two steps, a window per hit around the first word it finds, the
+same two channels and about the same text per hit. Like a demo, it has no token, no grants, no
+cursors, no proof that the window matches, no budgets and no fences.
 """
 
 from typing import Any

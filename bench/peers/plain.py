@@ -1,8 +1,9 @@
-"""The file every peer reads, and the searches they serve. Standard library and our stop words only.
+"""The file that every peer reads, and the searches they serve.
 
-A question asks for any of its words but the stop words, by their stems. `search` is one statement
-with bm25 and snippets, what the documentation of FTS5 leads to. `two_steps` ranks first and then
-reads the ten rows, with a plain window around a word: that of the limit endpoint.
+Needs only the standard library and our stop words. A search matches any word of the question except
+stop words, by their stems. `search` is one statement with bm25 and snippets, as the documentation
+of FTS5 suggests. `two_steps`, for the limit endpoint, ranks first and then reads the ten rows, with
+a plain window around a word.
 """
 
 import os
@@ -19,7 +20,7 @@ CREATE VIRTUAL TABLE fts USING fts5(
   title, body, content='record', content_rowid='seq', columnsize=1, tokenize='porter');
 """
 DATABASE, DROPPED = "BENCH_PLAIN_DB", "BENCH_STOP_WORDS"
-#: The words of a question that no peer looks for: those Rung leaves out too.
+#: The words of a question that no peer searches for, as Rung does not either.
 STOP_WORDS = os.environ.get(DROPPED, " ".join(sorted(stop_words("en"))))
 MMAP_BYTES = 1 << 30
 WINDOW_CHARS, BEFORE_CHARS = 350, 110
@@ -41,7 +42,7 @@ _dropped = frozenset(STOP_WORDS.split())
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection to read by."""
+    """A read-only connection."""
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
     db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")
     return db
@@ -56,12 +57,12 @@ def connection() -> sqlite3.Connection:
 
 
 def words_of(query: str) -> list[str]:
-    """The words to look for."""
+    """The words to search for."""
     return [word for word in query.split() if word not in _dropped]
 
 
 def expression(query: str) -> str:
-    """Any of the words of a query, quoted."""
+    """An FTS5 expression that matches any word of a query."""
     return " OR ".join(f'"{word}"' for word in words_of(query))
 
 
@@ -82,7 +83,7 @@ def search(query: str, limit: int) -> list[dict[str, Any]]:
 
 
 def two_steps(db: sqlite3.Connection, query: str, limit: int) -> list[dict[str, Any]]:
-    """The best hits, each with a window around the first word of the query it finds."""
+    """The best hits, each with a window around the first word of the query that it contains."""
     words = words_of(query)
     found = db.execute(FIND, (expression(query), limit)).fetchall()
     return [_hit(db.execute(READ, rowid).fetchone(), words) for rowid in found]

@@ -1,4 +1,4 @@
-"""The TypeScript SDKs as peers: programs of Node in one folder under `var/bench`, all pinned."""
+"""The TypeScript SDKs as peers: Node programs in one folder under `var/bench`, all pinned."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,30 +19,30 @@ LOCK = "package-lock.json"
 
 @dataclass(frozen=True, slots=True)
 class Script(Peer):
-    """A peer whose `module` is a script; all of them share the packages of one lock file."""
+    """A peer whose `module` is a script. All scripts share the packages of one lock file."""
 
     @property
     def home(self) -> Path:
         return HOME
 
     def command(self, fd: int) -> list[str]:
-        """What serves it from the socket of this descriptor."""
+        """The command that serves the peer from the socket of this descriptor."""
         return [f"{_node()}", f"{(HOME / self.module).absolute()}", f"{fd}"]
 
     def prepare(self) -> None:
-        """Installs what the lock file pins, where it is not there, and the scripts as they are."""
+        """Installs what the lock file pins if it is not installed, and copies the scripts."""
         lock, installed = (SOURCE / LOCK).read_bytes(), HOME / ".installed"
         if not installed.exists() or installed.read_bytes() != lock:
             shutil.rmtree(HOME, ignore_errors=True)
             shutil.copytree(SOURCE, HOME)
             quietly(["npm", "ci", "--no-audit", "--no-fund"], cwd=HOME)
             installed.write_bytes(lock)
-        # Node looks for packages beside the script, so it must stand where they are.
+        # Node looks for packages next to the script, so the scripts go into their folder.
         for script in SOURCE.glob("*.mjs"):
             shutil.copy(script, HOME)
 
     def versions(self) -> Iterator[tuple[str, str]]:
-        """Its packages and the versions installed, where they are."""
+        """Yields the packages and their versions, if they are installed."""
         if (HOME / ".installed").exists():
             for name in self.packages:
                 found = orjson.loads((HOME / f"node_modules/{name}/package.json").read_bytes())
@@ -50,9 +50,9 @@ class Script(Peer):
 
 
 def missing() -> str:
-    """Why the scripts cannot be run here; nothing where they can, and all is installed then."""
+    """Installs the scripts; returns why they cannot be run here, or an empty text if they can."""
     if shutil.which("npm") is None:
-        return "npm is not here"
+        return "npm is not installed"
     try:
         FIRST.prepare()
     except RuntimeError as error:
@@ -61,7 +61,7 @@ def missing() -> str:
 
 
 def _node() -> Path:
-    """Node as npm has installed it, whichever the machine has."""
+    """The Node that npm installed, not the machine's own."""
     return (HOME / "node_modules/.bin/node").absolute()
 
 

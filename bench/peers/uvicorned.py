@@ -1,4 +1,4 @@
-"""An ASGI application under uvicorn at its quickest: uvloop, httptools, no access log."""
+"""An ASGI application under uvicorn with its fastest options: uvloop, httptools, no access log."""
 
 import socket
 from typing import Any
@@ -7,9 +7,9 @@ import uvicorn
 
 
 def serve(app: Any, fd: int) -> None:
-    """Serves from a socket that listens already, until the process is ended.
+    """Serves from a listening socket until the process ends.
 
-    The socket is given, not its descriptor: uvicorn would take that for a Unix socket, and answers
+    uvicorn gets the socket, not its descriptor, which it would treat as a Unix socket: answers
     would wait for acknowledgements, 40 ms each.
     """
     config = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""How large answers get: ten hits, the largest pages, the list of tools."""
+"""The sizes of answers: ten hits, the largest pages, the list of tools."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from bench.servers import pinned, rung, two_cores
 from bench.stores import open_corpus, open_queries
 from evidence.limits import CONTRACT
 
-WIDEST_PAGES = 40  # of the queries, asked for as many hits as can be
+WIDEST_PAGES = 40  # queries that ask for the largest page
 
 
 def measure(plan: Plan) -> Iterator[Line]:
@@ -39,5 +39,5 @@ def measure(plan: Plan) -> Iterator[Line]:
 
 
 def text_bytes(result: dict[str, Any]) -> int:
-    """Bytes a model sees of a result."""
+    """The bytes of a result that a model sees."""
     return sum(len(block["text"].encode()) for block in result["content"])

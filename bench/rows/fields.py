@@ -1,4 +1,4 @@
-"""Windows and finds in a huge field beside a small one, over HTTP."""
+"""Windows of a huge field, compared with a small one, and finds in the huge one, over HTTP."""
 
 import statistics
 import threading
@@ -32,14 +32,14 @@ def measure(plan: Plan) -> Iterator[Line]:
 
 
 def _windows(plan: Plan, server: Server, deep: Deep) -> Iterator[Line]:
-    """The small field and each place of the huge one in turns."""
+    """Windows of the small field and of each place of the huge one, in turn."""
     last = deep.huge_chars - WINDOW_CHARS
     requests = {place: _window(deep.token, deep.huge_id, last * place // 100) for place in PLACES}
     small = _window(deep.token, deep.small_id, 0)
     for request in (small, *requests.values()):
         read = result_of(ask(server.port, request))["structuredContent"]["window"]
         if read["end_chars"] - read["start_chars"] != WINDOW_CHARS:
-            raise RuntimeError("the window is not as large as was asked for")
+            raise RuntimeError("the window does not have the requested size")
 
     def p50(request: bytes) -> float:
         return loaded(server.port, [request], seconds=plan.seconds / 2, connections=CLIENTS).p50
@@ -69,7 +69,7 @@ def _read(token: str, record: str, where: dict[str, Any]) -> bytes:
 
 
 def _finds(plan: Plan, server: Server, deep: Deep) -> Iterator[Line]:
-    """The last word, which the index knows, and its inner part, which none does."""
+    """Finds the last word, which the index contains, and its inner part, which no index does."""
     whole = _read(deep.token, deep.huge_id, {"query": LAST_WORD})
     inner = _read(deep.token, deep.huge_id, {"query": INNER_PART})
     start = deep.huge_chars - len(LAST_WORD) - 1
@@ -92,7 +92,7 @@ def _finds(plan: Plan, server: Server, deep: Deep) -> Iterator[Line]:
 
 @contextmanager
 def watched(server: Server) -> Iterator[list[int]]:
-    """The RssAnon of a worker, looked at again and again for a while."""
+    """Samples the RssAnon of a worker during the block."""
     seen, done = [server.memory()], threading.Event()
 
     def look() -> None:
@@ -109,8 +109,8 @@ def watched(server: Server) -> Iterator[list[int]]:
 
 
 def _check_match(server: Server, request: bytes, start: int, text: str) -> None:
-    """Raises `RuntimeError` unless the match is told at its true place in the whole text."""
+    """Raises `RuntimeError` unless the match is reported at its position in the whole text."""
     window = result_of(ask(server.port, request))["structuredContent"]["window"]
     found = window["match_start_chars"]
     if found != start or window["text"][found - window["start_chars"] :][: len(text)] != text:
-        raise RuntimeError(f"{text!r} stands at {start}, and was found at {found}")
+        raise RuntimeError(f"{text!r} is at {start}, but was reported at {found}")

@@ -1,4 +1,4 @@
-"""Memory of a worker after mixed load over a million records, beside fastmcp's."""
+"""Memory of a worker after mixed load over a million records, compared with fastmcp's."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from bench.plan import Plan
 from bench.servers import peer, pinned, rung, two_cores
 from bench.stores import open_corpus, open_queries
 
-MOST = 2_000  # searches of fastmcp: its memory settles long before, and common words are slow
+MOST = 2_000  # searches of fastmcp: its memory is stable long before, and common words are slow
 
 
 def measure(plan: Plan) -> Iterator[Line]:
@@ -18,7 +18,7 @@ def measure(plan: Plan) -> Iterator[Line]:
     core, client = two_cores()
     with (
         soak.copied(found) as own,
-        rung(own.store, core, remembering=True, **soak.SETTINGS) as server,
+        rung(own.store, core, cached=True, **soak.SETTINGS) as server,
         pinned(client),
     ):
         soaked = soak.soak(server, own, queries, plan.soak_seconds, plan.large)

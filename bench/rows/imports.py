@@ -1,4 +1,4 @@
-"""Imports: time beside the bare insert of the same index, again, beside searches, and memory."""
+"""Imports: the time compared with a bare insert, a repeated import, searches meanwhile, memory."""
 
 import shutil
 import statistics
@@ -39,12 +39,12 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a process took: seconds, and the most anonymous and resident memory it had, in bytes."""
+    """A finished process: seconds, peak anonymous and resident memory in bytes, and its output."""
 
     seconds: float
     anonymous: int
     resident: int
-    said: str
+    output: str
 
 
 def measure(plan: Plan) -> Iterator[Line]:
@@ -55,14 +55,14 @@ def measure(plan: Plan) -> Iterator[Line]:
         with _folder() as folder, pinned(core):
             command = import_command(rows, folder / "store.db", folder)
             ours, again = run(command), run(command)
-            bare = float(run([*PYTHON, "-m", "bench.bare", f"{rows}", f"{folder}/bare.db"]).said)
+            bare = float(run([*PYTHON, "-m", "bench.bare", f"{rows}", f"{folder}/bare.db"]).output)
             rounds.append((ours.seconds, bare, again.seconds))
     first, plainly, later = zip(*rounds)
     yield Finding("import", figures.ratios(first, plainly))
     yield Finding("import-again", figures.ratios(later, first))
     for name, seconds in (("Rung", first), ("Rung again", later), ("bare insert", plainly)):
         yield Note(f"{name}: records a second", f"{plan.middle / min(seconds):,.0f}")
-    yield from _beside(plan, rows)
+    yield from _searches_meanwhile(plan, rows)
     large = stores.open_rows(plan.large)
     with _folder() as folder, pinned(core):
         whole = run(import_command(large, folder / "store.db", folder))
@@ -75,8 +75,8 @@ def measure(plan: Plan) -> Iterator[Line]:
 PYTHON = (sys.executable,)
 
 
-def _beside(plan: Plan, rows: Path) -> Iterator[Line]:
-    """Searches of a store alone, and while as many records again are imported into it."""
+def _searches_meanwhile(plan: Plan, rows: Path) -> Iterator[Line]:
+    """Searches of a store at rest, and while as many records again are imported into it."""
     found = open_imported(plan.middle)
     queries = stores.open_queries(plan.middle).mix
     requests = [
@@ -92,16 +92,16 @@ def _beside(plan: Plan, rows: Path) -> Iterator[Line]:
             def p95() -> float:
                 return drive(server.port, requests, total=plan.asks, connections=1).p95 * MS
 
-            alone, beside = p95(), list[float]()
+            alone, during = p95(), list[float]()
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
                 while process.poll() is None:
-                    beside.append(p95())
+                    during.append(p95())
     if process.returncode:
         raise RuntimeError(f"{command} failed")
     yield Note("p95 of mixed searches, one client, no import", f"{alone:.1f} ms")
     yield Note(
         "… during an import: median and highest p95",
-        f"{statistics.median(beside):.1f} and {max(beside):.1f} ms",
+        f"{statistics.median(during):.1f} and {max(during):.1f} ms",
     )
 
 
@@ -116,11 +116,11 @@ def import_command(
 
 
 def run(command: Sequence[str]) -> Run:
-    """Runs a process to its end, looking at its memory; raises `RuntimeError` where it fails."""
+    """Runs a process to its end and samples its memory. Raises `RuntimeError` if it fails."""
     begun = time.perf_counter()
     anonymous = resident = 0
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as told:
-        process = subprocess.Popen(command, stdout=said, stderr=told)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, stdout=output, stderr=errors)
         while process.poll() is None:
             try:
                 anonymous = max(anonymous, memory_of(process.pid, "RssAnon"))
@@ -129,14 +129,14 @@ def run(command: Sequence[str]) -> Run:
                 pass
             time.sleep(SAMPLE_SECONDS)
         seconds = time.perf_counter() - begun
-        said.seek(0), told.seek(0)
+        output.seek(0), errors.seek(0)
         if process.returncode:
-            raise RuntimeError(f"{command} failed: {told.read().decode()[-2000:]}")
-        return Run(seconds, anonymous, resident, said.read().decode())
+            raise RuntimeError(f"{command} failed: {errors.read().decode()[-2000:]}")
+        return Run(seconds, anonymous, resident, output.read().decode())
 
 
 def open_imported(count: int) -> Imported:
-    """The store of the last import of so many records, or of one now."""
+    """The store of the last import of `count` records, imported now if there is none."""
 
     def build(folder: Path) -> None:
         run(import_command(stores.open_rows(count), folder / "store.db", folder))
@@ -148,7 +148,7 @@ def open_imported(count: int) -> Imported:
 
 
 def keep(store: Path, count: int) -> None:
-    """Makes a store just imported the one that `open_imported` finds."""
+    """Makes a store that was just imported the one that `open_imported` returns."""
 
     def build(folder: Path) -> None:
         shutil.move(store, folder / "store.db")
@@ -160,6 +160,6 @@ def keep(store: Path, count: int) -> None:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder beside what is kept, on the same disk."""
+    """A temporary folder on the same disk as the kept files."""
     with tempfile.TemporaryDirectory(dir=stores.HOME) as name:
         yield Path(name)

@@ -1,4 +1,4 @@
-"""One stream of a million records: pages far in by cursor, and counts by month."""
+"""One stream of a million records: late pages by cursor, and counts by month."""
 
 import sqlite3
 import time
@@ -17,7 +17,7 @@ from bench.stores import kept, seeded
 
 PAGE_ITEMS = 25
 MONTHS = 100  # more than there are
-COUNTS = 5  # of each round
+COUNTS = 5  # per round
 MS = 1_000
 
 BARE = (
@@ -59,7 +59,7 @@ def _paging(plan: Plan, server: Server, found: Imported) -> Iterator[Line]:
 
 
 def _months(plan: Plan, server: Server, found: Imported) -> Iterator[Line]:
-    """Over HTTP and as bare SQL in turns; both must count alike."""
+    """Counts over HTTP and with bare SQL, in turn. Raises `RuntimeError` if they differ."""
     grouped = {"group_by_time": "sent_at", "granularity": "month", "limit": MONTHS}
     arguments = {"stream": STREAM, "metric": "count", **grouped}
     request = call(found.token, "aggregate", arguments, era=MODERN)
@@ -72,7 +72,7 @@ def _months(plan: Plan, server: Server, found: Imported) -> Iterator[Line]:
 
         groups = result_of(ask(server.port, request))["structuredContent"]["data"]["groups"]
         if [(group["key"][:7], group["count"]) for group in groups] != bare()[0]:
-            raise RuntimeError("the months are counted otherwise")
+            raise RuntimeError("the counts by month differ")
         rounds = []
         for _ in range(plan.rounds):
             theirs = figures.percentiles([bare()[1] for _ in range(COUNTS)])[0]
@@ -84,7 +84,7 @@ def _months(plan: Plan, server: Server, found: Imported) -> Iterator[Line]:
 
 
 def open_events(count: int) -> Path:
-    """The times of the corpus in a table with the index such a count wants."""
+    """The times of the corpus in a table with the index that such a count needs."""
 
     def build(folder: Path) -> None:
         with closing(sqlite3.connect(folder / "events.db")) as db:

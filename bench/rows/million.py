@@ -1,4 +1,4 @@
-"""A million records: the same search, narrow and wide grants, growth, and the start of a worker."""
+"""A million records: the same search, narrow and wide grants, growth, and a worker's start."""
 
 import statistics
 import time
@@ -38,7 +38,7 @@ ROWS = {"natural": ("natural-million", "natural-p95"), "rare": ("rare-million", 
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """The SDK beside us; then grants and sizes in turns, by one client."""
+    """Compares Rung with the SDK, then grants and sizes, in turn, by one client."""
     large, small = open_corpus(plan.large), open_corpus(plan.small)
     queries = open_queries(plan.middle)
     core, client = two_cores()
@@ -49,17 +49,17 @@ def measure(plan: Plan) -> Iterator[Line]:
         servers = {RUNG: ours, OFFICIAL.title: theirs}
         for kind, asked in (("natural", queries.natural), ("rare", queries.rare)):
             requests = requests_for(large.token, asked, [OFFICIAL])
-            yield from _beside(plan, servers, requests, kind)
+            yield from _compared(plan, servers, requests, kind)
         few = stack.enter_context(rung(small.store, core))
         yield from _common(plan, ours, large, few, small, queries.common)
     yield from _in_process(large, small, queries.common)
     yield _start(plan, large, queries.rare[0], core)
 
 
-def _beside(
+def _compared(
     plan: Plan, servers: Mapping[str, Server], requests: Requests, kind: str
 ) -> Iterator[Line]:
-    """Every question once a round, by eight clients and then by one."""
+    """Asks every question once a round, by eight clients and then by one."""
     rate, p95 = ROWS[kind]
     rounds, total = max(1, plan.rounds // 2), len(requests[RUNG])
     many, one = (
@@ -74,7 +74,7 @@ def _beside(
     yield busiest(many)
     answers = (ask(servers[RUNG].port, request) for request in requests[RUNG])
     whole = sum(complete(answer) for answer in answers)
-    yield Note(f"{kind} questions whose recall is complete", f"{whole} of {total}")
+    yield Note(f"{kind} questions with complete recall", f"{whole} of {total}")
 
 
 def _searches(token: str, queries: Sequence[str]) -> Sequence[bytes]:
@@ -82,7 +82,7 @@ def _searches(token: str, queries: Sequence[str]) -> Sequence[bytes]:
 
 
 def complete(answer: bytes) -> bool:
-    """Whether the answer says that every record which matches was ranked."""
+    """Whether the answer reports that every matching record was ranked."""
     return bool(result_of(answer)["structuredContent"]["data"]["meta"]["recall"]["complete"])
 
 
@@ -130,7 +130,7 @@ def _common(
 
 
 def joined_p95(found: Corpus, words: Sequence[str]) -> float:
-    """Seconds of the join filter of one connection, in this process."""
+    """The p95 in seconds of the join filter for one connection, in this process."""
     named = orjson.dumps(["source-0"]).decode()
     return _plain_p95(
         found, plain.JOINED, [(plain.expression(word), named, HITS) for word in words]
@@ -138,14 +138,14 @@ def joined_p95(found: Corpus, words: Sequence[str]) -> float:
 
 
 def naive_p95(found: Corpus, words: Sequence[str]) -> float:
-    """Seconds of the statement of the peers over everything, in this process."""
+    """The p95 in seconds of the peers' statement over everything, in this process."""
     return _plain_p95(found, plain.SEARCH, [(plain.expression(word), HITS) for word in words])
 
 
 def _plain_p95(found: Corpus, sql: str, asked: Sequence[tuple[object, ...]]) -> float:
     seconds = []
     with closing(plain.connect(str(found.plain))) as db:
-        db.execute(sql, asked[0]).fetchall()  # opens the file, which is nobody's search
+        db.execute(sql, asked[0]).fetchall()  # opens the file before the clock starts
         for values in asked:
             begun = time.perf_counter()
             db.execute(sql, values).fetchall()
@@ -154,7 +154,7 @@ def _plain_p95(found: Corpus, sql: str, asked: Sequence[tuple[object, ...]]) -> 
 
 
 def _in_process(large: Corpus, small: Corpus, words: Sequence[str]) -> Iterator[Note]:
-    """The same without HTTP and rendering, which flatter ratios of short times."""
+    """The same without HTTP and rendering, which make ratios of short times look better."""
 
     def seconds(found: Corpus, token: str) -> tuple[float, float, float]:
         upstream = Store(found.store).open(token)
@@ -171,18 +171,18 @@ def _in_process(large: Corpus, small: Corpus, words: Sequence[str]) -> Iterator[
     naive = [naive_p95(found, words) for found in (large, small)]
     yield Note("the plain statement alone: growth of p95", f"{naive[0] / naive[1]:.1f} ×")
     yield Note(
-        f"in the store alone: {FEW} and {CONNECTIONS} connections, of one",
+        f"in the store alone: {FEW} and {CONNECTIONS} connections, relative to one",
         f"{some[0] / one[0]:.1f} and {every[0] / one[0]:.1f} ×",
     )
 
 
 def _start(plan: Plan, found: Corpus, query: str, core: int) -> Finding:
-    """Seconds from the start of gunicorn to the answer of a first search."""
+    """Seconds from the start of gunicorn to the answer to the first search."""
     (request,) = _searches(found.token, [query])
     seconds = []
     for _ in range(plan.starts):
         begun = time.perf_counter()
-        with rung(found.store, core, remembering=True) as server:
+        with rung(found.store, core, cached=True) as server:
             result_of(ask(server.port, request))
             seconds.append(time.perf_counter() - begun)
     return Finding("start", tuple(seconds))

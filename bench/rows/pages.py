@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from bench import figures
 from bench.findings import Finding, Line, Note
 from bench.plan import Plan
-from bench.servers import COUNTED, FORGETFUL
+from bench.servers import COUNTED, UNCACHED
 from bench.stores import open_corpus, open_queries
 from service import bootstrap, settings
 from service.app import create_app
@@ -25,25 +25,25 @@ MS = 1_000
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """Seconds of every question on both pages, in turns."""
+    """Measures all questions on both pages, in turn."""
     corpus, queries = open_corpus(plan.middle), open_queries(plan.middle).mix
-    environ = {"RUNG_STORE": str(corpus.store), **FORGETFUL, **COUNTED}
+    environ = {"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED}
     services = bootstrap.build(settings.load(environ))
     reading = create_app(services).test_client()
     reading.post("/read", data={"token": corpus.token, "surface": "records"})
     bare = bare_page(services, corpus.token).test_client()
     rounds = []
-    for turn in range(plan.rounds + 1):  # the first one warms
+    for turn in range(plan.rounds + 1):  # the first round warms up
         times = [seconds(client, queries) for client in (reading, bare)]
         if turn:
             rounds.append(times)
     yield Finding("pages", figures.ratios(*map(list, zip(*rounds))))
     for name, took in zip(("reading page", "bare page"), map(min, zip(*rounds))):
-        yield Note(f"{name}, each", f"{took / len(queries) * MS:.2f} ms")
+        yield Note(f"{name}: per search", f"{took / len(queries) * MS:.2f} ms")
 
 
 def bare_page(services: Services, token: str) -> Flask:
-    """Hits with their first passage, and nothing else of the reading pages."""
+    """A page with hits and their first passages, and nothing else of the reading pages."""
     app = Flask("bare", static_folder=None)
 
     @app.get("/read")
@@ -56,7 +56,7 @@ def bare_page(services: Services, token: str) -> Flask:
 
 
 def seconds(client: FlaskClient, queries: Sequence[str]) -> float:
-    """The seconds of all questions; raises `RuntimeError` unless each has a page."""
+    """The seconds for all questions. Raises `RuntimeError` unless each returns a page of hits."""
     begun = time.perf_counter()
     for query in queries:
         answer = client.get(f"/read?{urlencode({'q': query})}")

@@ -1,4 +1,4 @@
-"""Papers: search, reads far into a text, memory, replacements under load."""
+"""Papers: search, reads at the end of a text, memory, replacements under load."""
 
 import sqlite3
 import statistics
@@ -35,8 +35,8 @@ CONNECTIONS = 4
 
 SEARCHES_BEFORE_MEMORY = 500
 SWAP_WORKERS = 2
-SWAP_BATCH = 40  # requests after which the load looks whether it may stop
-SEEN_SECONDS = 10.0  # until a new snapshot must be served
+SWAP_BATCH = 40  # requests after which the load checks whether to stop
+SEEN_SECONDS = 10.0  # within which a new snapshot must be served
 
 #: One and two words, rare and frequent, English and Chinese.
 QUERIES = (
@@ -46,7 +46,7 @@ QUERIES = (
     *("pre-training", "training cost", "ablation", "深度学习", "注意力机制", "数据集"),
 )
 
-#: All columns may give the snippet, which is what makes it slow.
+#: The snippet may come from any column, which makes it slow.
 UPSTREAM = f"""
 SELECT paper.paper_id, paper.title, paper.year, paper.venue,
        snippet(paper_fts, -1, '[[[', ']]]', '…', 30)
@@ -58,7 +58,7 @@ LIMIT {HITS}
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """Over a snapshot grown to as many papers as the plan says."""
+    """Measures a snapshot grown to `plan.papers` papers."""
     grown = open_grown(plan.papers)
     yield from _search(grown, plan.paper_rounds)
     core, client = two_cores()
@@ -69,7 +69,7 @@ def measure(plan: Plan) -> Iterator[Line]:
 
 
 def expression(query: str) -> str:
-    """A query as upstream gives it to SQLite: words quoted, CJK characters apart in a phrase."""
+    """A query as the upstream passes it to SQLite: words quoted, CJK words as phrases."""
     words = (" ".join(word) if not word.isascii() else word.lower() for word in query.split())
     return " ".join(f'"{word}"' for word in words)
 
@@ -79,7 +79,7 @@ def _served(snapshot: Path) -> dict[str, str]:
 
 
 def _search(grown: Grown, rounds: int) -> Iterator[Line]:
-    """Searches with snippets beside the statement of upstream, in turns, in this process."""
+    """Compares searches with snippets with the upstream's statement, in turn, in this process."""
     papers = Papers(grown.snapshot)
     uri = f"{grown.snapshot.absolute().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as db:
@@ -97,14 +97,14 @@ def _search(grown: Grown, rounds: int) -> Iterator[Line]:
     mine, upstreams = ([sum(seconds) for seconds in each] for each in zip(*pairs))
     yield Finding("papers", figures.ratios(upstreams, mine))
     rates = (len(QUERIES) / statistics.median(seconds) for seconds in (mine, upstreams))
-    yield Note("Rung, that statement: searches/s", "{:,.0f}, {:,.1f}".format(*rates))
+    yield Note("Rung, the usual statement: searches/s", "{:,.0f}, {:,.1f}".format(*rates))
     fastest = (map(min, zip(*seconds)) for seconds in zip(*pairs))
     middle = statistics.median(theirs / ours for ours, theirs in zip(*fastest))
-    yield Note("ratio of the query in the middle", f"{middle:.1f} ×")
+    yield Note("median ratio over the queries", f"{middle:.1f} ×")
 
 
 def _seconds(search: Callable[[str], int]) -> list[float]:
-    """What each query took."""
+    """The seconds of each query."""
     found = []
     for query in QUERIES:
         begun = time.perf_counter()
@@ -114,7 +114,7 @@ def _seconds(search: Callable[[str], int]) -> list[float]:
 
 
 def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Finding:
-    """A page at the end of a huge source beside one at its start."""
+    """Compares a page at the end of a huge source with one at its start."""
 
     def page(offset: int) -> list[bytes]:
         where = {"offset_chars": offset, "max_chars": PAGE_CHARS}
@@ -122,7 +122,7 @@ def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Finding:
         request = call(None, "get_paper_source", arguments, path=MCP)
         shown = result_of(ask(server.port, request))["structuredContent"]
         if shown["end_chars"] - shown["offset_chars"] != PAGE_CHARS:
-            raise RuntimeError("the page is not as large as was asked for")
+            raise RuntimeError("the page does not have the requested size")
         return [request]
 
     start, end = page(0), page(grown.huge_chars - PAGE_CHARS)
@@ -135,14 +135,14 @@ def _deep(server: Server, grown: Grown, rounds: int, pages: int) -> Finding:
 
 
 def _memory(server: Server) -> Finding:
-    """Of the worker that read the huge source, after searches."""
+    """The memory of the worker that read the huge source, after searches."""
     requests = [call(None, "search_papers", {"query": each}, path=MCP) for each in QUERIES]
     drive(server.port, requests, total=SEARCHES_BEFORE_MEMORY, connections=CONNECTIONS)
     return Finding("papers-memory", (server.memory() / MB,))
 
 
 def _swaps(swaps: int) -> Iterator[Line]:
-    """Requests that fail while the snapshot is replaced again and again, each time seen served."""
+    """Counts failed requests while the snapshot is replaced; each one must be served in turn."""
     with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept)
         copytree(SOURCE.parent, folder / "served")
@@ -164,7 +164,7 @@ def _swaps(swaps: int) -> Iterator[Line]:
                 done.set()
             answered, errors = load.result()
     if answered < swaps:
-        raise RuntimeError("there was hardly any load")
+        raise RuntimeError("there was too little load")
     yield Finding("papers-swap", (len(errors),))
     yield Note(f"requests during {swaps} replacements", f"{answered:,}")
     for error in dict.fromkeys(errors):
@@ -172,7 +172,7 @@ def _swaps(swaps: int) -> Iterator[Line]:
 
 
 def _release(path: Path, number: int) -> Path:
-    """The snapshot with the number of a release in its titles."""
+    """Writes the snapshot to `path` with a release number in its titles."""
     path.write_bytes(SOURCE.read_bytes())
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = DELETE")
@@ -182,7 +182,7 @@ def _release(path: Path, number: int) -> Path:
 
 
 def _reads(snapshot: Path) -> list[bytes]:
-    """Searches, and metadata and sources of papers that every release has."""
+    """Searches, and the metadata and sources of papers that every release contains."""
     with closing(sqlite3.connect(snapshot)) as db:
         ids = [row[0] for row in db.execute("SELECT paper_id FROM paper ORDER BY 1")]
         with_source = "SELECT paper_id FROM paper WHERE source_md_content_hash > '' ORDER BY 1"
@@ -194,7 +194,7 @@ def _reads(snapshot: Path) -> list[bytes]:
 
 
 def _load_until(done: threading.Event, port: int, requests: list[bytes]) -> tuple[int, list[str]]:
-    """How many requests were sent until `done`, and what went wrong."""
+    """Sends requests until `done`; returns (number of requests, errors)."""
     answered, errors = 0, []
     while not done.is_set():
         first = answered % len(requests)
@@ -208,7 +208,7 @@ def _load_until(done: threading.Event, port: int, requests: list[bytes]) -> tupl
 
 
 def _await_title(port: int, wanted: str) -> None:
-    """Returns once titles begin with what is wanted."""
+    """Returns once titles begin with `wanted`. Raises `RuntimeError` if they do not in time."""
     until = time.perf_counter() + SEEN_SECONDS
     while time.perf_counter() < until:
         body = orjson.loads(ask(port, get(f"{REST}/search?q=attention&limit=1")))

@@ -1,4 +1,4 @@
-"""Search at 100,000 records beside the peers and the limit, and an identical call repeated."""
+"""Search of 100,000 records, compared with the peers and the limit, and a repeated call."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ from bench.servers import Server, limit, peer, pinned, rung, two_cores
 from bench.stores import open_corpus, open_queries
 
 RUNG, LIMIT = "Rung", "limit endpoint"
-REMEMBERING = "Rung with its answer cache"
+CACHED = "Rung with its answer cache"
 CLIENTS = 8
-CHECKED = 5  # one question in so many
-TIES = 2  # of ten hits, where many records are as good as the tenth
+CHECKED = 5  # one question in five is checked
+TIES = 2  # hits in ten that may differ, because many records tie with the tenth
 MS = 1_000
 MB = 1_000_000
 
@@ -45,20 +45,20 @@ ROWS = {
 }
 
 Requests = Mapping[str, Sequence[bytes]]
-Rounds = list[dict[str, Load]]  # a load of each server
+Rounds = list[dict[str, Load]]  # the load of each server, by its name
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """Every server is up at once; rounds go through them in turns."""
+    """Starts all servers, and loads them in turn in each round."""
     found, queries = open_corpus(plan.middle), open_queries(plan.middle)
     core, client = two_cores()
-    beside, lacking = scripts(plan)
-    peers = (*PEERS, *beside, *CARRYING)
+    script_peers, lacking = scripts(plan)
+    peers = (*PEERS, *script_peers, *CARRYING)
     requests = {
         kind: requests_for(found.token, asked, (*peers, KEEPING))
         for kind, asked in (("natural", queries.natural), ("rare", queries.rare))
     }
-    # Natural questions are slow: a load of so many seconds would have others at each server.
+    # Natural questions are slow: in a load of fixed length, each server would get other ones.
     loads = {
         "natural": partial(drive, total=len(queries.natural), connections=CLIENTS),
         "rare": partial(loaded, seconds=plan.seconds, connections=CLIENTS),
@@ -80,10 +80,10 @@ def measure(plan: Plan) -> Iterator[Line]:
         if lacking:
             yield Note("the TypeScript SDKs were not run", lacking)
         judged = {name: servers[name] for name in (RUNG, OFFICIAL.title, FASTMCP.title, LIMIT)}
-        for clients in plan.beside:
+        for clients in plan.more_clients:
             load = partial(drive, total=len(queries.natural), connections=clients)
             several = f"{clients} client" if clients == 1 else f"{clients} clients"
-            for name, server in judged.items():  # each alone: some close connections that wait
+            for name, server in judged.items():  # in turn: some close idle connections
                 try:
                     turns = in_turns({name: server}, requests["natural"], plan.rounds // 2, load)
                 except RuntimeError as error:
@@ -94,13 +94,13 @@ def measure(plan: Plan) -> Iterator[Line]:
         load = partial(drive, total=len(queries.natural) // CHECKED, connections=1)
         yield from described(in_turns(kept, requests["natural"], 1, load), "natural, 1 client")
         for name, server in servers.items():
-            yield Note(f"RssAnon after it: {name}", f"{server.memory() / MB:.0f} MB")
-        servers[REMEMBERING] = stack.enter_context(rung(found.store, core, remembering=True))
+            yield Note(f"RssAnon after these loads: {name}", f"{server.memory() / MB:.0f} MB")
+        servers[CACHED] = stack.enter_context(rung(found.store, core, cached=True))
         yield from _repeated(plan, servers, requests["rare"])
 
 
 def scripts(plan: Plan) -> tuple[Sequence[Peer], str]:
-    """The peers in TypeScript, or why there are none."""
+    """(the peers in TypeScript, why there are none)."""
     if not plan.scripts:
         return (), f"the {plan.name} run leaves them out"
     lacking = missing()
@@ -108,10 +108,10 @@ def scripts(plan: Plan) -> tuple[Sequence[Peer], str]:
 
 
 def requests_for(token: str, queries: Sequence[str], peers: Sequence[Peer]) -> Requests:
-    """The same searches for every server, as each is asked."""
+    """The same searches for every server, each in the server's own form."""
     arguments = [{"query": query, "limit": HITS} for query in queries]
     ours = [call(token, "search", each, era=MODERN) for each in arguments]
-    found = {RUNG: ours, REMEMBERING: ours}
+    found = {RUNG: ours, CACHED: ours}
     for each in peers:
         found[each.title] = ours if each.carrying else [each.request(query) for query in queries]
     found[LIMIT] = [call(None, "search", each, era=MODERN) for each in arguments]
@@ -121,9 +121,10 @@ def requests_for(token: str, queries: Sequence[str], peers: Sequence[Peer]) -> R
 def check_alike(
     servers: Mapping[str, Server], requests: Requests, peers: Sequence[Peer], kind: str
 ) -> Iterator[Note]:
-    """How large answers are; raises `RuntimeError` if a peer finds other records.
+    """Yields the sizes of answers. Raises `RuntimeError` if a peer finds other records.
 
-    Who carries Rung's search must find what Rung finds, the others what the limit endpoint finds.
+    A peer that carries Rung's search must find what Rung finds, the others what the limit endpoint
+    finds.
     """
     sizes: dict[str, list[int]] = {name: [] for name in servers}
 
@@ -136,7 +137,7 @@ def check_alike(
         ours, plain = (ids_of(answer(name, place)) for name in (RUNG, LIMIT))
         for each in peers:
             ids, expected = each.ids(answer(each.title, place)), ours if each.carrying else plain
-            # Another record may come instead of one that ties with the tenth.
+            # Another record may replace one that ties with the tenth.
             others = len(set(ids) - set(expected))
             if len(ids) != len(expected) or others > TIES:
                 raise RuntimeError(f"{each.title} finds other records: {ids} {expected}")
@@ -150,7 +151,7 @@ def in_turns(
     rounds: int,
     load: Callable[[int, Sequence[bytes]], Load],
 ) -> Rounds:
-    """A load on each server in turn; every second round backwards, each from another request on."""
+    """Loads each server in turn, every second round backwards. Rounds start at other requests."""
     for name, server in servers.items():
         drive(server.port, requests[name], total=2 * CLIENTS, connections=CLIENTS)
     found = []
@@ -167,7 +168,7 @@ def in_turns(
 
 
 def rate_rows(rows: Mapping[str, str], rounds: Rounds, ours: str = RUNG) -> Iterator[Finding]:
-    """The ratios of requests a second, ours over theirs, of each round."""
+    """The ratios of requests per second, ours over theirs, of each round."""
     for key, theirs in rows.items():
         rates = ([each[name].rate for each in rounds] for name in (ours, theirs))
         yield Finding(key, figures.ratios(*rates))
@@ -185,26 +186,26 @@ def described(rounds: Rounds, kind: str) -> Iterator[Note]:
 
 
 def busiest(rounds: Rounds) -> Note:
-    """How near the load generator came to being the limit."""
+    """How close the load generator came to being the limit."""
     share = max(load.client_share for each in rounds for load in each.values())
     return Note(BUSIEST, f"{share:.0%}")
 
 
 def _repeated(plan: Plan, servers: Mapping[str, Server], requests: Requests) -> Iterator[Line]:
-    """One call again and again, for which answers may be kept; then what that does to the mix."""
+    """Repeats one call, whose answer may be cached; then all calls, with the cache and without."""
     load = partial(loaded, seconds=plan.seconds, connections=CLIENTS)
-    three = {name: servers[name] for name in (REMEMBERING, RUNG, FASTMCP.title)}
+    three = {name: servers[name] for name in (CACHED, RUNG, FASTMCP.title)}
     one = {name: [asked[len(asked) // 2]] for name, asked in requests.items()}
     rounds = in_turns(three, one, plan.rounds, load)
-    yield from rate_rows({"repeat": FASTMCP.title}, rounds, ours=REMEMBERING)
+    yield from rate_rows({"repeat": FASTMCP.title}, rounds, ours=CACHED)
     yield from described(rounds, "one call repeated")
-    two = {name: servers[name] for name in (REMEMBERING, RUNG)}
-    for name, server in two.items():  # once, so that whatever is kept is there
+    two = {name: servers[name] for name in (CACHED, RUNG)}
+    for name, server in two.items():  # once, to fill the cache
         drive(server.port, requests[name], total=len(requests[name]), connections=CLIENTS)
     rounds = in_turns(two, requests, max(1, plan.rounds // 2), load)
     kept, worked = (statistics.median(each[name].rate for each in rounds) for name in two)
     yield Note(
-        f"the {len(requests[RUNG])} rare questions again and again, with the answer cache "
+        f"the {len(requests[RUNG])} rare questions repeated, with the answer cache "
         "(never quoted as the speed of search)",
         f"{kept:,.0f} requests/s; {worked:,.0f} without it",
     )

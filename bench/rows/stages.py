@@ -14,7 +14,7 @@ from flask import Flask
 from bench.calls import message
 from bench.findings import Finding, Line, Note
 from bench.plan import Plan
-from bench.servers import COUNTED, FORGETFUL
+from bench.servers import COUNTED, UNCACHED
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence import hits
 from service import bootstrap, settings
@@ -25,7 +25,7 @@ from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.records.store import StoreResourceServer
 
-#: Stages are (owner, attribute) pairs: whatever looks the attribute up there is measured.
+#: A stage is an (owner, attribute) pair: calls that look the attribute up there are measured.
 Place = tuple[Any, str]
 
 MS = 1_000
@@ -39,7 +39,7 @@ class Stages:
     _open: list[float] = field(default_factory=list)
 
     def measured(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, with its time put down to `stage`."""
+        """Wraps a function so that its time counts for `stage`."""
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             self._open.append(0.0)
@@ -57,7 +57,7 @@ class Stages:
 
     @contextmanager
     def watching(self, places: Sequence[tuple[str, Place]]) -> Iterator[None]:
-        """Measures what stands at each place, by the name of its stage, for a while."""
+        """Measures the function at each place, under the name of its stage, during the block."""
         patches = []
         for stage, (owner, name) in places:
             patches.append(patch.object(owner, name, self.measured(stage, getattr(owner, name))))
@@ -70,12 +70,12 @@ class Stages:
                 each.stop()
 
     def share(self, *names: str) -> float:
-        """The part of all the time that went into some stages."""
+        """The share of the total time that these stages took."""
         return sum(self.seconds.get(name, 0.0) for name in names) / sum(self.seconds.values())
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """Where the time of a search goes."""
+    """Measures where the time of a search goes."""
     queries = open_queries(plan.middle).mix
     found = profile(open_corpus(plan.middle), queries, passes=plan.rounds)
     yield Finding("rendering", (found.share("wire", "fit", "render"),))
@@ -85,7 +85,7 @@ def measure(plan: Plan) -> Iterator[Line]:
 
 
 def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
-    """The stages of MCP searches over a corpus, after one pass that warms everything."""
+    """The stages of MCP searches over a corpus, after one pass to warm up."""
     found = Stages()
 
     def watched(operation: Operation) -> Operation:
@@ -93,7 +93,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
         return replace(operation, render=render, fit=fit)
 
     services = bootstrap.build(
-        settings.load({"RUNG_STORE": str(corpus.store), **FORGETFUL, **COUNTED})
+        settings.load({"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED})
     )
     surface = RecordsSurface([watched(one) for one in OPERATIONS])
     app = Flask("bench", static_folder=None)
@@ -121,7 +121,7 @@ def _search(token: str, query: str) -> dict[str, Any]:
 
 
 def environ(path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
-    """The WSGI environment of a post, as a server would make it."""
+    """The WSGI environment of a POST, as a server would make it."""
     found = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
     return found | {
         "REQUEST_METHOD": "POST",
@@ -145,7 +145,7 @@ def environ(path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
 
 
 def answer(app: Callable[..., Any], sent: dict[str, Any]) -> bytes:
-    """The body of the application's answer; raises `RuntimeError` unless it is 200."""
+    """The body of the application's answer. Raises `RuntimeError` unless its status is 200."""
     statuses: list[str] = []
 
     def start(status: str, headers: Any, exc_info: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Upstreams: the adapter beside its upstream, packages, and the bulkhead."""
+"""Upstreams: the adapter compared with its upstream, packages, and the bulkhead."""
 
 import statistics
 import tempfile
@@ -18,7 +18,7 @@ from bench.findings import Finding, Line, Note
 from bench.load import Load, ask, drive
 from bench.plan import Plan, Upstreams
 from bench.servers import RUNG, Server, pinned, running, two_cores
-from bench.sources import Sources, answering, insisting
+from bench.sources import Sources, answering, repeating
 from bench.stores import Corpus, open_corpus, open_queries
 from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
@@ -37,7 +37,7 @@ MB = 1_000_000
 MS = 1_000
 CONNECTIONS = 8
 HITS = 10
-TURN = 40  # requests of one client before the other server's turn
+TURN = 40  # requests of one client before it turns to the other server
 
 FEW, MANY = 8, 64
 SOURCE_SECONDS = 0.050
@@ -45,11 +45,11 @@ HUNG = 50
 HUNG_SECONDS = 60.0
 READERS = 4
 FULL_SECONDS = 5.0
-SEATS = WAITING_THREADS - BUDGETS.spare_threads  # where a worker's requests may wait
+SLOTS = WAITING_THREADS - BUDGETS.spare_threads  # requests of a worker that may wait at once
 
 
 def measure(plan: Plan) -> Iterator[Line]:
-    """Over the middle corpus."""
+    """Measures over the corpus of middle size."""
     corpus, queries = open_corpus(plan.middle), open_queries(plan.middle)
     mix, frequent = queries.mix[: plan.upstreams.queries], queries.common[0]
     yield from _adapter(plan.upstreams, corpus, mix)
@@ -66,14 +66,14 @@ def searches(corpus: Corpus, mix: Sequence[str]) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """A load, and the seconds of its core that a worker used for one of its requests."""
+    """A load, and the CPU seconds that a worker used per request."""
 
     load: Load
     cpu: float
 
 
 def _adapter(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Line]:
-    """The same searches at the upstream and through the adapter, in turns, both on one core."""
+    """Sends the same searches to the upstream and to the adapter, in turn, both on one core."""
     core, client = two_cores()
     rest = searches(corpus, mix)
     mcp = [call(corpus.token, "search", {"query": query}) for query in mix]
@@ -85,7 +85,7 @@ def _adapter(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Li
     ):
         for request in rest:
             if ask(adapter.port, request) != ask(upstream.port, request):
-                raise RuntimeError("the adapter answers otherwise than its upstream")
+                raise RuntimeError("the adapter's answer differs from its upstream's")
         for request in mcp:
             result_of(ask(adapter.port, request))
         for name, requests in (("search", rest), ("MCP search", mcp)):
@@ -97,12 +97,12 @@ def _adapter(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Li
                 [_spent(server, requests, plan.loaded) for server in (adapter, upstream)]
                 for _ in range(plan.rounds)
             ]
-            yield from _beside(name, alone, loaded, judged=requests is rest)
+            yield from _compared(name, alone, loaded, judged=requests is rest)
 
 
 @contextmanager
 def _adapting(url: str, core: int) -> Iterator[Server]:
-    """A Rung with no store: what it says is the upstream's."""
+    """Runs a Rung without a store, in front of an upstream."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"RUNG_UPSTREAM_URL": url}
         with running(RUNG, env, core=core, threads=WAITING_THREADS, cwd=Path(folder)) as server:
@@ -119,7 +119,7 @@ def _spent(server: Server, requests: Sequence[bytes], total: int) -> Spent:
     return Spent(load, (server.cpu_seconds() - before) / total)
 
 
-def _beside(
+def _compared(
     name: str, alone: list[list[Load]], loaded: list[list[Spent]], *, judged: bool
 ) -> Iterator[Line]:
     added = tuple((ours.p50 - theirs.p50) * MS for ours, theirs in alone)
@@ -129,8 +129,9 @@ def _beside(
         yield Finding("adapter", added)
         yield Finding("adapter-rate", kept)
     else:
-        yield Note(f"added to a {name} by the adapter", f"{statistics.median(added):.2f} ms")
-        yield Note(f"{name} a second of core, of upstream's", f"{statistics.median(kept):.2f} ×")
+        yield Note(f"{name}: added by the adapter", f"{statistics.median(added):.2f} ms")
+        rate = f"{statistics.median(kept):.2f} ×"
+        yield Note(f"{name}: per second of CPU, relative to the upstream", rate)
     times = (statistics.median(each.p50 for each in loads) * MS for loads in zip(*alone))
     yield Note(f"{name}: p50 of adapter, upstream", "{:.2f}, {:.2f} ms".format(*times))
     cpu = (statistics.median(seconds) * MS for seconds in (ours, theirs))
@@ -138,7 +139,7 @@ def _beside(
 
 
 def _fan_in(plan: Upstreams, pages: Sequence[bytes]) -> Iterator[Line]:
-    """A search of a package of eight slow sources beside one of a package of one."""
+    """Compares searches of a package of eight slow sources with those of a package of one."""
     core, client = two_cores()
     with (
         answering(pages, SOURCE_SECONDS) as sources,
@@ -158,7 +159,7 @@ def _fan_in(plan: Upstreams, pages: Sequence[bytes]) -> Iterator[Line]:
 
 
 def _memory(plan: Upstreams, pages: Sequence[bytes]) -> Finding:
-    """Of a worker after searches of a package of many sources."""
+    """The memory of a worker after searches of a package of many sources."""
     core, client = two_cores()
     with (
         answering(pages, 0) as sources,
@@ -170,7 +171,7 @@ def _memory(plan: Upstreams, pages: Sequence[bytes]) -> Finding:
 
 
 def _pages(corpus: Corpus, frequent: str, count: int) -> list[bytes]:
-    """A real page of hits for each of so many sources, each with its own connection."""
+    """A real page of hits for each of `count` sources, each with its own connection."""
     store = Store(corpus.store).open(corpus.token)
     query = SearchQuery(frequent, connection_id="source-0", limit=HITS)
     page = orjson.dumps(encode.body_of(store.search(query)))
@@ -181,7 +182,7 @@ def _pages(corpus: Corpus, frequent: str, count: int) -> list[bytes]:
 def _packaged(
     sources: Sources, sizes: Sequence[int], core: int
 ) -> Iterator[tuple[Server, list[bytes]]]:
-    """A server with a package of the first so many sources for each size, and its searches."""
+    """A server with a package of the first `size` sources for each size, and its searches."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         with open_writer(path) as writer:
@@ -203,7 +204,7 @@ def _member(number: int, url: str) -> Member:
 
 
 def _bulkhead(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[Line]:
-    """Reads of the store while as many callers as may wait for an upstream that says nothing."""
+    """Reads the store while as many callers as may wait for an upstream that never answers."""
     core, client = two_cores()
     local = _local_reads(corpus, mix)
     health = [get("/healthz")]
@@ -213,21 +214,21 @@ def _bulkhead(plan: Upstreams, corpus: Corpus, mix: Sequence[str]) -> Iterator[L
         with (
             running(RUNG, env, core=core, threads=WAITING_THREADS) as server,
             pinned(client),
-            sources,  # they go first, for the server would wait for them
+            sources,  # they stop first, because the server would wait for them
         ):
-            drive(server.port, local, total=len(local), connections=READERS)  # warms it
+            drive(server.port, local, total=len(local), connections=READERS)  # to warm up
             calm = drive(server.port, local, total=plan.reads, connections=READERS)
-            with insisting(server.port, _hanging()) as callers:
+            with repeating(server.port, _hanging()) as callers:
                 _await_hung(silent)
                 reads = drive(server.port, local, total=plan.reads, connections=READERS)
                 healthy = _one(server, health, plan.reads // READERS)
                 hung = silent.waiting
-    if hung < SEATS:
+    if hung < SLOTS:
         raise RuntimeError("the reads took longer than the callers wait")
     yield Finding("hung-read", (reads.p99 * MS,))
     yield Finding("hung-health", (healthy.p99 * MS,))
-    yield Note("p99 of a local read beside none", f"{calm.p99 * MS:.2f} ms")
-    yield Note("calls that wait; answers to the others", f"{hung}; {callers.answered}")
+    yield Note("p99 of a local read without hung calls", f"{calm.p99 * MS:.2f} ms")
+    yield Note("waiting calls; answers to the others", f"{hung}; {callers.answered}")
 
 
 def _hanging() -> list[bytes]:
@@ -244,16 +245,16 @@ def _hanging() -> list[bytes]:
 
 
 def _await_hung(silent: Sources) -> None:
-    """Returns once all calls wait that may."""
+    """Returns once as many calls as may are waiting."""
     until = time.perf_counter() + FULL_SECONDS
-    while silent.waiting < SEATS:
+    while silent.waiting < SLOTS:
         if time.perf_counter() > until:
             raise RuntimeError(f"only {silent.waiting} calls wait for the upstream")
         time.sleep(0.01)
 
 
 def _local_reads(corpus: Corpus, mix: Sequence[str]) -> list[bytes]:
-    """Searches, pages of records and records of the store, in turns."""
+    """Searches, pages of records and single records of the store, in turn."""
     token, found = corpus.token, list[bytes]()
     records = made_up.records(len(mix))
     for search, record in zip(searches(corpus, mix), records):

@@ -23,7 +23,7 @@ from bench.peers.environments import OFFICIAL
 from bench.rows import papers, search
 from bench.rows.stages import Stages
 from bench.servers import Server, rung
-from bench.sources import answering, insisting
+from bench.sources import answering, repeating
 from service.settings import SETTINGS
 from tests.helpers.waiting import WAIT_SECONDS
 
@@ -151,9 +151,9 @@ def test_callers_wait_for_a_silent_source_and_for_nobody_longer_than_they_must()
         silent_port, ready_port = (
             int(found.urls[0].rpartition(":")[2]) for found in (silent, ready)
         )
-        with insisting(silent_port, [get("/any")] * 3) as waiting:
+        with repeating(silent_port, [get("/any")] * 3) as waiting:
             _until(lambda: silent.waiting == 3)
-            with insisting(ready_port, [get("/any")] * 2) as served:
+            with repeating(ready_port, [get("/any")] * 2) as served:
                 _until(lambda: served.answered == 2)
             assert waiting.answered == 0
         _until(lambda: silent.waiting == 0)
@@ -228,9 +228,9 @@ def test_peers_must_find_the_same_records_but_for_what_ties_with_the_tenth() -> 
         )
 
         def alike(asked: environments.Peer, peer: Server, ours: Server = first) -> list[Note]:
-            beside = {search.RUNG: ours, search.LIMIT: first, asked.title: peer}
-            requests = {name: [get("/any")] * 2 for name in beside}
-            return list(search.check_alike(beside, requests, [asked], "rare"))
+            by_name = {search.RUNG: ours, search.LIMIT: first, asked.title: peer}
+            requests = {name: [get("/any")] * 2 for name in by_name}
+            return list(search.check_alike(by_name, requests, [asked], "rare"))
 
         assert [note.measured for note in alike(OFFICIAL, tied)] == [f"{len(bodies[0])}"] * 3
         for peer in (other, fewer):
@@ -254,7 +254,7 @@ def test_without_npm_the_scripts_are_left_out_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}")
-    assert scripts.missing() == "npm is not here"
+    assert scripts.missing() == "npm is not installed"
     (tmp_path / "npm").write_text("#!/bin/sh\necho no such registry >&2\nexit 1\n")
     (tmp_path / "npm").chmod(0o755)
     monkeypatch.setattr(scripts, "HOME", tmp_path / "typescript")
@@ -263,7 +263,7 @@ def test_without_npm_the_scripts_are_left_out_with_the_reason(
 
 
 def test_a_server_is_forgetful_by_settings_that_there_are() -> None:
-    assert set(servers.FORGETFUL) <= {one.variable for one in SETTINGS}
+    assert set(servers.UNCACHED) <= {one.variable for one in SETTINGS}
     assert set(soak.SETTINGS) <= {one.variable for one in SETTINGS}
 
 
@@ -273,10 +273,10 @@ def test_changes_of_a_soak_are_seen_by_the_next_request_and_leave_the_kept_store
     before = built.store.read_bytes()
     made = changes.Changes()
     core, _ = servers.two_cores()
-    with soak.copied(built) as own, rung(own.store, core, remembering=True) as server:
+    with soak.copied(built) as own, rung(own.store, core, cached=True) as server:
         for number in range(3):
             changes.add_batch(own.store, server.port, own.token, number, made)
-        changes.come_and_go(own.store, server.port, changes.mark(2), made)
+        changes.grant_and_revoke(own.store, server.port, changes.mark(2), made)
     assert (made.imports, made.grants, made.wrong) == (3, 1, [])
     assert made.rows == (1 + 2 + 3) * changes.ROWS
     assert built.store.read_bytes() == before and not own.folder.exists()
