@@ -1,4 +1,4 @@
-"""A scripted source that searches as PDPP's reference does: every word must occur, as it is typed.
+"""A scripted source that searches like PDPP's reference: every word must occur, exactly as typed.
 
 with answering(AllWords({"n1": "The quorum met in the boathouse."})) as server: ...
 """
@@ -25,10 +25,10 @@ SCHEMA = {
 
 
 class AllWords:
-    """Answers by the texts of its notes. `asked` are the queries of searches, with their limits.
+    """Searches the texts of its notes. `asked` lists the queries of searches, with their limits.
 
-    `declared` are further arguments its search takes, `more` is added to `meta`. A query in
-    `failing` is answered by 500.
+    `declared` are further arguments of its search. `more` is added to `meta`. A query in
+    `failing` is answered with 500.
     """
 
     def __init__(

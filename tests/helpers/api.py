@@ -17,12 +17,12 @@ from evidence import handles
 from tests.helpers.posting import JSON, LEGACY, legacy_body
 from tests.helpers.waiting import WAIT_SECONDS
 
-#: Sent with every request, so that answers to the same question are the same bytes.
+#: Sent with every request, so that the same request gets the same bytes.
 REQUEST_ID = "req_of_a_test"
 
 
 class Answer(NamedTuple):
-    """An HTTP answer. `body` is decoded where it says that it is JSON, else bytes."""
+    """An HTTP answer. `body` is decoded if its type is JSON, otherwise it is bytes."""
 
     status: int
     headers: dict[str, str]
@@ -43,7 +43,7 @@ class Api:
         self.token = token
 
     def mcp(self, tool: str, /, **args: Any) -> dict[str, Any]:
-        """The result of a tool call, `isError` ones too; a JSON-RPC error fails the test."""
+        """The result of a tool call, also with `isError`. A JSON-RPC error fails the test."""
         return self.rpc("tools/call", {"name": tool, "arguments": args})["result"]
 
     def read(self, uri: str) -> dict[str, Any]:
@@ -57,21 +57,21 @@ class Api:
         return dict(answer.body)
 
     def post(self, body: bytes, **headers: str) -> Answer:
-        """Any bytes to `/mcp`."""
+        """Posts any bytes to `/mcp`."""
         version = {"MCP-Protocol-Version": LEGACY[0]}
         return self.send("POST", "/mcp", body, {**JSON, **version, **headers})
 
     def rest(self, path: str, /, **params: Any) -> Answer:
-        """A GET; lists repeat a parameter, objects become brackets."""
+        """Sends a GET. Lists repeat a parameter, objects become brackets."""
         query = urlencode([pair for name in params for pair in flat(name, params[name])])
         return self.get(f"{path}?{query}" if query else path)
 
     def get(self, target: str, **headers: str) -> Answer:
-        """A GET of a path and query exactly as they are spelled."""
+        """Sends a GET with a path and query exactly as given."""
         return self.send("GET", target, b"", headers)
 
     def send(self, method: str, target: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-        """Any request, with the token and a fixed request id."""
+        """Sends any request, with the token and a fixed request id."""
         sent = {"Request-Id": REQUEST_ID, **headers}
         if self.token is not None:
             sent.setdefault("Authorization", f"Bearer {self.token}")
@@ -105,7 +105,7 @@ class Api:
 
 
 def flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A parameter as REST spells it: `filter[size][gte]=9`, `fields=a&fields=b`."""
+    """The REST form of a parameter: `filter[size][gte]=9`, `fields=a&fields=b`."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from flat(f"{name}[{key}]", item)
@@ -126,12 +126,12 @@ def record_path(stream: str, record_id: str, *more: str) -> str:
     return path(stream, "records", record_id, *more)
 
 
-#: What REST calls an argument otherwise than the tools do.
+#: The REST names of arguments that have other names in the tools.
 REST_NAMES = {"query": "q", "field_path": "field"}
 
 
 def route_of(tool: str, args: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """(path, parameters) of the REST request that asks what a tool call asks."""
+    """(path, parameters) of the REST request that is equivalent to a tool call."""
     rest = {REST_NAMES.get(name, name): value for name, value in args.items()}
     if tool == "schema":
         return "/v1/schema", {"view": "compact", **args}

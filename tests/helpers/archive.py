@@ -1,4 +1,4 @@
-"""A store with everything an export can meet, and a shell beside it.
+"""A store with everything that an export can meet, and a shell that reads it.
 
 archive = Archive.make(tmp_path)
 archive.shell.ok("export", "field", LONG_ID, "text", "-o", "long.txt")
@@ -44,7 +44,7 @@ Passed = Callable[[Asked], Reply]
 LATER = "2026-06-01T00:00:00Z"
 WINDOW = 16_384  # the largest there is
 
-#: Two and four bytes a character, both kinds of line ends, and what JSON and CSV escape.
+#: Characters of two and four bytes, both kinds of line ends, and what JSON and CSV escape.
 LONG = "".join(f'{n}, "ß" \\ 🌒\r\nnext\n' for n in range(90_000))
 NESTED = {"list": [{"n": n, "say": 'a "b"\n'} for n in range(30_000)]}
 BYTES = bytes(range(256)) * 8_000
@@ -95,7 +95,7 @@ def _day(number: int) -> str:
 
 @dataclass
 class Archive:
-    """The store, whoever serves it, and a shell with a token for all of it."""
+    """The store and a shell with a token for all of it."""
 
     house: House
     folder: Path
@@ -111,7 +111,7 @@ class Archive:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a shell needs to read the store."""
+        """The environment in which a shell reads the store."""
         return {
             **self.house.environment,
             "RUNG_TOKEN": self.token,
@@ -124,12 +124,12 @@ class Archive:
         return Shell(self.environ, self.folder)
 
     def at(self, **environ: str) -> Shell:
-        """A shell that reads somewhere else."""
+        """A shell that reads from another place."""
         left = {name: value for name, value in self.environ.items() if name != "RUNG_STORE"}
         return Shell({**left, **environ}, self.folder)
 
     def change(self, text: str) -> None:
-        """Another text in the note of middle length, emitted later."""
+        """Changes the text of the note of middle length, with a later time."""
         bring(self.house, "home", _middle(text, LATER))
 
     @classmethod
@@ -139,25 +139,25 @@ class Archive:
 
     @contextmanager
     def served(self) -> Iterator[str]:
-        """A running Rung over the store."""
+        """Runs a server over the store."""
         with serving("service.app:create_app()", self.house.environment) as url:
             yield url
 
     @cached_property
     def data(self) -> dict[str, dict[str, Any]]:
-        """What the importer was given, by record id."""
+        """The imported data, by record id."""
         return {str(one.key): one.data for one in notes()}
 
 
 @contextmanager
 def bent(url: str, bend: Bend) -> Iterator[Loopback]:
-    """A server in front of another, as `fronts` has them; blobs keep their lengths."""
+    """A server in front of another, like those of `fronts`; blobs keep their lengths."""
 
     def kept(asked: Asked, passed: Passed) -> Reply:
         reply = bend(asked, passed)
         if asked.method == "HEAD" and "/blobs/" in asked.target:
-            told = {**reply.headers, "Content-Length": str(len(BYTES))}
-            return Reply(reply.status, b"", told)
+            headers = {**reply.headers, "Content-Length": str(len(BYTES))}
+            return Reply(reply.status, b"", headers)
         return reply
 
     with front(url, kept) as server:
@@ -170,7 +170,7 @@ def asked_for(asked: Asked, name: str) -> str | None:
 
 
 class Killer:
-    """A bend that ends a process the moment a server is asked something; nothing without one."""
+    """A bend that kills a process, if there is one, as soon as the server gets a request."""
 
     def __init__(self, when: Callable[[Asked], bool]) -> None:
         self._when = when

@@ -12,7 +12,7 @@ PAPER = "8c12da2f15028ee9cd1444e4cebc2432"
 
 
 def soon() -> Deadline:
-    """More time than any test takes."""
+    """A deadline later than the end of any test."""
     return Deadline.after(60.0)
 
 

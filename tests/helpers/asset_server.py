@@ -1,4 +1,4 @@
-"""A server of files on loopback that can misbehave in every way a reader must survive."""
+"""A file server on loopback that can misbehave in every way that a reader must survive."""
 
 import gzip
 import socket
@@ -51,7 +51,7 @@ BOMB = gzip.compress(b"\0" * 67_108_864)
 
 
 class AssetServer(ThreadingTCPServer):
-    """Gives `files` (path: bytes) by HTTP, in a `mode` that may be changed at any time."""
+    """Serves `files` (path: bytes) over HTTP in a `mode`, which may change at any time."""
 
     request_queue_size = 64
 
@@ -73,7 +73,7 @@ class AssetServer(ThreadingTCPServer):
         return f"{'https' if self.tls else 'http'}://{host!s}:{port}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing: a reader that hangs up is what the tests are about."""
+        """Prints nothing: readers that hang up are part of the tests."""
 
     def end(self) -> None:
         """Stops every answer and cuts every connection."""
@@ -85,7 +85,7 @@ class AssetServer(ThreadingTCPServer):
 
 
 def certificate(folder: Path, ends: datetime = CENTURY) -> tuple[Path, ssl.SSLContext]:
-    """A certificate of 127.0.0.1 that vouches for itself, and a server's context with it."""
+    """A self-signed certificate for 127.0.0.1, and a server's TLS context with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "loopback")])
     host = x509.IPAddress(ip_address("127.0.0.1"))
@@ -111,7 +111,7 @@ def certificate(folder: Path, ends: datetime = CENTURY) -> tuple[Path, ssl.SSLCo
 def asset_server(
     files: Mapping[str, bytes], mode: Mode = "good", tls: ssl.SSLContext | None = None
 ) -> Iterator[AssetServer]:
-    """A running server, gone on exit together with every answer it still gives."""
+    """Runs a server. On exit it stops, along with every answer it is still sending."""
     with AssetServer(files, mode, tls) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -151,7 +151,7 @@ class _Handler(StreamRequestHandler):
                     return
 
     def _answer(self, mode: Mode, path: str) -> bool:
-        """Whether the connection may be kept."""
+        """Answers a request; returns whether the connection may be kept open."""
         body = self.server.files.get(unquote(path))
         if mode == "good" or (mode == "redirect_same" and body is not None):
             self._send("404 Not Found" if body is None else "200 OK", body or b"")

@@ -1,4 +1,4 @@
-"""Files as people have them, and what an import must make of each: the table of a test."""
+"""Files that people really have, and what an import must make of each: the table of a test."""
 
 import gzip
 import io
@@ -12,10 +12,10 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file and what comes of it.
+    """A file and the result of its import.
 
     `records` are the stored values in the order of the file; `word` finds the first of them, with
-    this title and time. `says` is a part of the report, `code` the exit code.
+    this title and time. `says` is part of the report, `code` is the exit code.
     """
 
     name: str
@@ -46,7 +46,7 @@ def mail(parts: EmailMessage) -> bytes:
 
 
 def message(**found: Any) -> Record:
-    """A stored mail with what it has beside the usual."""
+    """A stored mail with default values, except for those given."""
     usual = {
         **{"id": "m@x", "thread_id": "m@x", "subject": "", "from": "", "to": [], "cc": []},
         **{

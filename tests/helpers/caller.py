@@ -1,4 +1,4 @@
-"""One client of an application: tools over MCP, routes over REST, by test client or by socket."""
+"""A client of an application: tools over MCP, routes over REST, by test client or by socket."""
 
 import itertools
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from tests.helpers.waiting import WAIT_SECONDS
 
 VERSION = "2025-11-25"
 
-#: Posts a body with headers and gives back the body of the answer.
+#: Posts a body with headers and returns the body of the answer.
 Post = Callable[[bytes, dict[str, str]], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A tools/call result: the text a model sees, the structured twin, and the rest."""
+    """A tools/call result: the text that a model sees, its structured counterpart, and the rest."""
 
     blocks: list[dict[str, Any]]
     structured: dict[str, Any]
@@ -44,7 +44,7 @@ class Answer:
 
 
 class Caller:
-    """Speaks for one token. `post` decides whether a socket is involved."""
+    """A caller with one token. `post` decides whether requests go over a socket."""
 
     def __init__(self, post: Post, token: str) -> None:
         self._post = post
@@ -70,7 +70,7 @@ class Caller:
         return found
 
     def call(self, tool: str, **arguments: Any) -> Answer:
-        """A tool call, as it came out."""
+        """The answer to a tool call, a success or an error."""
         found = self.result("tools/call", {"name": tool, "arguments": arguments})
         meta = found.get("_meta", {})
         return Answer(
@@ -78,13 +78,13 @@ class Caller:
         )
 
     def ok(self, tool: str, **arguments: Any) -> Answer:
-        """A tool call that must not fail."""
+        """The answer to a tool call that must succeed."""
         answer = self.call(tool, **arguments)
         assert not answer.failed, f"{tool} {arguments}\n{answer.text}"
         return answer
 
     def fails(self, tool: str, **arguments: Any) -> Answer:
-        """A tool call that must fail."""
+        """The answer to a tool call that must fail."""
         answer = self.call(tool, **arguments)
         assert answer.failed, f"{tool} {arguments}\n{answer.text}"
         return answer
@@ -98,7 +98,7 @@ class Caller:
 
 
 class Local(Caller):
-    """A caller of an application in this process, which can also ask over REST."""
+    """A caller of an application in this process, which can also use REST."""
 
     def __init__(self, app: Flask, token: str) -> None:
         self.api = Api(app, token)
@@ -108,14 +108,14 @@ class Local(Caller):
         return app_client(self.api).post("/mcp", data=body, headers=headers).data
 
     def get(self, target: str) -> dict[str, Any]:
-        """The body of a REST answer that must succeed."""
+        """The body of a REST answer, which must be a success."""
         answer = self.api.get(target)
         assert answer.status == 200, answer
         found: dict[str, Any] = answer.body
         return found
 
     def refused(self, target: str, status: int) -> dict[str, Any]:
-        """The error of a REST answer that must have this status."""
+        """The error of a REST answer, which must have this status."""
         answer = self.api.get(target)
         assert answer.status == status, answer
         return answer.error

@@ -1,8 +1,8 @@
-"""A world in which every name and every text is a word found nowhere else, to catch what leaks.
+"""A world in which every name and every text is a unique word, to catch leaks.
 
     plan = canaries.plan()                       # plain JSON: easy to change, see variants.py
     house = worlds.build(canaries.world_of(plan), tmp_path)
-    permitted = canaries.permitted(plan, entries)     # the words a grant may ever show
+    permitted = canaries.permitted(plan, entries)     # the words that a grant may show
     canaries.words_in(answer) - permitted             # must be empty
 
 Three connections share the stream `NOTES`; two have `TASKS` below it, the third has `LEDGER`.
@@ -25,8 +25,8 @@ WORD = re.compile("zq[a-z]{10}")
 BASE64 = (re.compile("[A-Za-z0-9_-]{16,}"), re.compile("[A-Za-z0-9+/]{16,}"))
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
-#: Every searchable text but the big ones has as many words as this, so that its rank in a search
-#: for one word depends on that word's count alone, never on the average length of other texts.
+#: The number of words in every searchable text except the big ones. A text's rank in a search for
+#: one word then depends only on that word's count, never on the average length of other texts.
 TEXT_WORDS = 24
 BIG_WORDS = 14_000
 RECORDS = 5
@@ -37,7 +37,7 @@ State = dict[tuple[str, str, str], dict[str, Any] | None]
 
 
 def word(*parts: Any) -> str:
-    """The canary of these parts: twelve letters that begin with `zq`."""
+    """The canary for these parts: twelve letters that begin with `zq`."""
     digest = sha256(repr(parts).encode()).digest()
     return "zq" + "".join(LETTERS[byte % 26] for byte in digest[:10])
 
@@ -57,7 +57,7 @@ BLOBS = tuple(word("blob", name) for name in CONNECTIONS)
 
 
 def plan() -> Plan:
-    """The world as JSON: connections with their streams and rows, and what changes later."""
+    """The world as JSON: connections with their streams and rows, and later changes."""
     found = [_connection(number, name) for number, name in enumerate(CONNECTIONS)]
     return {"connections": found, "later": list(_later(found))}
 
@@ -74,7 +74,7 @@ def _connection(number: int, name: str) -> Plan:
 
 
 def key_of(connection: str, number: int) -> str:
-    """The id of a note; the first one is in every connection."""
+    """The id of a note. The first note is in every connection."""
     return word("record", connection, number) if number else SHARED
 
 
@@ -217,7 +217,7 @@ def _relation(name: str, stream: str, key: str) -> Plan:
 
 
 def world_of(plan: Plan) -> World:
-    """The plan as a world that can be built."""
+    """The world of a plan, ready to build."""
     connections = [
         Connection(one["id"], one["key"], one["label"], tuple(one["streams"]), _rows(one["rows"]))
         for one in plan["connections"]
@@ -243,7 +243,7 @@ def _sent(value: Any) -> Any:
 
 
 def state_of(plan: Plan) -> State:
-    """Every record as it is in the end."""
+    """The final state of every record."""
     found: State = {}
     arrivals = [(one["id"], row) for one in plan["connections"] for row in one["rows"]]
     for connection, (stream, key, data, _, deleted) in (*arrivals, *plan["later"]):
@@ -252,7 +252,7 @@ def state_of(plan: Plan) -> State:
 
 
 def visible(entry: dict[str, Any], key: str, data: dict[str, Any], time_field: str) -> bool:
-    """Whether an entry of a grant shows a record, by the record's last data."""
+    """Whether an entry of a grant shows a record, judged by the record's last data."""
     if "resources" in entry and key not in entry["resources"]:
         return False
     bounds = entry.get("time_constraint", {})
@@ -264,7 +264,7 @@ def visible(entry: dict[str, Any], key: str, data: dict[str, Any], time_field: s
 
 
 def permitted(plan: Plan, entries: Iterable[dict[str, Any]]) -> frozenset[str]:
-    """All canaries that a grant of these entries may show."""
+    """The canaries that a grant with these entries may show."""
     granted = list(entries)
     parts: list[Any] = []
     for connection in plan["connections"]:
@@ -312,7 +312,7 @@ def _arrivals(plan: Plan) -> Iterator[tuple[str, list[Any]]]:
 
 
 def words_in(text: str) -> set[str]:
-    """The canaries in a text, also those inside percent-encoding and base64, twice over."""
+    """The canaries in a text, also inside two layers of percent-encoding and base64."""
     found = set(WORD.findall(text))
     for _ in range(2):
         opened = [unquote_plus(text)] if "%" in text else []
@@ -323,6 +323,6 @@ def words_in(text: str) -> set[str]:
 
 
 def _opened(text: str) -> str:
-    """What base64 text says, wherever in it the first group of four begins."""
+    """The decoded forms of base64 text, for every position at which its first group may begin."""
     pieces = [text[start : start + (len(text) - start) // 4 * 4] for start in range(4)]
     return " ".join(base64.urlsafe_b64decode(piece).decode("latin-1") for piece in pieces)

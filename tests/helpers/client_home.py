@@ -13,13 +13,13 @@ from service.__main__ import rung
 from service.clients.table import named
 from service.clients.servers import server
 
-#: Where clients look for their files, and we for what to write there.
+#: Where clients look for their files, and where we look for what to write.
 VARIABLES = ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "APPDATA", "RUNG_URL", "RUNG_STORE", "RUNG_TOKEN")
 DATA = Path(__file__).parents[1] / "data" / "clients"
 TOKEN = "rung_abcdefghijklmnopqrstuvwxyz0123456789"
 URL = "https://rung.example.com"
 
-#: A file as each client has it after some use.
+#: The file of each client after some use.
 USED = {
     "claude": "claude_desktop_config.json",
     "claude-code": "claude.json",
@@ -39,7 +39,7 @@ class ClientHome:
 
     @classmethod
     def at(cls, folder: Path, patch: pytest.MonkeyPatch) -> "ClientHome":
-        """A new client_home; the commands run in its project."""
+        """A new home and project; commands run in the project."""
         for name in VARIABLES:
             patch.delenv(name, raising=False)
         client_home = cls(folder / "home", folder / "project")
@@ -53,7 +53,7 @@ class ClientHome:
         return CliRunner().invoke(rung, ["connect", *arguments], env=kept)
 
     def write(self, client: str, *arguments: str, **environment: str) -> Result:
-        """Without the look at an address that is not there."""
+        """Writes the configuration without checking the address, where no server listens."""
         return self.run(URL, "--client", client, "--no-check", *arguments, **environment)
 
     def file(self, client: str) -> Path:

@@ -12,7 +12,7 @@ from tests.helpers.reading import Call, printed_calls, routes, structured_calls
 from tests.helpers.stores import BODY, OBJECT, TEXT, TIME, TITLE, WORD, Connection, Stream
 
 FIELDS = tuple(f"field_{number:03}" for number in range(300))
-#: The 300 fields of a wide record: short ones, and some that need a window of their own.
+#: The 300 fields of a wide record: short ones, and some that need their own window.
 WIDE = {
     name: f"value of {name} " + "pumpkin " * (9_000 if number % 75 == 7 else 25)
     for number, name in enumerate(FIELDS)
@@ -89,13 +89,13 @@ def _odd() -> Stream:
 
 
 def connections() -> list[Connection]:
-    """The connections of such a store."""
+    """The connections of the store."""
     streams = (*_wide(), _groups(), *_binary(), _odd())
     return [Connection("c", streams, "kind", "Odd things")]
 
 
 class Walk:
-    """Follows every printed call and every call as data, and every route to bytes, to the end."""
+    """Follows every printed call, every call as data and every route to bytes, to the end."""
 
     def __init__(self, caller: Caller, api: Api) -> None:
         self.caller, self.api = caller, api
@@ -103,7 +103,7 @@ class Walk:
         self.routes: dict[str, Any] = {}
 
     def follow(self, tool: str, *, most: int = 400, **args: Any) -> "Walk":
-        """Raises AssertionError for a call that fails, a route that is not there, or no end."""
+        """Fails if a call fails, a route does not exist, or the walk does not end."""
         waiting = deque([Call(tool, args)])
         while waiting:
             call = waiting.popleft()
@@ -115,7 +115,7 @@ class Walk:
             printed, as_data = printed_calls(answer.text), structured_calls(answer.structured)
             assert {one.key() for one in printed} == {one.key() for one in as_data}, call
             if call.why in BACK:
-                continue  # it works; what it leads to is reached from the beginning
+                continue  # it works; what it leads to is also reached from the start
             waiting.extend(one for one in printed if one.tool != "schema")
             for route in routes(answer.text):
                 if route not in self.routes:
@@ -126,7 +126,7 @@ class Walk:
 
     @property
     def fields(self) -> set[str]:
-        """The fields whose whole value was shown, in a document or by its windows."""
+        """The fields whose whole value was shown, in a document or in windows."""
         whole: set[str] = set()
         windows: dict[str, set[int]] = {}
         for call, answer in self.answers.values():
@@ -149,7 +149,7 @@ class Walk:
 
 
 def _shown(document: dict[str, Any]) -> set[str]:
-    """The fields a document shows whole."""
+    """The fields that a document shows whole."""
     metadata = document["metadata"]
     found = {name.removeprefix("data.") for name in metadata if name.startswith("data.")}
     if "text_field" in metadata:

@@ -1,4 +1,4 @@
-"""The demo store behind a real gunicorn, as a stranger would serve it."""
+"""The demo store behind a real gunicorn, as a new user would serve it."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def serving_demo() -> Iterator[tuple[str, str]]:
 
 
 def journey(url: str, token: str) -> list[dict[str, Any]]:
-    """The main job as a plan of calls: search, open the hit where it matched, fetch it."""
+    """The main task as a sequence of calls: search, open the hit at its match, fetch it."""
     found = _call(url, token, "search", {"query": NEEDLE})
     rung = found["structuredContent"]["content_ladder"]["records"][0]
     first = rung["evidence"][0]

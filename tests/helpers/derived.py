@@ -1,4 +1,4 @@
-"""What a store derives from its records, worked out anew from the stored documents."""
+"""What a store derives from its records, computed again from the stored documents."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ PASSAGE, STRIDE = 2_048, 1_536
 
 @dataclass
 class Derived:
-    """`rows` (words, folded text) and `passages` go by (record, field), counts by (word, field)."""
+    """`rows` (words, folded text), `passages` are by (record, field), counts by (word, field)."""
 
     rows: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)
     passages: dict[tuple[int, int], list[int]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Derived:
 
 
 def check(writer: Writer) -> None:
-    """Words, passages, counts and places are those of the records, and nothing else."""
+    """Fails unless words, passages, counts and places are exactly those of the records."""
     expected, found = _afresh(writer), _stored(writer)
     for name in Derived.__dataclass_fields__:
         assert getattr(found, name) == getattr(expected, name), name

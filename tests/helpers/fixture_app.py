@@ -12,7 +12,7 @@ ORIGIN = "https://app.example"
 
 
 def create_app(guard: Guard | None = None) -> Flask:
-    """The fixture surface at `/mcp`, open to all; at `/private/mcp`, to the token `good`."""
+    """Serves the fixture surface at `/mcp` to all, and at `/private/mcp` to the token `good`."""
     port = int(os.environ.get("PORT", "8000"))
     allowed = origins([ORIGIN]) | loopback_origins(port)
     open_guard = guard or Guard(Access.OPEN, allowed)

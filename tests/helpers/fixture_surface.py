@@ -1,4 +1,4 @@
-"""A small surface for tests of the protocol: a few tools, a few resources, nothing behind them."""
+"""A small surface for tests of the protocol: a few tools and resources, without a store."""
 
 from collections.abc import Callable
 from typing import Any
@@ -75,7 +75,7 @@ TOOLS: tuple[Tool, ...] = (
 
 
 class FixtureSurface:
-    """Answers from constants. Which tools there are, and whether all is private, a test says."""
+    """Answers from constants. A test sets the tools, and whether everything is private."""
 
     name = "fixture"
     title = "Fixture"
@@ -103,7 +103,7 @@ class FixtureSurface:
 
 
 def open_session(token: str | None) -> str:
-    """A session named after its token: only `good` is one, and each bad one is bad in its way."""
+    """A session named after its token. Only `good` is valid; the others fail in different ways."""
     if token is None or token == "good":
         return token or "anonymous"
     if token == "owner":

@@ -1,4 +1,4 @@
-"""Servers in front of a real one, each broken in one way that proxies are."""
+"""Servers in front of a real one, each broken in a way that proxies are."""
 
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -22,13 +22,13 @@ OF_THE_LINE = ("host", "connection", "content-length", "accept-encoding", "trans
 
 @contextmanager
 def front(of: str, bend: Bend) -> Iterator[Loopback]:
-    """A server that passes requests on to the one at `of`, as `bend` says."""
+    """A server that forwards requests to the one at `of`, as changed by `bend`."""
     with answering(lambda asked: bend(asked, partial(passing, of))) as server:
         yield server
 
 
 def passing(of: str, asked: Asked) -> Reply:
-    """What the server at `of` answers to a request."""
+    """The answer of the server at `of` to a request."""
     with requests.Session() as session:
         session.trust_env = False
         found = session.request(
@@ -48,7 +48,7 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def without(*names: str) -> Bend:
-    """Removes headers of requests."""
+    """Removes headers from requests."""
 
     def bend(asked: Asked, passed: Callable[[Asked], Reply]) -> Reply:
         kept = {name: value for name, value in asked.headers.items() if name not in names}
@@ -58,7 +58,7 @@ def without(*names: str) -> Bend:
 
 
 def redirecting(target: str, status: int = 301) -> Bend:
-    """Sends every POST elsewhere; `{}` in the target is the path."""
+    """Redirects every POST; `{}` in the target is the path."""
 
     def bend(asked: Asked, passed: Callable[[Asked], Reply]) -> Reply:
         if asked.method != "POST":
@@ -69,17 +69,17 @@ def redirecting(target: str, status: int = 301) -> Bend:
 
 
 def saying(status: int, body: bytes = PAGE, **headers: str) -> Bend:
-    """Answers POSTs itself."""
-    told = {name.replace("_", "-"): value for name, value in headers.items()} or HTML
+    """Answers POSTs without forwarding them."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()} or HTML
 
     def bend(asked: Asked, passed: Callable[[Asked], Reply]) -> Reply:
-        return passed(asked) if asked.method != "POST" else Reply(status, body, told)
+        return passed(asked) if asked.method != "POST" else Reply(status, body, sent)
 
     return bend
 
 
 def rewriting(status: int) -> Bend:
-    """Puts a page of its own in the place of bodies with this status."""
+    """Replaces the body of answers with this status by an HTML page."""
 
     def bend(asked: Asked, passed: Callable[[Asked], Reply]) -> Reply:
         found = passed(asked)
@@ -92,14 +92,14 @@ def rewriting(status: int) -> Bend:
 
 
 def unchallenged(asked: Asked, passed: Callable[[Asked], Reply]) -> Reply:
-    """Removes the challenge of refusals."""
+    """Removes the challenge from refusals."""
     found = passed(asked)
     kept = {name: text for name, text in found.headers.items() if name != "WWW-Authenticate"}
     return replace(found, headers=kept)
 
 
 def hanging(word: bytes, until: Event) -> Bend:
-    """Is silent to requests with a word in them, for as long as a test lasts."""
+    """Does not answer requests that contain a word until the test ends."""
 
     def bend(asked: Asked, passed: Callable[[Asked], Reply]) -> Reply:
         if word in asked.body:
@@ -110,7 +110,7 @@ def hanging(word: bytes, until: Event) -> Bend:
 
 
 class Tunnels(ThreadingTCPServer):
-    """A proxy for TLS: opens ways, or answers with `status` where that is not 200."""
+    """A proxy for TLS: opens tunnels, or answers with `status` if that is not 200."""
 
     daemon_threads = True
 
@@ -130,7 +130,7 @@ class _Tunnel(StreamRequestHandler):
 
     def handle(self) -> None:
         asked = self.rfile.readline().decode().strip()
-        if not asked:  # somebody who only looks whether the port is open
+        if not asked:  # a check whether the port is open
             return
         while self.rfile.readline().strip():
             pass
@@ -155,7 +155,7 @@ def _pour(source: socket.socket, target: socket.socket) -> None:
 
 @contextmanager
 def tunnels(status: str = "200 Connection established") -> Iterator[Tunnels]:
-    """A running proxy for TLS."""
+    """Runs a proxy for TLS."""
     with Tunnels(status) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

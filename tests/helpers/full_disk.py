@@ -1,6 +1,6 @@
-"""A disk with room for so many bytes in each file: writes past them fail as on a full disk.
+"""A disk with limited room in each file: writes beyond it fail as on a full disk.
 
-A small library in front of libc refuses them. It needs a C compiler.
+A small library in front of libc refuses these writes. It needs a C compiler.
 """
 
 import os
@@ -40,7 +40,7 @@ ssize_t pwrite64(int fd, const void *from, size_t size, off_t at) {
 """
 
 
-#: `rung` with batches that are one transaction each, however busy the machine is.
+#: `rung` with one transaction per batch, however busy the machine is.
 RUNG = """
 import sys
 from service.__main__ import rung
@@ -51,7 +51,7 @@ rung(sys.argv[1:], prog_name="rung")
 
 
 class FullDisk:
-    """Runs `rung` on a disk that gets full."""
+    """Runs `rung` on a disk that fills up."""
 
     def __init__(self, folder: Path) -> None:
         compiler = shutil.which("cc") or shutil.which("gcc")
@@ -63,7 +63,7 @@ class FullDisk:
         subprocess.run(command, check=True)
 
     def run(self, *words: str, room: int) -> subprocess.CompletedProcess[str]:
-        """Runs a command; each file of the store can get `room` bytes long."""
+        """Runs a command; each file of the store can grow to `room` bytes."""
         environ = {**os.environ, "LD_PRELOAD": str(self._library), "FULL_DISK": str(room)}
         command = [sys.executable, "-c", RUNG, *words]
         return subprocess.run(

@@ -1,4 +1,4 @@
-"""schemathesis over `/openapi.json`: as many requests as wanted, judged by the document itself."""
+"""schemathesis over `/openapi.json`: any number of requests, judged by the document itself."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,12 @@ CHECKS = (
     "negative_data_rejection",
 )
 PHASES = ("examples", "coverage", "fuzzing")
-#: JSON-RPC answers 200 to a message it refuses, so a status says nothing there.
+#: JSON-RPC answers 200 to a message that it refuses, so the status means nothing there.
 MESSAGES = {
     "include-path-regex": "^/mcp",
     "checks": {"negative_data_rejection": {"enabled": False}},
 }
-#: Values of the demo, by name of parameter.
+#: Values from the demo, by parameter name.
 KNOWN_RECORDS: dict[str, tuple[Any, ...]] = {
     "stream": ("messages", "notes", "payments", "nowhere"),
     "record_id": ("m_0042", "m_007"),
@@ -51,7 +51,7 @@ KNOWN_PAPERS: dict[str, tuple[Any, ...]] = {
 
 @dataclass
 class Report:
-    """What was asked, how it was answered, and what should not have been."""
+    """The requests, how they were answered, and the failures."""
 
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
@@ -73,9 +73,9 @@ def fuzz(
     known: Mapping[str, tuple[Any, ...]],
     seed: int = 1,
 ) -> Report:
-    """Asks everything `app` describes, at most `examples` times where values are drawn at random.
+    """Requests everything `app` describes, at most `examples` times each if values are random.
 
-    `known` are values that exist, by name of parameter: many requests get some of them, and
+    `known` are values that exist, by parameter name: many requests get some of them, and
     some get nothing else.
     """
     config = SchemathesisConfig.from_dict({"seed": seed, **_config(token, examples)})
@@ -93,7 +93,7 @@ def fuzz(
 
 
 def _config(token: str | None, examples: int) -> dict[str, Any]:
-    """schemathesis' own configuration, without a file."""
+    """The configuration of schemathesis, without a file."""
     secret = {"Authorization": f"Bearer {token}"} if token else {}
     return {
         "headers": {"Accept-Encoding": "identity", **secret},
@@ -117,7 +117,7 @@ def _choice(values: Any) -> int:
 
 
 def _placed(known: Mapping[str, tuple[Any, ...]]) -> Any:
-    """Drawn addresses are often the same, so those that exist take turns."""
+    """Drawn addresses are often the same, so the existing ones take turns."""
     turns = count()
 
     def hook(context: Any, values: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""A gunicorn configuration: production, but for a worker whose bounds are small."""
+"""A gunicorn configuration like production, except that the worker's bounds are small."""
 
 from service.running.draining import DrainingWorker
 from service.serving import *  # noqa: F401,F403
@@ -6,7 +6,7 @@ from tests.helpers.slow_clients import BOUNDS
 
 
 class ImpatientWorker(DrainingWorker):
-    """The worker of production with these bounds."""
+    """The production worker with these bounds."""
 
     bounds = BOUNDS
 

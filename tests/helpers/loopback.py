@@ -1,4 +1,4 @@
-"""A server on loopback that answers as a test says, and remembers what it was asked."""
+"""A server on loopback that answers as a test sets, and records its requests."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request. Names of headers are in lower case."""
+    """A request. Header names are in lower case."""
 
     method: str
     target: str
@@ -26,7 +26,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer, sent with its length."""
+    """An answer, sent with its length."""
 
     status: int = 200
     body: bytes = b""
@@ -37,13 +37,13 @@ Answering = Callable[[Asked], Reply]
 
 
 def as_json(body: object, status: int = 200, **headers: str) -> Reply:
-    """A JSON answer; `_` in the name of a header stands for `-`."""
+    """A JSON answer; `_` in the name of a header becomes `-`."""
     spelled = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(status, orjson.dumps(body), {"Content-Type": "application/json", **spelled})
 
 
 class Loopback(ThreadingHTTPServer):
-    """Answers each request by `answer`, which may be changed at any time."""
+    """Answers each request with `answer`, which may be changed at any time."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -59,12 +59,12 @@ class Loopback(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing: readers that hang up are part of the tests."""
+        """Prints nothing: readers that hang up are part of the tests."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # head and body in one piece, or a reader waits for the second
+    wbufsize = -1  # head and body in one segment; a reader would wait for the second
     server: Loopback
 
     def handle(self) -> None:
@@ -79,10 +79,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append(asked)
         reply = self.server.answer(asked)
         self.send_response(reply.status)
-        told = {name.lower() for name in reply.headers}
+        sent = {name.lower() for name in reply.headers}
         for name, value in reply.headers.items():
             self.send_header(name, value)
-        if "content-length" not in told:
+        if "content-length" not in sent:
             self.send_header("Content-Length", str(len(reply.body)))
         self.end_headers()
         if self.command != "HEAD":
@@ -92,16 +92,16 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _any
 
     def send_response(self, code: int, message: str | None = None) -> None:
-        """Without the headers a server adds by itself: a test says them all."""
+        """Sends none of the headers that a server adds by itself: a test sets them all."""
         self.send_response_only(code, message)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing is logged."""
+        """Logs nothing."""
 
 
 @contextmanager
 def answering(answer: Answering) -> Iterator[Loopback]:
-    """A running server, gone on exit with all its connections."""
+    """Runs a server. On exit it stops, and its connections are closed."""
     with Loopback(answer) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -123,6 +123,6 @@ def free_port() -> int:
 
 @contextmanager
 def silent() -> Iterator[str]:
-    """The address of a server that takes connections and never answers."""
+    """The address of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"

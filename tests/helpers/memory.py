@@ -1,4 +1,4 @@
-"""What a piece of work costs in memory."""
+"""Memory used by a piece of work."""
 
 import os
 import threading
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def peak_growth(work: Callable[[], object]) -> int:
-    """Bytes that `work` allocates at its peak beyond what was there before."""
+    """The peak of the bytes that `work` allocates, beyond those allocated before."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -20,7 +20,7 @@ def peak_growth(work: Callable[[], object]) -> int:
 
 
 class Watch:
-    """The memory of another process while something is done to it, in bytes of RssAnon.
+    """The memory of another process during the block, in bytes of RssAnon.
 
     with Watch(process) as watch:
         ...
@@ -43,7 +43,7 @@ class Watch:
 
     @property
     def growth(self) -> int:
-        """The most there was at any look, less what there was before."""
+        """The largest sample minus the memory before."""
         return self._most - self._before
 
     def _look(self) -> None:
@@ -52,7 +52,7 @@ class Watch:
 
 
 def peak_of(*command: str, environ: Mapping[str, str]) -> int:
-    """Runs a command of its own process; the most memory that it had, in bytes."""
+    """Runs a command in its own process; returns its peak memory in bytes."""
     process = os.posix_spawn(command[0], command, environ)
     _, status, usage = os.wait4(process, 0)
     assert status == 0, command

@@ -1,4 +1,4 @@
-"""Readings no sane upstream would send, for tests that nothing a renderer writes is unbounded."""
+"""Readings that no sane upstream would send, to test that all rendered output is bounded."""
 
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
@@ -20,7 +20,7 @@ monstrous = settings(
     max_examples=20,
     deadline=None,
     derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # shrinking monsters takes minutes
+    phases=(Phase.explicit, Phase.generate),  # shrinking such readings takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -55,14 +55,14 @@ def held(strategy: st.SearchStrategy[Reading]) -> st.SearchStrategy[Held[Reading
 
 @st.composite
 def texts(draw: st.DrawFn, *, most: int = 4_000, least: int = 0) -> str:
-    """A text of some kind of character and any length up to `most`; big ones are cheap."""
+    """Texts of one kind of character with up to `most` of them; long ones are cheap."""
     alphabet = draw(st.sampled_from(ALPHABETS))
     size = draw(st.integers(least, most))
     return (alphabet * (size // len(alphabet) + 1))[:size]
 
 
 def names(most_bytes: int) -> st.SearchStrategy[str]:
-    """A name the store would take: not empty, bounded in bytes."""
+    """Names that the store would accept: not empty, bounded in bytes."""
     return texts(most=most_bytes, least=1).map(
         lambda text: text.encode()[:most_bytes].decode(errors="ignore") or "x"
     )
@@ -110,7 +110,7 @@ def hits(draw: st.DrawFn) -> Hit:
         id=str(ref),
         title=draw(
             st.none() | texts(most=BUDGETS.title_chars, least=1)
-        ),  # a store has no empty one
+        ),  # stores have no empty ones
         authored_at=draw(st.none() | st.just("2026-04-01T00:00:00Z")),
         emitted_at=draw(st.none() | st.just("2026-05-01T00:00:00Z")),
         source=source,
@@ -157,7 +157,7 @@ def ordinary_pages() -> st.SearchStrategy[SearchPage]:
 
 
 def ordinary_page(letter: str) -> SearchPage:
-    """Ten hits as stores have them: ASCII or CJK, ids of some words, three full windows each."""
+    """Ten realistic hits: ASCII or CJK, ids of a few words, three full windows each."""
     text = (letter * 60)[: BUDGETS.excerpt_chars]
     source = Source("gmail-work", "gmail", "Work mail")
     ref = RecordRef("messages", "m_0042", "gmail-work")
@@ -186,7 +186,7 @@ def values(draw: st.DrawFn, *, most: int) -> Any:
 def items(draw: st.DrawFn) -> Record:
     source = draw(sources())
     ref = draw(refs(source))
-    # A page of an upstream has some megabytes at most: long values or many fields, not both.
+    # An upstream's page has a few megabytes at most: long values or many fields, not both.
     count, most = draw(st.sampled_from([(1, 60_000), (3, 20_000), (30, 2_000), (2_000, 30)]))
     few = draw(st.lists(values(most=most), min_size=1, max_size=4))
     prefix = draw(names(40))

@@ -1,4 +1,4 @@
-"""A store with one stream of notes, and questions to ask it."""
+"""A store with one stream of notes, and queries on its indexes."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ LONG = "lantern " * 10_000
 
 
 def check(writer: Writer) -> None:
-    """All indexes agree with what they index, and nothing points nowhere."""
+    """Fails unless all indexes match what they index and no reference dangles."""
     for table in INDEXES:
         writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
     assert writer.db.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -49,7 +49,7 @@ def changes(writer: Writer) -> list[tuple[str, Any]]:
 
 
 def matches(writer: Writer, words: str) -> int:
-    """How many values hold some words."""
+    """The number of values that contain some words."""
     found = writer.db.execute(
         "SELECT (SELECT count(*) FROM fts WHERE fts MATCH :words) + (SELECT count(DISTINCT p.seq)"
         " FROM fts_passage f JOIN passage p ON p.id = f.rowid WHERE fts_passage MATCH :words)",
@@ -59,7 +59,7 @@ def matches(writer: Writer, words: str) -> int:
 
 
 def segments(writer: Writer) -> int:
-    """How many segments the words of all fields lie in: one where they are merged."""
+    """The number of segments in the index of all fields: one if they are merged."""
     found = one(writer, "SELECT count(DISTINCT id >> 37) FROM fts_data WHERE id > 10")
     return int(found[0])
 

@@ -1,4 +1,4 @@
-"""An OpenAPI document as a judge: which answers of which routes are as it says."""
+"""An OpenAPI document that checks whether answers match it."""
 
 import re
 from typing import Any
@@ -20,11 +20,11 @@ class Described:
         self.document = document
         resource = Resource.from_contents(document, default_specification=DRAFT202012)
         self._registry: Any = Registry().with_resource(DOCUMENT, resource)
-        # What stands fast in a path comes before what may be anything.
+        # Fixed parts of a path come before parameters.
         self.paths = sorted(document["paths"], key=lambda path: (path.count("{"), path))
 
     def operations(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """(method, path, operation) of everything described."""
+        """Yields (method, path, operation) for everything described."""
         return [
             (method, path, item[method])
             for path, item in self.document["paths"].items()
@@ -33,7 +33,7 @@ class Described:
         ]
 
     def path_of(self, target: str) -> str:
-        """The described path an address belongs to."""
+        """The described path that an address matches."""
         asked = target.partition("?")[0]
         for path in self.paths:
             if re.fullmatch(re.sub(r"\{[a-z_]+\}", "[^/]+", path), asked):
@@ -41,7 +41,7 @@ class Described:
         raise AssertionError(f"{target} is not described")
 
     def resolve(self, found: dict[str, Any]) -> dict[str, Any]:
-        """What a reference points at; anything else as it is."""
+        """The target of a reference; any other value unchanged."""
         if "$ref" not in found:
             return found
         value: Any = self.document
@@ -50,7 +50,7 @@ class Described:
         return dict(value)
 
     def check(self, method: str, target: str, answer: Answer) -> None:
-        """The status, the media type, the required headers and the body of an answer."""
+        """Checks the status, the media type, the required headers and the body of an answer."""
         responses = self.document["paths"][self.path_of(target)][method]["responses"]
         assert str(answer.status) in responses, f"{target}: {answer.status} is not described"
         response = self.resolve(responses[str(answer.status)])
@@ -63,13 +63,13 @@ class Described:
             self.validate(kinds[media_type]["schema"], answer.body)
 
     def validate(self, schema: dict[str, Any], value: Any) -> None:
-        """Fails where a value is not of a schema of the document."""
+        """Fails if a value does not match a schema of the document."""
         absolute = _absolute(schema)
         Draft202012Validator(absolute, registry=self._registry).validate(value)
 
 
 def _absolute(value: Any) -> Any:
-    """A part of the document whose references find the document."""
+    """A part of the document with references that resolve in the whole document."""
     if isinstance(value, dict):
         return {
             name: f"{DOCUMENT}{inner}" if name == "$ref" else _absolute(inner)

@@ -1,4 +1,4 @@
-"""A server as in production, with what it logs and the process that can be told to stop."""
+"""A server as in production, with its log and the process to stop."""
 
 import os
 import re
@@ -23,29 +23,29 @@ class Operated:
     log: IO[bytes]
 
     def said(self) -> str:
-        """Everything it logged so far."""
+        """Everything logged so far."""
         return os.pread(self.log.fileno(), os.fstat(self.log.fileno()).st_size, 0).decode()
 
     def lines(self) -> list[dict[str, Any]]:
-        """The same, each line as the JSON it is."""
+        """The lines of the log, as JSON."""
         return [orjson.loads(line) for line in self.said().splitlines()]
 
     def requests(self, request_id: str) -> list[dict[str, Any]]:
-        """The lines about requests of that id."""
+        """The lines about requests with this id."""
         return [line for line in self.lines() if line.get("request_id") == request_id]
 
     @property
     def worker(self) -> int:
-        """The process id of the worker that was started last."""
+        """The process id of the last worker to start."""
         return self.workers[-1]
 
     @property
     def workers(self) -> list[int]:
-        """The process ids of all workers that were started, in that order."""
+        """The process ids of all workers, in the order they started."""
         return [int(pid) for pid in re.findall(r"Booting worker with pid: (\d+)", self.said())]
 
     def stop(self, *, workers: bool = False) -> None:
-        """Tells it to stop, as a platform does: several times, and some tell the workers, too."""
+        """Signals it to stop, as platforms do: several times, and some signal the workers too."""
         found = re.search(r"Listening at: [^ ]+ \((\d+)\)", self.said())
         assert found is not None, self.said()
         for _ in range(3):
@@ -62,7 +62,7 @@ def operated(
     cwd: Path | None = None,
     config: str = "python:service.serving",
 ) -> Iterator[Operated]:
-    """Serves by the configuration of production, or by another."""
+    """Serves with the production configuration, or with another."""
     with TemporaryFile() as log:
         with serving(
             "wsgi:app", env, workers=workers, threads=threads, config=config, cwd=cwd, log=log

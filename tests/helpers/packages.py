@@ -1,4 +1,4 @@
-"""Pinned Node packages for the tests that drive programs of others."""
+"""Pinned Node packages for tests that drive third-party programs."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def install_node_packages(folder: Path) -> None:
-    """Installs what the lock file in `folder` pins, its Node 22 included, unless it is there."""
+    """Installs what the lock file in `folder` pins, including Node 22, unless it is installed."""
     if (folder / "node_modules" / ".package-lock.json").exists():
         return
     npm = shutil.which("npm")

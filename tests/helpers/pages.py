@@ -1,4 +1,4 @@
-"""Markdown pages as what they show: commands, what these print, calls and their answers."""
+"""The contents of Markdown pages: commands, their output, calls and their answers."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-#: Where pages say that the demo is served.
+#: The address of the demo in the pages.
 SERVED = "127.0.0.1:8000"
-#: Where they say that a service of the reader's is; no test asks anybody on the network.
+#: The addresses of the reader's services in the pages; tests send nothing over the network.
 EXAMPLE = "https://rung.example.com"
 LANGUAGES = {"sh", "console", "text", "json", "toml", "python", ""}
 COMMAND = re.compile(
@@ -18,14 +18,14 @@ COMMAND = re.compile(
     re.MULTILINE,
 )
 ENDLESS = re.compile(r"^ *\S*\brung (serve|demo .*--serve)", re.MULTILINE)
-#: A line of an answer that is an error, of REST, of JSON-RPC or of a tool.
+#: A line of an error: of REST, of JSON-RPC or of a tool.
 FAILED = re.compile(r'^\{("jsonrpc":"2\.0",("id":[^,]*,)?)?"error"|"isError":true', re.MULTILINE)
 
 _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-#: Whoever runs the tests runs `make`; a test that did would never end.
+#: `make` runs the tests, so a test that ran it would never end.
 _MAKE = re.compile(r"^ *(?:\w+=\S+ )*make .*$", re.MULTILINE)
 _EXITS = re.compile(r"^(.+?)  # exits with (\d+)$", re.MULTILINE)
-#: Stands where a block ends; no page and no demo record holds two record separators.
+#: Marks the end of a block; no page and no demo record contains two record separators.
 _MARK = "\x1e\x1e"
 _CALL = re.compile(r"([a-z_]+) (\{.*\})\n\n(.+)", re.DOTALL)
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -34,7 +34,7 @@ _FENCE = re.compile(r"\b[0-9a-f]{12}\b")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block, without the indent it stands in. `start` and `end` lie in the page."""
+    """A fenced block without its indentation. `start` and `end` are positions in the page."""
 
     language: str
     text: str
@@ -43,7 +43,7 @@ class Block:
     page: str
 
     def moved(self, served: str) -> "Block":
-        """The same for a demo that is served elsewhere."""
+        """The same text for a demo at another address."""
         text = self.text.replace(SERVED, served).replace(EXAMPLE, f"http://{served}")
         return replace(self, text=text)
 
@@ -57,7 +57,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a tool as a page shows it, and the answer below it."""
+    """A tool call that a page shows, and the answer below it."""
 
     tool: str
     arguments: dict[str, Any]
@@ -73,7 +73,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def call(block: Block) -> Call | None:
-    """The call in a block that begins with one, on a line of its own above its answer."""
+    """The call in a block that begins with one: on its own line, above its answer."""
     found = _CALL.fullmatch(block.text)
     if found is None or "\n" in found[2] or block.language not in ("", "text"):
         return None
@@ -81,7 +81,7 @@ def call(block: Block) -> Call | None:
 
 
 def script(found: list[Block]) -> str:
-    """The commands of these blocks, with a mark in the output where each ends."""
+    """The commands of these blocks, with a mark in the output at the end of each."""
     lines = []
     for block in found:
         text = _EXITS.sub(r"code=0; \1 || code=$?; test $code -eq \2", _MAKE.sub("", block.text))
@@ -90,7 +90,7 @@ def script(found: list[Block]) -> str:
 
 
 def printed(output: str) -> list[str]:
-    """What each block of a script printed, colours and cursor movements off."""
+    """The output of each block of a script, without colours and cursor movements."""
     return _ESCAPE.sub("", output).replace("\r\n", "\n").split(_MARK)[:-1]
 
 
@@ -106,9 +106,9 @@ def shown_after(block: Block, found: list[Block]) -> list[Block]:
 
 
 def matches(shown: str, said: str) -> bool:
-    """Whether what is shown is what was said, where `…` may be anything.
+    """Whether the shown text matches the actual text; `…` matches anything.
 
-    Lines may be broken anew; the marks of fences differ from store to store.
+    Line breaks may differ, and the marks of fences differ between stores.
     """
     pieces = [_pattern(piece) for piece in shown.strip().split("…")]
     return re.fullmatch(".*".join(pieces), said.strip(), re.DOTALL) is not None

@@ -1,6 +1,6 @@
-"""Readers of papers with one eye: what a host lets its model see is all they know and follow.
+"""Readers of papers that see one channel only, as hosts show it to their models.
 
-They begin with `search_papers` and from then on make only calls that an answer spelled out.
+They begin with `search_papers` and then make only calls that an answer spelled out.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MARKER = "\n[truncated: "
 
 
 class TextReader:
-    """Sees `content[]` and nothing else."""
+    """Sees only `content[]`."""
 
     def __init__(self, library: Library) -> None:
         self.caller = library
@@ -25,18 +25,18 @@ class TextReader:
         return self.make(Call("search_papers", args))
 
     def follow(self, answer: Answer, why: str, number: int = 0) -> Answer:
-        """The answer to a call that this one offers."""
+        """Makes a call that this answer offers; returns its answer."""
         return self.make(self.offered(answer, why)[number])
 
     def offered(self, answer: Answer, why: str) -> list[Call]:
         return [call for call in self.calls(answer) if call.why == why]
 
     def rest(self, answer: Answer) -> str:
-        """This window and all that follow it, to the end of the text."""
+        """This window and all later ones, to the end of the text."""
         return "".join(self._windows(answer, "next"))
 
     def before(self, answer: Answer) -> str:
-        """All before this window, back from it to the beginning of the text."""
+        """All windows before this one, back to the beginning of the text."""
         _, *earlier = self._windows(answer, "previous")
         return "".join(reversed(earlier))
 
@@ -46,7 +46,7 @@ class TextReader:
         return self.caller.ok(call.tool, **call.args)
 
     def calls(self, answer: Answer) -> list[Call]:
-        """Those of the last block: before it may stand a paper, and a paper may say anything."""
+        """The calls of the last block. Earlier ones may be a paper, which may contain anything."""
         return printed_calls(answer.blocks[-1]["text"])
 
     def window(self, answer: Answer) -> str:
@@ -64,7 +64,7 @@ class TextReader:
 
 
 class StructuredReader(TextReader):
-    """Sees `structuredContent` and nothing else."""
+    """Sees only `structuredContent`."""
 
     def calls(self, answer: Answer) -> list[Call]:
         return structured_calls(answer.structured)

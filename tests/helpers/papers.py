@@ -1,4 +1,4 @@
-"""The real snapshots as they are served, and what their own files say about them."""
+"""The real snapshots, served, and the facts in their own files."""
 
 import hashlib
 import os
@@ -31,12 +31,12 @@ NOBODY = 65_534
 DEEP_LEARNING = "b3b71e88c072bbc4241585aa04a513cc"  # a source of 340,736 characters
 ATTENTION = "acbe5881db11f906e180120c8ce2f93a"  # three summaries, two translations
 NO_SOURCE = "cfb15563a9c5e9e23bbceaf3e7502757"
-NO_SUMMARY = "23f6fab8289d1810982d54e8e77d88f3"  # by template; a preferred one lies there
+NO_SUMMARY = "23f6fab8289d1810982d54e8e77d88f3"  # none by template, but a preferred one
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a paper without asking the server."""
+    """The facts about a paper, without asking the server."""
 
     paper_id: str
     title: str
@@ -55,7 +55,7 @@ class Known:
 
 @cache
 def known() -> dict[str, Known]:
-    """The papers both releases have, by id."""
+    """The papers in both releases, by id."""
     entries = orjson.loads((DATA / "papers" / "expected.json").read_bytes())
     return {entry["paper_id"]: Known(**entry) for entry in entries}
 
@@ -80,7 +80,7 @@ class Release:
         return self._text(f"summary/{paper_id}{f'/{template}' if template else ''}.json")
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Rows of the snapshot, read without a trace."""
+        """Rows of the snapshot, read without writing."""
         uri = f"{self.snapshot.as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             return db.execute(sql, values).fetchall()
@@ -90,7 +90,7 @@ class Release:
 
 
 class Library(Caller):
-    """A client of an application that serves papers alone: tools at /mcp, routes at /papers/v1."""
+    """A client of an application that serves only papers: tools at /mcp, routes at /papers/v1."""
 
     def __init__(self, app: Flask | str, release: Release, token: str | None = None) -> None:
         super().__init__(self._send, token or "")
@@ -102,14 +102,14 @@ class Library(Caller):
         return orjson.dumps(self.api.send("POST", "/mcp", body, open_headers).body)
 
     def get(self, target: str) -> dict[str, Any]:
-        """The body of a REST answer that must succeed."""
+        """The body of a REST answer, which must be a success."""
         answer = self.api.get(target)
         assert answer.status == 200, answer
         found: dict[str, Any] = answer.body
         return found
 
     def refused(self, target: str, status: int) -> dict[str, Any]:
-        """The error of a REST answer that must have this status."""
+        """The error of a REST answer, which must have this status."""
         answer = self.api.get(target)
         assert answer.status == status, answer
         return answer.error
@@ -118,12 +118,12 @@ class Library(Caller):
         return self.api.get("/readyz")
 
     def contents(self, uri: str) -> list[dict[str, Any]]:
-        """All contents of a resource that can be read."""
+        """The contents of a resource, which must be readable."""
         found: list[dict[str, Any]] = self.result("resources/read", {"uri": uri})["contents"]
         return found
 
     def unreadable(self, uri: str) -> dict[str, Any]:
-        """The JSON-RPC error of a resource that cannot be read."""
+        """The JSON-RPC error of a resource, which must not be readable."""
         error: dict[str, Any] = self.rpc("resources/read", {"uri": uri})["error"]
         return error
 
@@ -134,13 +134,13 @@ def ids(answer: Answer) -> list[str]:
 
 
 def papers_app(snapshot: Path, **environ: str) -> Flask:
-    """An application in this process that serves a snapshot and nothing else."""
+    """An application in this process that serves only a snapshot."""
     found = settings.load({**UNLIMITED, "RUNG_PAPERS_DB": str(snapshot), **environ})
     return create_app(Services(found, papers=bootstrap.build(found).papers))
 
 
 def in_process(name: str = RELEASES[0], **environ: str) -> Library:
-    """A client of a release that is served in this process."""
+    """A client of a release served in this process."""
     release = Release(DATA / name)
     return Library(papers_app(release.snapshot, **environ), release)
 
@@ -149,7 +149,7 @@ def in_process(name: str = RELEASES[0], **environ: str) -> Library:
 def serving_papers(
     snapshot: Path, *, workers: int = 1, user: int | None = None, **environ: str
 ) -> Iterator[str]:
-    """A server as in production, without a store; yields its base URL."""
+    """Runs a server as in production, without a store; yields its base URL."""
     with serving(
         "service.app:create_app()",
         {"RUNG_PAPERS_DB": str(snapshot), **environ},
@@ -162,7 +162,7 @@ def serving_papers(
 
 @contextmanager
 def unwritable(release: str = "papers") -> Iterator[Release]:
-    """A copy of a release that its readers cannot write to, where everybody can find it."""
+    """A copy of a release that readers cannot write to, in a folder that all users can read."""
     with tempfile.TemporaryDirectory() as top:
         Path(top).chmod(0o755)
         folder = shutil.copytree(DATA / release, Path(top) / "release")
@@ -183,7 +183,7 @@ def may_become_another_user() -> bool:
 
 
 class Served:
-    """Servers of the releases, each started when it is first asked for."""
+    """Servers of the releases, each started on first use."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -205,13 +205,13 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What would betray that somebody wrote: of every file its size, time and content."""
+    """The size, time and content of every file, to detect writes."""
 
     files: dict[str, tuple[int, int, str]]
 
     @staticmethod
     def of(folder: Path) -> "Trace":
-        """The trace of a folder, its own times included."""
+        """The trace of a folder, including its own times."""
         found = {}
         for path in (folder, *sorted(folder.rglob("*"))):
             stat = path.stat()

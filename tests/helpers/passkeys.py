@@ -1,4 +1,4 @@
-"""A device with passkeys, in software: it answers like a browser, and wrongly if it is told to."""
+"""A software device with passkeys. It answers like a browser, or wrongly on request."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ def encoded(raw: bytes) -> str:
 
 
 def asked(page: str, what: str) -> dict[str, Any]:
-    """What a page asks a device for: `create` or `get`."""
+    """The options that a page passes to a device: `create` or `get`."""
     found = re.search(f'data-{what}="([^"]*)"', page)
     assert found, page
     options: dict[str, Any] = json.loads(html.unescape(found[1]))
@@ -67,8 +67,8 @@ class Device:
         return hashlib.sha256(host.encode()).digest() + struct.pack(">BI", flags, self.count)
 
     def _client(self, kind: str, options: dict[str, Any], wrong: dict[str, Any]) -> bytes:
-        told = {"type": kind, "challenge": options["challenge"], "origin": self.origin}
-        sent = {key: wrong.get(key, value) for key, value in told.items()}
+        claims = {"type": kind, "challenge": options["challenge"], "origin": self.origin}
+        sent = {key: wrong.get(key, value) for key, value in claims.items()}
         return json.dumps({**sent, "crossOrigin": False}).encode()
 
     def _answer(self, **response: bytes) -> str:

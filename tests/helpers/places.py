@@ -1,7 +1,7 @@
-"""Where tests keep their stores: in files, or with TEST_ENGINE=postgres in databases.
+"""Where tests keep their stores: in files, or in databases with TEST_ENGINE=postgres.
 
-The server is that of TEST_DATABASE_URL, or the one on this machine. Each store is a database of its
-own, made from one that has the tables already; all are dropped at the end.
+The server is that of TEST_DATABASE_URL, or the one on this machine. Each store is its own database,
+copied from one that already has the tables. All are dropped at the end.
 """
 
 import atexit
@@ -20,7 +20,7 @@ _made: list[str] = []
 
 
 def new_place(folder: Path) -> Place:
-    """The place of a store that is not there yet."""
+    """The place for a new store."""
     if ENGINE != "postgres":
         return folder / "rung.db"
     return new_database()
@@ -32,7 +32,7 @@ def new_database() -> Database:
 
 
 def empty_database() -> Database:
-    """A new database without a table."""
+    """A new database without tables."""
     return _database("template0")
 
 

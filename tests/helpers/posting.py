@@ -1,4 +1,4 @@
-"""Posts of both eras, as a well-behaved client would send them. Tests bend one thing at a time."""
+"""Posts of both eras, as a well-behaved client sends them. Tests change one thing at a time."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
 JSON = {"Content-Type": "application/json"}
 
-#: Leaves a key or a header out of what would be sent.
+#: Omits a key or a header.
 ABSENT: Any = object()
 
 
@@ -24,13 +24,13 @@ def legacy_body(method: str, params: Any = None, *, id: Any = 1) -> dict[str, An
 def modern_body(
     method: str, params: dict[str, Any] | None = None, *, version: Any = MODERN, id: Any = 1
 ) -> dict[str, Any]:
-    """The same request with the claims a modern one carries."""
+    """The same request with the claims of a modern one."""
     claims = {f"{PREFIX}protocolVersion": version, f"{PREFIX}clientCapabilities": {}}
     return legacy_body(method, {**(params or {}), "_meta": present(claims)}, id=id)
 
 
 def modern_headers(body: dict[str, Any], **changed: Any) -> dict[str, str]:
-    """The headers that agree with a modern body, but for those in `changed` (`Mcp_Name=…`)."""
+    """The headers that match a modern body, except for those in `changed` (`Mcp_Name=…`)."""
     params = body.get("params", {})
     headers = {
         "MCP-Protocol-Version": MODERN,
@@ -42,34 +42,34 @@ def modern_headers(body: dict[str, Any], **changed: Any) -> dict[str, str]:
 
 
 def present(mapping: dict[str, Any]) -> dict[str, Any]:
-    """The mapping without what is `ABSENT`."""
+    """The mapping without `ABSENT` values."""
     return {key: value for key, value in mapping.items() if value is not ABSENT}
 
 
 class Poster:
-    """Posts to one address of an application under test."""
+    """Posts to one address of the application under test."""
 
     def __init__(self, client: FlaskClient, path: str = "/mcp") -> None:
         self.client = client
         self.path = path
 
     def raw(self, data: bytes, headers: dict[str, str] | None = None) -> TestResponse:
-        """Any bytes, as JSON unless the headers say otherwise."""
+        """Posts any bytes, as JSON unless the headers set another type."""
         return self.client.post(self.path, data=data, headers={**JSON, **(headers or {})})
 
     def json(self, message: Any, headers: dict[str, str] | None = None) -> TestResponse:
-        """Any JSON value."""
+        """Posts any JSON value."""
         return self.raw(orjson.dumps(message), headers)
 
     def modern(self, method: str, params: Any = None, **headers: Any) -> TestResponse:
-        """A modern request; `headers` replace or, when `ABSENT`, remove what would be sent."""
+        """Posts a modern request. `headers` replace the usual ones; `ABSENT` removes one."""
         body = modern_body(method, params)
         return self.json(body, modern_headers(body, **headers))
 
     def legacy(
         self, method: str, params: Any = None, *, version: str | None = LEGACY[0]
     ) -> TestResponse:
-        """A legacy request; no version header when `version` is None."""
+        """Posts a legacy request; without a version header when `version` is None."""
         headers = {"MCP-Protocol-Version": version} if version is not None else {}
         return self.json(legacy_body(method, params), headers)
 

@@ -1,7 +1,7 @@
-"""What is left of files after a power cut: the bytes that were written to the disk, and no others.
+"""Files after a power cut: only the bytes that were written to the disk remain.
 
-A small library in front of libc keeps a copy of every file at each `fsync`, made from the very
-descriptor, and notes each folder. It needs a C compiler.
+A small library in front of libc copies every file at each `fsync`, from that descriptor, and
+records each folder. It needs a C compiler.
 """
 
 import os
@@ -88,7 +88,7 @@ int fdatasync(int fd) {
 
 
 class Disk:
-    """The disk of a store in `folder`, which is a folder of its own: see `after`."""
+    """The disk of a store in `folder`, which contains nothing else: see `after`."""
 
     def __init__(self, folder: Path, store: Path) -> None:
         compiler = shutil.which("cc") or shutil.which("gcc")
@@ -102,15 +102,15 @@ class Disk:
         command = [compiler, "-shared", "-fPIC", "-o", str(self._library), str(folder / "keep.c")]
         subprocess.run(command, check=True)
         if store.exists():
-            # In a process of its own: reading a file here would end SQLite's locks on it.
+            # In its own process: reading a file here would release SQLite's locks on it.
             there = [str(path) for path in store.parent.glob(f"{store.name}*")]
             subprocess.run(["cp", *there, str(self._kept)], check=True)
 
     def run(self, *words: str, stdin: bytes = b"", cut: int = 0) -> bool:
-        """Runs `rung` with these words, on the store.
+        """Runs `rung` with these arguments on the store.
 
-        The power fails at the write to the disk with the number `cut`, if there are so many.
-        Returns whether the command came to its end.
+        The power fails at write number `cut` to the disk, if there are that many.
+        Returns whether the command finished.
         """
         preload = {"LD_PRELOAD": str(self._library), "POWER_CUT": str(self._kept)}
         preload["POWER_CUT_FOLDER"] = str(self.store.parent)
@@ -121,7 +121,7 @@ class Disk:
         return done.returncode == 0
 
     def after(self) -> Path:
-        """A copy of the store as it is when power comes back, without the index of its log."""
+        """A copy of the store when the power returns, without the index of its log."""
         folder = Path(mkdtemp(dir=self._kept.parent))
         for path in self._kept.glob(f"{self.store.name}*"):
             if not path.name.endswith("-shm"):

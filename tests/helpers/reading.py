@@ -1,4 +1,4 @@
-"""What a reader finds in an answer: fenced text, printed calls, calls as data, ids and cursors."""
+"""What readers find in an answer: fenced text, printed calls, calls as data, ids and cursors."""
 
 import re
 from collections.abc import Iterator
@@ -24,19 +24,19 @@ _FENCE = re.compile(r"^<<<([0-9a-f]{12})[^\n]*\n(.*?)\n\1>>>$", re.MULTILINE | r
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call found in an answer; `why` is the word before it, where there is one."""
+    """A call in an answer. `why` is the word before it, if any."""
 
     tool: str
     args: dict[str, Any]
     why: str = ""
 
     def key(self) -> bytes:
-        """The same for the same call."""
+        """A key that is the same for the same call."""
         return orjson.dumps([self.tool, self.args], option=orjson.OPT_SORT_KEYS)
 
 
 def fenced(text: str) -> list[str]:
-    """The record texts of an answer, as they are shown."""
+    """The record texts of an answer, as shown."""
     return [found[2] for found in _FENCE.finditer(text)]
 
 
@@ -77,19 +77,19 @@ def _of_document(document: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def routes(text: str) -> list[str]:
-    """Every REST route to bytes that stands on our own lines."""
+    """Every REST route to bytes on our own lines."""
     if text.startswith('{"id":'):
         text = "\n".join(f"{name}: {value}" for name, value in _of_document(orjson.loads(text)))
     return re.findall(r'HTTP GET "(\S+)" with the same bearer token', ours(text))
 
 
 def _quoted(line: str, place: int) -> bool:
-    """Whether `place` lies inside a quoted value: a title or a label may hold anything."""
+    """Whether `place` is inside a quoted value: a title or a label may contain anything."""
     return len(re.findall(r'(?<!\\)"', line[:place])) % 2 == 1
 
 
 def _json_at(line: str, start: int) -> dict[str, Any] | None:
-    """The JSON object that begins at `start`, the shortest that parses."""
+    """The shortest JSON object that begins at `start`."""
     for end in range(start + 1, len(line) + 1):
         if line[end - 1] == "}":
             try:
@@ -101,7 +101,7 @@ def _json_at(line: str, start: int) -> dict[str, Any] | None:
 
 
 def structured_calls(value: Any) -> list[Call]:
-    """Every call of structured content, wherever it stands."""
+    """Every call in structured content, at any depth."""
     found = []
     for item in walk(value):
         if isinstance(item, dict) and "tool" in item and isinstance(item.get("args"), dict):
@@ -125,7 +125,7 @@ def walk(value: Any) -> Iterator[Any]:
 
 
 def named(value: Any, *names: str) -> list[Any]:
-    """What stands under one of these keys, anywhere inside; nothing for null."""
+    """The values of these keys at any depth, except null."""
     return [
         inner
         for item in walk(value)

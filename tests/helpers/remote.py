@@ -1,4 +1,4 @@
-"""Callers whose resource server stands behind a socket: MCP here, `/v1` there."""
+"""Callers whose resource server is behind a socket: MCP here, `/v1` there."""
 
 from collections.abc import Callable
 
@@ -17,12 +17,12 @@ Open = Callable[[], ResourceServer]
 
 
 def upstream_deadline() -> Deadline:
-    """What a request may wait for its upstreams."""
+    """The deadline for the upstreams of a request."""
     return Deadline.after(BUDGETS.upstream_seconds)
 
 
 def opener(url: str, token: str) -> Open:
-    """Opens an upstream anew for each request, as a service does."""
+    """Opens an upstream for each request, as a service does."""
     origin = Origin(url)
     return lambda: HttpResourceServer(origin, token, upstream_deadline())
 

@@ -1,9 +1,9 @@
-"""The reference server as it was recorded: gives each recorded request its recorded answer.
+"""The reference server as recorded: answers each recorded request with its recorded answer.
 
     with replaying() as server:
         origin = Origin(server.url)          # tokens are called `full`, `narrow`, `res`, `owner`
 
-A request nobody recorded gets status 599 and stands in `server.misses`.
+A request that was not recorded gets status 599 and is added to `server.misses`.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ import orjson
 from tests.helpers.loopback import Asked, Loopback, Reply, answering
 
 RECORDED = Path(__file__).parents[1] / "data" / "pdpp"
-#: What a server assumes where nothing is said, so that saying it makes no difference.
+#: The defaults of a server: parameters with these values make no difference.
 DEFAULTS = {("limit", "25")}
 APART = ("content-length", "connection")
-#: Answers to a header, which a request without it does not get.
+#: Answers that depend on a header, which a request without it does not get.
 OF_A_HEADER = ("version_bad",)
 
 Recorded = dict[str, Any]
@@ -36,12 +36,12 @@ def recorded(name: str) -> Recorded:
 
 @cache
 def refusals() -> tuple[Recorded, ...]:
-    """Every recorded answer that is no success; each has a `name`."""
+    """Every recorded answer that is not a success; each has a `name`."""
     return tuple(orjson.loads((RECORDED / "refusals.json").read_bytes()))
 
 
 class Replay:
-    """Answers from the records; `misses` are requests that are not among them."""
+    """Answers from the recordings. `misses` are the requests that were not recorded."""
 
     def __init__(self) -> None:
         names = [path.stem for path in sorted(RECORDED.glob("*.json")) if path.stem != "refusals"]
@@ -73,7 +73,7 @@ def raw_body(found: Recorded) -> bytes:
 
 @contextmanager
 def replaying() -> Iterator[Loopback]:
-    """The reference server; fails on exit where something was asked that nobody recorded."""
+    """Runs the reference server. Fails on exit if a request was not recorded."""
     replay = Replay()
     with answering(replay) as server:
         yield server

@@ -1,4 +1,4 @@
-"""How much a test does: little in every run, much when it makes the figures of docs/figures.md."""
+"""How much a test does: little in a normal run, much for the figures of docs/figures.md."""
 
 import os
 
@@ -6,5 +6,5 @@ FULL = os.environ.get("FIGURES") == "full"
 
 
 def times(full: int, short: int) -> int:
-    """How often to do something."""
+    """How often to repeat something."""
     return full if FULL else short

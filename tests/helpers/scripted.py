@@ -1,4 +1,4 @@
-"""A scripted upstream, and the resource server over it as one request sees it."""
+"""A scripted upstream, and the resource server over it, as seen by one request."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ LIST = {"object": "list", "data": [], "has_more": False}
 
 
 class Scripted:
-    """A scripted server, and what was waited between questions to it."""
+    """A scripted server, and the waits between requests to it."""
 
     def __init__(self, server: Loopback) -> None:
         self.server = server
@@ -27,7 +27,7 @@ class Scripted:
         self.origin = Origin(server.url, pause=self.waited.append)
 
     def gives(self, *replies: Reply) -> None:
-        """These answers, one after the other, the last one for ever."""
+        """Gives these answers in order, then repeats the last one."""
         left = list(replies)
         self.server.answer = lambda asked: left.pop(0) if len(left) > 1 else left[0]
 

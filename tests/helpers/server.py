@@ -16,17 +16,17 @@ from tests.helpers.waiting import WAIT_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 10
 
-#: Tests ask more often than clients do.
+#: Tests send more requests than clients do.
 UNLIMITED = {"RUNG_RATE_LIMIT_TOKEN": "off", "RUNG_RATE_LIMIT_ADDRESS": "off"}
-#: No router is in front that would need time to notice.
+#: There is no router in front, which would need time to notice.
 QUICK = {"RUNG_DRAIN_SECONDS": "0", **UNLIMITED}
 
-#: Beginnings of variables that would change what servers do, depending on who runs the tests.
+#: Prefixes of variables that would change what servers do, depending on who runs the tests.
 UNWANTED = ("GUNICORN_CMD_ARGS", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS", "RUNG_", "PDPP_")
 
 
 class BootFailed(RuntimeError):
-    """The server ended, or stayed silent, before it answered; its log is in the message."""
+    """The server ended or hung before its first answer. The message contains its log."""
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def _await_answer(port: int, process: subprocess.Popen[bytes], log: IO[bytes]) -
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Ends the server gently, then, where it will not, with all its workers."""
+    """Stops the server gently, or if that fails, kills it and all its workers."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

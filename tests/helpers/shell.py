@@ -26,7 +26,7 @@ from tests.helpers.waiting import WAIT_SECONDS
 
 SPELL = Spelling(("rung",), ENTRIES)
 
-#: Runs commands in one process, which is quicker than one for each.
+#: Runs commands in one process, which is faster than one process each.
 SEVERAL = """
 import json, sys
 from service.__main__ import rung
@@ -37,20 +37,20 @@ for words in json.loads(sys.argv[1]):
         pass
 """
 
-#: Before a command to fill in, which a page has for the fields that it shows whole.
+#: Comes before a command template, which a page has for the fields that it shows whole.
 FORM = "to read any field: "
 _COMMAND = re.compile(r"(?:^|\s)(?:(\w+): )?(rung .+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Somebody at a shell: what is in the environment, and the folder they are in."""
+    """A person at a shell: their environment variables and their folder."""
 
     environ: Mapping[str, str]
     folder: Path = ROOT
 
     def run(self, *words: str) -> Result:
-        """A command in this process, away from any terminal."""
+        """Runs a command in this process, without a terminal."""
         cleared = {name: None for name in os.environ if name.startswith(("RUNG_", "PDPP_"))}
         return CliRunner().invoke(rung, words, env={**cleared, **self.environ})
 
@@ -60,13 +60,13 @@ class Shell:
         return result
 
     def line(self, command: str) -> Result:
-        """A command as it was printed."""
+        """Runs a command as it was printed."""
         name, *words = shlex.split(command)
         assert name == "rung", command
         return self.run(*words)
 
     def bash(self, script: str) -> subprocess.CompletedProcess[str]:
-        """A script in a real shell, where `rung` is the command of this checkout."""
+        """Runs a script in a real shell, where `rung` is the command of this checkout."""
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         return subprocess.run(
             ["bash", "-c", script],
@@ -78,11 +78,11 @@ class Shell:
         )
 
     def terminal(self, *words: str, columns: int = 100) -> str:
-        """What a terminal of this width is sent."""
+        """The output of a command on a terminal of this width."""
         return self.terminals(words, columns=columns)
 
     def terminals(self, *commands: tuple[str, ...], columns: int = 100) -> str:
-        """What it is sent by several commands, one after another."""
+        """The output of several commands on one terminal, one after another."""
         ours, theirs = pty.openpty()
         ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         more = {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
@@ -111,17 +111,17 @@ def _piece(terminal: int) -> bytes:
 
 
 def root_context() -> click.Context:
-    """The context for parsing a command of `rung`, which keeps the help option of its first."""
+    """The context in which to parse a `rung` command; it keeps the help option of the first one."""
     return click.Context(rung, **rung.context_settings)
 
 
 def words_of(tool: str, args: Mapping[str, object]) -> list[str]:
-    """The words that ask what a tool call asks."""
+    """The command-line words equivalent to a tool call."""
     return shlex.split(SPELL(Continuation(tool, dict(args), "")))[1:]
 
 
 def printed(text: str, why: str | None = None) -> list[str]:
-    """The commands that stand on the lines of a text, those of one kind where it is given."""
+    """The commands on the lines of a text; only those of one kind if it is given."""
     lines = [line for line in text.split("\n") if not line.startswith(FORM)]
     found = [match for line in lines if (match := _COMMAND.search(line))]
     return [match[2] for match in found if why is None or match[1] == why]

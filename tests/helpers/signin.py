@@ -1,4 +1,4 @@
-"""A client that signs in, and the browser of the owner who answers it, both without scripts."""
+"""A client that signs in, and the browser of the owner who approves it, both without scripts."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ from service.access.owner import Owner
 from service.place import Place, spelled
 from tests.helpers.worlds import House
 
-#: A stream of `worlds.two_mailboxes`, as its box is spelled.
+#: A stream of `worlds.two_mailboxes`, as in the value of its box.
 MAIL = '["mail-work","messages"]'
 REDIRECT = "http://127.0.0.1:9/callback"
 REGISTRATION = {
@@ -32,12 +32,12 @@ _numbers = itertools.count()
 
 
 def address() -> str:
-    """Another address of a client, as a proxy tells it, for limits that count by address."""
+    """The header of a proxy with another client address, for limits per address."""
     return "198.18.{}.{}".format(*divmod(next(_numbers), 256))
 
 
 def new_code(place: Place) -> str:
-    """What `rung owner link` gives."""
+    """The code that `rung owner link` creates."""
     return Owner(Entries(Sidecar(place))).new_code()
 
 
@@ -82,7 +82,7 @@ class Browser:
         return self.session.post(self.base + path, form, headers=headers, allow_redirects=False)
 
     def fill(self, page: str, *streams: str, **more: str) -> list[tuple[str, str]]:
-        """The form of a page as it is sent with the boxes of these streams ticked."""
+        """The form of a page as sent with the boxes of these streams ticked."""
         sent = [*hidden(page).items(), ("lifetime", "30"), *more.items()]
         for one in inputs(page):
             value = one.get("value", "")
@@ -100,7 +100,7 @@ class Browser:
 
 @dataclass
 class Client:
-    """A client of one server, which registered itself."""
+    """A client that registered itself with one server."""
 
     base: str
     metadata: dict[str, Any] = field(default_factory=lambda: dict(REGISTRATION))
@@ -154,7 +154,7 @@ class Client:
 
 
 def onward(response: requests.Response) -> str:
-    """The URL of the client to which a browser returns, from the page it leaves by."""
+    """The client's URL to which the browser returns, from the last page."""
     found = re.search(r'http-equiv="refresh" content="0;url=([^"]*)"', response.text)
     location = html.unescape(found[1]) if found else response.headers.get("Location", "")
     assert location, response.text
@@ -162,7 +162,7 @@ def onward(response: requests.Response) -> str:
 
 
 def answer(response: requests.Response) -> dict[str, str]:
-    """The parameters that a browser takes back to the client."""
+    """The parameters that the browser brings back to the client."""
     query = urlsplit(onward(response)).query
     return {name: values[0] for name, values in parse_qs(query).items()}
 
@@ -197,7 +197,7 @@ def later(house: House, seconds: int) -> None:
 
 
 def run_command(house: House, *command: str) -> str:
-    """What a command prints about the store."""
+    """The output of a command about the store."""
     done = CliRunner().invoke(rung, [*command, "--store", spelled(house.path)])
     assert done.exit_code == 0, done.output
     return done.output

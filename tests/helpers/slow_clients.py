@@ -13,7 +13,7 @@ from evidence.limits import BUDGETS
 from tests.helpers import worlds
 from tests.helpers.operated import Operated
 
-#: Bounds of a worker whose tests need not wait for long; see `impatient`.
+#: Bounds of a worker for short tests; see `impatient`.
 BOUNDS = replace(
     BUDGETS,
     head_seconds=1.0,
@@ -24,14 +24,14 @@ BOUNDS = replace(
     received_bytes=4_194_304,
     unsent_bytes=4_194_304,
 )
-#: More than the buffers of the system hold on both sides.
+#: More than the system buffers on both sides.
 BLOB_BYTES = 12_582_912
 CONTENT = bytes(range(256)) * (BLOB_BYTES // 256)
 BLOB = "/v1/blobs/big?connection_id=files"
 SMALL_WINDOW = 4_096
 HEAD = b"POST /v1/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
-#: What each kind of client sends at first; the one that never reads asks for the blob.
+#: What each kind of client sends first; the one that never reads requests the blob.
 KINDS: dict[str, bytes] = {
     "silent": b"",
     "half a head": HEAD[:40],
@@ -44,20 +44,20 @@ KINDS: dict[str, bytes] = {
 
 
 def world() -> worlds.World:
-    """One blob that is larger than what the system buffers."""
+    """A world with one blob larger than the system's buffers."""
     streams = (worlds.stream("files", {"file": {"type": "object"}}),)
     rows = (worlds.row("files", "f1", file=worlds.blob(CONTENT, "video/mp4", "big")),)
     return worlds.World((worlds.Connection("files", "files", None, streams, rows),))
 
 
 def blob_request(token: str, *, close: bool = False) -> bytes:
-    """Asks for the blob."""
+    """The request for the blob."""
     head = f"GET {BLOB} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
     return (head + ("Connection: close\r\n" if close else "") + "\r\n").encode()
 
 
 def connect(server: Operated) -> socket.socket:
-    """A connection that accepts little at a time."""
+    """A connection with a small receive buffer."""
     split = urlsplit(server.url)
     line = socket.socket()
     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_WINDOW)
@@ -67,7 +67,7 @@ def connect(server: Operated) -> socket.socket:
 
 
 def begin(line: socket.socket, kind: str, token: str) -> None:
-    """Makes a connection a client of a kind: does what it does before it stops."""
+    """Makes a connection a client of this kind: sends what it sends before it stops."""
     line.sendall(blob_request(token) if kind == "never reading" else KINDS[kind])
     if kind == "idle":
         assert line.recv(4_096).startswith(b"HTTP/1.1 200")
@@ -87,7 +87,7 @@ def crowd(
 
 
 def seconds_of_health(server: Operated) -> float:
-    """How long `/healthz` takes on a new connection."""
+    """The seconds that `/healthz` takes on a new connection."""
     began = monotonic()
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=20)
     connection.request("GET", "/healthz")
@@ -103,7 +103,7 @@ def worker(server: Operated) -> int:
 
 
 def private_bytes(server: Operated) -> int:
-    """Memory of the worker that is its own."""
+    """The private memory of the worker, in bytes."""
     with open(f"/proc/{worker(server)}/status", encoding="ascii") as status:
         (found,) = re.findall(r"RssAnon:\s+(\d+) kB", status.read())
     return int(found) * 1_024

@@ -1,4 +1,4 @@
-"""A small owner: two mailboxes, notes and a diary, every word of it known to the tests."""
+"""A small owner: two mailboxes, notes and a diary, with every word known to the tests."""
 
 import base64
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ FAR, CLOSE = "orchid that stands far from any lily", "orchid and lily"
 PIXELS = base64.b64encode(bytes(range(256)) * 4).decode()
 LETTER = "Dear all,\nthe attached letter is plain text.\n"
 
-#: A message longer than a document may be, with the phrase far from either end.
+#: A message longer than a document may be, with the phrase far from both ends.
 LONG_BODY = f"{FILLER * 300}The invoice number 4711 is due on Friday. {FILLER * 150}The end."
 LONG_ID = "mail-work/messages:m_long"
 
@@ -59,7 +59,7 @@ MESSAGES = Stream(
 
 
 def message(number: int, subject: str, body: str, **more: Any) -> dict[str, Any]:
-    """A message; later numbers are later."""
+    """A message; a higher number has a later time."""
     return {
         "id": f"m_{number:03}",
         "thread_id": f"t_{number % 3}",

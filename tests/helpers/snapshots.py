@@ -1,4 +1,4 @@
-"""Real snapshots of papers, copied to where a test may do with them what it wants."""
+"""Copies of real snapshots of papers, for tests that change them."""
 
 import hashlib
 import shutil
@@ -11,23 +11,23 @@ DATA = Path(__file__).parents[1] / "data"
 
 
 def copied(release: str, where: Path) -> Path:
-    """A release with its assets, copied; the path of its file."""
+    """Copies a release with its assets; returns the path of its file."""
     return shutil.copytree(DATA / release, where / release) / "snapshot.db"
 
 
 def place(path: Path, release: str = "papers") -> Path:
-    """The file of a release, copied to a path."""
+    """Copies the file of a release to a path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return shutil.copyfile(DATA / release / "snapshot.db", path)
 
 
 def retitled(path: Path, title: str) -> Path:
-    """Gives every paper one title, in the file itself."""
+    """Gives every paper the same title, in the file itself."""
     return changed(path, lambda db: db.execute("UPDATE paper SET title = ?", (title,)))
 
 
 def changed(path: Path, change: Callable[[sqlite3.Connection], object]) -> Path:
-    """Writes into a file as its builder does; nothing is left beside it."""
+    """Writes into a file as its builder does; leaves no files next to it."""
     with closing(sqlite3.connect(path)) as db, db:
         change(db)
     return path

@@ -1,4 +1,4 @@
-"""Sources of a package that answer from lists: truthful pages, and failures as they are planned.
+"""Sources of a package that answer from lists: correct pages and planned failures.
 
 crowd = Crowd([Plan(hits=3), Plan(hits=5, outcomes=("late",))])
 page = crowd.search(limit=4).value
@@ -45,7 +45,7 @@ SEALER = Sealer(b"a secret of tests only")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One source: how many hits it has, and how it fares when it is asked, in turn; then well.
+    """One source: its number of hits and the outcomes of its first requests; later ones succeed.
 
     `most` is the longest page it gives, `cursor_chars` the length of its cursors. `keys` names its
     records otherwise than by number; `connection` shares the connection of another source. `more`
@@ -64,11 +64,11 @@ class Plan:
 
 
 class TooSlow(BaseException):
-    """A source is late. `planned` makes it the outcome `Late`; nothing else may catch it."""
+    """A source is late. `planned` turns it into the outcome `Late`; nothing else may catch it."""
 
 
 class ListServer:
-    """A resource server over a list of hits. `calls` holds every question it was asked."""
+    """A resource server over a list of hits. `calls` records every query."""
 
     def __init__(self, name: str, connection_id: str, plan: Plan) -> None:
         self.name, self.connection_id, self.plan = name, connection_id, plan
@@ -210,7 +210,7 @@ class Crowd:
         return Child(server.name, f"grant of {server.name}", held, lambda deadline: server)
 
     def open(self) -> PackageResourceServer:
-        """The package as one request sees it."""
+        """The package, as seen by one request."""
         each = self.each or planned
         return PackageResourceServer(self.children, each, Deadline.after(60), SEALER)
 
@@ -218,7 +218,7 @@ class Crowd:
         return self.open().search(SearchQuery(QUERY, **args))
 
     def pages(self, limit: int, most: int = 2_000) -> Iterator[dict[str, Any]]:
-        """Every page to the end; fails where it does not come."""
+        """Every page to the end; fails if there is no end."""
         cursor = None
         for _ in range(most):
             body = body_of(self.search(limit=limit, cursor=cursor))
@@ -232,7 +232,7 @@ class Crowd:
 def of_grants(
     house: House, grants: dict[str, tuple[dict[str, Any], ...]], each: Each = serial
 ) -> Callable[[], PackageResourceServer]:
-    """What opens a package over grants of one store, each by its name and its entries."""
+    """A function that opens a package over grants of one store, each with its name and entries."""
     store: Store = house.app.extensions["rung"].store
     children = [_of_grant(store, name, *house.grant(*grants[name])) for name in grants]
     return lambda: PackageResourceServer(children, each, Deadline.after(60), store.sealer)
@@ -250,7 +250,7 @@ def _of_grant(store: Store, name: str, grant_id: str, token: str) -> Child:
 
 
 def planned(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
-    """One after the other; who is planned to be late is `Late`."""
+    """Runs the calls in order; a source that is planned to be late gives `Late`."""
     found = list[Outcome[R]]()
     for item in items:
         try:

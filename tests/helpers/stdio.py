@@ -1,4 +1,4 @@
-"""`rung stdio` as a real process, and the smallest client that can speak to it."""
+"""`rung stdio` as a real process, and a minimal client for it."""
 
 import os
 import select
@@ -19,12 +19,12 @@ from tests.helpers.waiting import WAIT_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 PIECE_BYTES = 65_536
 
-#: Of whoever runs the tests; they would decide what is served.
+#: Variables of the person who runs the tests, which would change what is served.
 UNWANTED = ("RUNG_", "PDPP_", "PYTHON")
 
 
 class Modern(Caller):
-    """A caller that speaks the modern era, over whatever it posts with."""
+    """A caller that speaks the modern era, with any `post`."""
 
     def rpc(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         body = modern_body(method, params, id=next(self._ids))
@@ -33,7 +33,7 @@ class Modern(Caller):
         return found
 
 
-#: One way to speak for each era.
+#: The caller for each era.
 ERAS: dict[str, type[Caller]] = {"legacy": Caller, "modern": Modern}
 
 
@@ -63,7 +63,7 @@ class Pipe:
         return line
 
     def ask(self, message: Any) -> Any:
-        """The answer to one message, both as JSON values."""
+        """Sends a message and returns its answer, both as JSON values."""
         self.send(orjson.dumps(message))
         return orjson.loads(self.receive())
 
@@ -78,19 +78,19 @@ class Pipe:
         return kind(answering, "")
 
     def close(self) -> tuple[int, bytes]:
-        """Ends the input; (exit code, what came out that nobody received)."""
+        """Ends the input; returns (exit code, output not yet received)."""
         self._in.close()
         rest = self._read + self._out.read()
         return self.process.wait(WAIT_SECONDS), rest
 
     def log(self) -> str:
-        """What it said on stderr so far."""
+        """Its stderr so far."""
         self._log.seek(0)
         return self._log.read().decode()
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment of a process that serves what its command line says, with changes."""
+    """The environment of a process that serves what its command line names, with changes."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(UNWANTED)}
     path = os.pathsep.join(filter(None, (changes.pop("PYTHONPATH", ""), str(ROOT))))
     return {**kept, "PYTHONPATH": path, **changes}
@@ -102,7 +102,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 @contextmanager
 def stdio(*arguments: str | Path, **environ: str) -> Iterator[Pipe]:
-    """Starts `rung stdio` with these arguments and changes of the environment."""
+    """Starts `rung stdio` with these arguments and changes to the environment."""
     with TemporaryFile() as log:
         process = subprocess.Popen(
             command(*arguments),
@@ -121,7 +121,7 @@ def stdio(*arguments: str | Path, **environ: str) -> Iterator[Pipe]:
 
 
 def started(*arguments: str | Path, **environ: str) -> subprocess.Popen[bytes]:
-    """`rung stdio` with an input that has ended; who starts it waits for it."""
+    """Starts `rung stdio` with an input that has ended; the caller waits for it."""
     return subprocess.Popen(
         command(*arguments),
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The small and the hostile owner as worlds: streams with their records, and clients of them."""
+"""Worlds of the small and the hostile owner: streams with their records, and their clients."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ BODY = {**TEXT, "x_pdpp_role": "primary-text"}
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream and its records; each record is known by its `id`. `more` joins the manifest."""
+    """A stream and its records, keyed by `id`. `more` is added to the manifest."""
 
     name: str
     properties: dict[str, Any]
@@ -37,12 +37,12 @@ class Stream:
     more: dict[str, Any] = field(default_factory=dict)
 
     def manifest(self) -> dict[str, Any]:
-        """The stream as the importer takes it."""
+        """The manifest entry of the stream."""
         query = {"search": {"lexical_fields": list(self.searched)}, **self.query}
         return worlds.stream(self.name, self.properties, self.cursor, query=query, **self.more)
 
     def rows(self) -> list[Row]:
-        """The records as the importer takes them."""
+        """The records in the form that is imported."""
         return [Row(record, record["id"], EMITTED_AT, self.name) for record in self.records]
 
 
@@ -56,7 +56,7 @@ class Connection:
     label: str | None = None
 
     def written(self) -> worlds.Connection:
-        """The connection as a part of a world."""
+        """The connection in the form of `worlds`."""
         manifests = tuple(stream.manifest() for stream in self.streams)
         rows = tuple(row for stream in self.streams for row in stream.rows())
         return worlds.Connection(self.id, self.key, self.label, manifests, rows)
@@ -73,14 +73,14 @@ def client(house: House, *entries: dict[str, Any]) -> Local:
 
 
 def steady_client(house: House) -> Local:
-    """A client for everything, whose answers are the same bytes in every run."""
+    """A client for everything whose answers are the same bytes in every run."""
     grant_id, token = house.grant()
     house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
     return Local(house.app, token)
 
 
 def bring(house: House, connection_id: str, *rows: Row) -> None:
-    """Imports more records into a store that is in use."""
+    """Imports more records into a store in use."""
     with open_writer(house.path) as writer:
         batch = Batch(writer)
         for row in rows:

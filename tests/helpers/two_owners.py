@@ -1,4 +1,4 @@
-"""Two owners on two servers, and the package that one of them makes of a grant of each.
+"""Two owners on two servers, and the package that one of them makes from a grant of each.
 
 with two(tmp_path) as pair:
     package = pair.package()              # over a grant here and a grant there
@@ -27,7 +27,7 @@ HERE, THERE = 7, 5
 
 
 def letters(connection_id: str, count: int) -> World:
-    """One connection of letters; each holds the word lantern once."""
+    """One connection of letters; each contains the word lantern once."""
     fields = {"subject": text("primary-title"), "body": text("primary-text")}
     manifest = worlds.stream("letters", fields, query={"search": {"lexical_fields": ["body"]}})
     rows = tuple(
@@ -45,7 +45,7 @@ def letters(connection_id: str, count: int) -> World:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package as its maker knows it."""
+    """A package as its creator sees it."""
 
     id: str
     token: str
@@ -63,7 +63,7 @@ class Pair:
     url: str
 
     def package(self, **more: Any) -> Package:
-        """A new package over a new grant of each."""
+        """Creates a package over a new grant of each."""
         local_grant, _ = self.here.grant(label="home")
         remote_grant, remote_token = self.there.grant()
         member = remote_member(self.url, remote_token, Deadline.after(10))
@@ -77,7 +77,7 @@ class Pair:
 
 @contextmanager
 def two(folder: Path) -> Iterator[Pair]:
-    """The pair, the second one served. Ends that server on exit."""
+    """The pair, with the second store behind a server that runs during the block."""
     here, there = folder / "here", folder / "there"
     for place in (here, there):
         place.mkdir()

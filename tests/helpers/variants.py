@@ -1,4 +1,4 @@
-"""A second world that differs from a first in all that a grant does not show, and in nothing else.
+"""A second world that differs from the first in everything a grant hides, and in nothing else.
 
     other = variants.vary(plan, entries, Random(seed))
 
@@ -31,8 +31,8 @@ MOST_WORDS = 60
 
 
 def vary(plan: Plan, entries: list[Entry], random: Random) -> Plan:
-    """The other world. Its granted part is the same to the byte."""
-    times = {fields["at"] for fields in FIELDS.values()}  # the limits of a grant go by them
+    """The other world. Its granted part is identical to the byte."""
+    times = {fields["at"] for fields in FIELDS.values()}  # a grant's limits depend on them
     shown = permitted(plan, entries) | times
     found = _renamed(plan, shown, random)
     granted = {(one["connection_id"], one["stream"]): one for one in entries}
@@ -47,7 +47,7 @@ def vary(plan: Plan, entries: list[Entry], random: Random) -> Plan:
 
 
 def _renamed(plan: Plan, shown: frozenset[str], random: Random) -> Plan:
-    """Every canary that is not shown becomes another one, of another length."""
+    """Replaces every hidden canary with one of another length."""
     salt = random.random()
 
     def other(text: str) -> str:
@@ -67,7 +67,7 @@ def _is_shown(entry: Entry | None, row: list[Any]) -> bool:
 
 
 def _change_rows(connection: Plan, granted: dict[tuple[str, str], Entry], random: Random) -> None:
-    """Other values in hidden fields; some hidden records go."""
+    """Changes hidden fields and removes some hidden records."""
     kept = []
     for row in connection["rows"]:
         entry = granted.get((connection["id"], row[0]))
@@ -79,7 +79,7 @@ def _change_rows(connection: Plan, granted: dict[tuple[str, str], Entry], random
 
 
 def _change_hidden(row: list[Any], entry: Entry | None, random: Random) -> None:
-    """Other values in the fields of a row that are not shown, times that limit a grant aside."""
+    """Changes the hidden fields of a row, except for times that limit a grant."""
     held = {FIELDS[row[0]]["at"]} if entry and "time_constraint" in entry else set()
     kept = {*entry["fields"], *held} if entry and _is_shown(entry, row) else held
     for name, value in list(row[2].items()):
@@ -104,7 +104,7 @@ def _other(value: Any, random: Random) -> Any:
 
 
 def _add_hidden(plan: Plan, granted: dict[tuple[str, str], Entry], random: Random) -> None:
-    """Records that the grant's limits hide, with the very words of records it shows."""
+    """Adds records that the grant's limits hide, with the same words as records it shows."""
     for connection in plan["connections"]:
         for (owner, stream), entry in granted.items():
             if owner != connection["id"]:
@@ -129,7 +129,7 @@ def _hidden_copy(row: list[Any], entry: Entry, place: tuple[Any, ...]) -> list[A
 
 
 def _add_connection(plan: Plan, random: Random) -> None:
-    """A connection with the streams, the record ids and the words of another one."""
+    """Adds a connection with the streams, the record ids and the words of another one."""
     source = deepcopy(random.choice(plan["connections"]))
     name = random.choice("az") + word("added connection", random.random())
     place = random.randrange(len(plan["connections"]) + 1)
@@ -137,7 +137,7 @@ def _add_connection(plan: Plan, random: Random) -> None:
 
 
 def _add_changes(plan: Plan, granted: dict[tuple[str, str], Entry], random: Random) -> None:
-    """Further changes of hidden fields only, between the changes that are shown."""
+    """Adds changes to hidden fields only, between the changes that are shown."""
     state = state_of(plan)
     for (owner, stream, key), data in list(state.items()):
         entry = granted.get((owner, stream))

@@ -41,7 +41,7 @@ TIMES = ["gte", "gt", "lte", "lt"]
 
 @dataclass(frozen=True)
 class Connection:
-    """One source: its manifest's streams and its rows in the order they come in."""
+    """A source: its manifest's streams and its rows, in the order they are imported."""
 
     id: str
     key: str
@@ -52,7 +52,7 @@ class Connection:
 
 @dataclass(frozen=True)
 class World:
-    """Connections, then rows that come in later, as (connection, row), one import each."""
+    """Connections, and rows that are imported later, as (connection, row), one import each."""
 
     connections: tuple[Connection, ...]
     later: tuple[tuple[str, Row], ...] = ()
@@ -70,17 +70,17 @@ class House:
         return self.application()
 
     def application(self, **environ: str) -> Flask:
-        """A new application over this store, with settings of its own."""
+        """A new application over this store, with its own settings."""
         return create_app(bootstrap.build(settings.load({**self.environment, **environ})))
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process that serves this store needs in its environment."""
+        """The environment that a process needs to serve this store."""
         own = {"RUNG_STORE": spelled(self.path), "RUNG_SECRET_KEY": SECRET}
         return {**UNLIMITED, **own, **self.environ}
 
     def grant(self, *entries: dict[str, Any], **more: Any) -> tuple[str, str]:
-        """(grant id, token); without entries everything is granted."""
+        """Creates a grant; returns (grant id, token). Without entries, it covers everything."""
         with open_writer(self.path) as writer:
             known = writer.connection_ids()
             named = entries or tuple({"connection_id": name} for name in known)
@@ -296,7 +296,7 @@ def _bank() -> Connection:
     return Connection("bank", "bank", None, (messages, payments), tuple(rows))
 
 
-# -- records with ids that no one would choose ----------------------------------------------------
+# -- records with ids that nobody would choose ----------------------------------------------------
 
 ODD_IDS = (
     "日記/2026-05-01",
@@ -326,7 +326,7 @@ ODD_FIELD = "/the ~field"
 
 
 def odd_ids() -> World:
-    """One stream, oddly named, of records with odd ids; each holds the word `oddity` once."""
+    """One stream, oddly named, of records with odd ids; each contains the word `oddity` once."""
     fields = {"title": text("primary-title"), ODD_FIELD: text(), "at": moment()}
     things = stream(
         ODD_STREAM, fields, "at", query={"search": {"lexical_fields": ["title", ODD_FIELD]}}

@@ -33,8 +33,8 @@ BY_TIME = {**MAIL, "metric": "count", "group_by_time": "received_at"}
 class Bad(NamedTuple):
     """A call that MCP refuses. The error text matches `says`.
 
-    `rest` is the address of the same request: None makes it from the arguments, "" means that REST
-    has none. REST clamps the argument `clamped` to its maximum instead of refusing the request.
+    `rest` is the address of the same request. None derives it from the arguments; "" means that
+    REST has none. REST clamps the argument `clamped` to its maximum instead of refusing it.
     """
 
     tool: str

@@ -1,6 +1,6 @@
-"""Twenty-two ways in which an adapter like this one can fail its readers, as what is promised here.
+"""Twenty-two ways in which an adapter like this one can fail its readers, stated as promises.
 
-A test says which of them it shows to be absent with `@lacks("D7")`. `test_manifest` fails when one
+A test names the defects that it rules out with `@lacks("D7")`. `test_manifest` fails if a defect
 has no test.
 """
 

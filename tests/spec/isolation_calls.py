@@ -37,7 +37,7 @@ FENCE = re.compile(r"(?<=<<<)[0-9a-f]{12}|[0-9a-f]{12}(?=>>>)")
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call, asked over MCP and REST; or one address; or one resource."""
+    """A tool call, made over MCP and REST; or one address; or one resource."""
 
     kind: str
     name: str
@@ -45,7 +45,7 @@ class Call:
 
     @property
     def said(self) -> str:
-        """What the caller says, and may hear again."""
+        """The text that the caller sends, which answers may repeat."""
         return json.dumps([self.name, self.args])
 
 
@@ -54,9 +54,9 @@ class Call:
 
 @st.composite
 def grants(draw: Any) -> list[dict[str, Any]]:
-    """Entries of a grant: some streams, of each some fields, perhaps by time or by record.
+    """Entries of a grant: some streams with some fields each, perhaps limited by time or record.
 
-    One in three is a whole connection, all fields, with limits: the joins within it are many.
+    One in three is a whole connection with all fields and limits, because it has many joins.
     """
     pairs = [(name, stream) for name in CONNECTIONS for stream in STREAMS[name]]
     if draw(st.integers(0, 2)) == 0:
@@ -86,7 +86,7 @@ def _entry(draw: Any, connection: str, stream: str, whole: bool = False) -> dict
 
 
 def _typed(words: list[str]) -> st.SearchStrategy[str]:
-    """One of the words, now and then mistyped, to be told which was meant."""
+    """One of the words, sometimes mistyped, to get a suggestion."""
     exact = st.sampled_from(words)
     return st.one_of(exact, exact, exact, exact.map(lambda word: word[:-1]))
 
@@ -200,7 +200,7 @@ def calls(query: st.SearchStrategy[str] = QUERY) -> st.SearchStrategy[Call]:
 
 
 def aimed(call: Call, entry: dict[str, Any]) -> Call:
-    """The same call about the stream of a grant's entry, so that it gets past the first checks."""
+    """The same call about the stream of a grant's entry, so that it passes the first checks."""
     where = {"stream": entry["stream"], "connection_id": entry["connection_id"]}
     if "id" in call.args:
         ref = handles.parse(call.args["id"])
@@ -215,7 +215,7 @@ def aimed(call: Call, entry: dict[str, Any]) -> Call:
 def worlds_of_calls(
     draw: Any, query: st.SearchStrategy[str] = QUERY
 ) -> tuple[list[dict[str, Any]], list[Call]]:
-    """A grant, and calls of which most are about what it shows."""
+    """A grant, and calls that are mostly about what it shows."""
     entries = draw(grants())
     found = []
     for call in draw(st.lists(calls(query), min_size=4, max_size=12)):
@@ -254,7 +254,7 @@ def _resources() -> st.SearchStrategy[Call]:
 
 
 def ask(api: Api, call: Call) -> list[Answer]:
-    """The answers of every surface that takes the call."""
+    """The answers of every surface that accepts the call."""
     if call.kind == "read":
         body = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": call.name}}
         return [api.post(json.dumps(body).encode())]
@@ -271,7 +271,7 @@ def ask(api: Api, call: Call) -> list[Answer]:
 
 
 def followed(call: Call, answers: list[Answer]) -> list[Call]:
-    """The first few calls that the answers themselves offer, pages and bookmarks before others."""
+    """The first few calls that the answers offer: pages and bookmarks before others."""
     offered = [found for answer in answers for found in _offers(answer.body)]
     pages = []
     for name, value in offered:

@@ -1,4 +1,4 @@
-"""A browser at the reading pages: enters a token, opens pages, and checks what holds for each."""
+"""A browser at the reading pages: enters a token, opens pages, and checks each of them."""
 
 import re
 from html import unescape
@@ -22,7 +22,7 @@ def entered(app: Flask, token: str, surface: str = "records") -> FlaskClient:
 
 
 def page(client: FlaskClient, path: str, status: int = 200, **query: str) -> str:
-    """A page as HTML, after what holds for all pages was checked."""
+    """A page as HTML, after the checks that apply to all pages."""
     answer = client.get(f"{path}?{urlencode(query)}" if query else path)
     assert answer.status_code == status, answer.text
     check(answer)

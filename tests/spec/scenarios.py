@@ -1,7 +1,7 @@
-"""The manifest of what was promised: 65 scenarios of five specifications, in our words.
+"""The manifest of our promises: 65 scenarios of five specifications, in our own words.
 
-A test says which of them it keeps with `@scenario("004/fan-in/limit-is-global")`. `test_manifest`
-fails when a scenario has no test.
+A test names the scenarios that it checks with `@scenario("004/fan-in/limit-is-global")`.
+`test_manifest` fails if a scenario has no test.
 """
 
 from collections.abc import Callable
@@ -241,7 +241,7 @@ BY_ID = {scenario.id: scenario for scenario in SCENARIOS}
 
 
 def scenario(*ids: str) -> Callable[[Test], Test]:
-    """Marks a test as keeping these scenarios; unknown ids fail at import."""
+    """Marks a test as checking these scenarios; unknown ids fail at import."""
     unknown = [name for name in ids if name not in BY_ID]
     if unknown or not ids:
         raise LookupError(f"No such scenario: {unknown}. tests/spec/scenarios.py lists them.")

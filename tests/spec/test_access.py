@@ -1,4 +1,4 @@
-"""Who may ask, and what a narrower grant can see: nothing beside it, and no trace of it."""
+"""Who may ask, and what a narrower grant shows: nothing outside it, and no trace of the rest."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ SUBJECTS = {
 
 @pytest.fixture(scope="module")
 def narrow(small_house: House) -> Local:
-    """May read subjects of one mailbox."""
+    """A client that may read the subjects of one mailbox."""
     return client(small_house, SUBJECTS)
 
 

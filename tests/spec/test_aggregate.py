@@ -1,4 +1,4 @@
-"""Figures and groups: printed whole, over one connection or many, inside the grant."""
+"""Figures and groups: printed in full, over one connection or many, within the grant."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What people have is stored to the digit and found: see `tests/helpers/awkward.py`."""
+"""Real files are stored exactly and can be found: see `tests/helpers/awkward.py`."""
 
 import json
 import re
@@ -19,7 +19,7 @@ NAMES = [f"{number:02} {file.name}" for number, file in enumerate(FILES)]
 
 @dataclass
 class Imported:
-    """All files in one store, each in a connection of its own, and a token for it."""
+    """A store with all the files, each in its own connection, and a token for everything."""
 
     shell: Shell
     results: list[Result]

@@ -1,4 +1,4 @@
-"""Bad input: one code on both surfaces, a message that says what to do, and never a 5xx.
+"""Bad input: the same code on both surfaces, a message with what to do, and never a 5xx.
 
 REST clamps the limits of records, search and field windows instead, as PDPP does.
 """
@@ -57,7 +57,7 @@ def remote(house: worlds.House) -> Iterator[Api]:
 
 
 def refused(result: dict[str, Any]) -> dict[str, Any]:
-    """The error of a tool result that must be one, told in both channels alike."""
+    """The error of a tool result, which must be the same in both channels."""
     assert result["isError"] is True
     error: dict[str, Any] = result["structuredContent"]["error"]
     (block,) = result["content"]
@@ -67,7 +67,7 @@ def refused(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def teaches(error: dict[str, Any], says: str) -> None:
-    """The error says what is wrong and what to do, and nothing of how we are made."""
+    """Fails unless the error says what is wrong and what to do, without our internals."""
     told = json.dumps(error)
     assert re.search(says, told), told
     assert not OURS.search(told), told

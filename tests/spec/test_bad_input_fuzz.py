@@ -1,4 +1,4 @@
-"""Random calls: whatever the arguments, never a 5xx, never -32603, and both surfaces agree."""
+"""Random calls: with any arguments, never a 5xx, never -32603, and both surfaces agree."""
 
 import base64
 import json
@@ -64,7 +64,7 @@ LIKELY: dict[str, st.SearchStrategy[Any]] = {
 
 
 def arguments_of(tool: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Arguments of a tool: mostly likely values, sometimes anything, sometimes other names."""
+    """Arguments of a tool: mostly plausible values, sometimes anything, sometimes other names."""
     declared = {name: LIKELY.get(name, WORDS) | VALUES for name in ARGUMENTS[tool]}
     some = st.fixed_dictionaries({}, optional=declared)
     wild = st.dictionaries(st.text(max_size=8), VALUES, max_size=2)
@@ -72,7 +72,7 @@ def arguments_of(tool: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def encoded(handle: dict[str, Any]) -> str:
-    """A handle as URIs carry it."""
+    """A handle as it appears in URIs."""
     return base64.urlsafe_b64encode(json.dumps(handle).encode()).decode().rstrip("=")
 
 

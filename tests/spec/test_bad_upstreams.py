@@ -1,4 +1,4 @@
-"""Whatever an upstream does, a caller gets a typed error in time, and memory stays flat."""
+"""Whatever an upstream does, callers get a typed error in time, and memory stays flat."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -56,13 +56,13 @@ def odd() -> Iterator[Loopback]:
 
 
 def caller(url: str, seconds: float = ENOUGH) -> Caller:
-    """A caller whose requests may wait a moment for their upstream."""
+    """A caller whose requests may wait only briefly for their upstream."""
     origin = Origin(url, pause=lambda seconds: None)
     return caller_of(lambda: HttpResourceServer(origin, TOKEN, Deadline.after(seconds)))
 
 
 def failing(asker: Caller, tool: str = "search") -> Answer:
-    """The error of a call, which came in time and tells nothing it should not."""
+    """The error of a call, which must come in time and reveal no secrets."""
     patience = Deadline.after(PATIENCE)
     answer = asker.fails(tool, **CALLS[tool])
     assert not patience.expired()
@@ -183,7 +183,7 @@ ODD = st.sampled_from(
 
 
 def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every part of a JSON value."""
+    """The path to every part of a JSON value."""
     listed = enumerate(value) if isinstance(value, list) else ()
     for key, part in value.items() if isinstance(value, dict) else listed:
         yield (*way, key)

@@ -1,4 +1,4 @@
-"""Bytes stay metadata in every model-visible place; blobs are read over HTTP, inside the grant."""
+"""Models see only the metadata of bytes; blobs are read over HTTP, within the grant."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""A feed of changes, followed page by page on every surface, comes to its end."""
+"""A feed of changes, followed page by page on every surface, reaches its end."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Where a feed of five changes is read."""
+    """A place where a feed of five changes is read."""
 
     url: str
     token: str
@@ -64,7 +64,7 @@ class Feed:
 
 
 def page(start: int, *, stop: int | None = None) -> dict[str, Any]:
-    """Changes from one on; `stop` is where the cursor leads, the end of the page unless given."""
+    """A page of changes. `stop` is where its cursor leads, by default the end of the page."""
     end = min(CHANGES, start + LIMIT)
     body: dict[str, Any] = {
         "object": "list",
@@ -79,7 +79,7 @@ def page(start: int, *, stop: int | None = None) -> dict[str, Any]:
 
 
 def strict(asked: Asked) -> Reply:
-    """A PDPP server that begins anew where a bookmark comes beside the cursor."""
+    """A PDPP server that restarts the feed if a bookmark comes with the cursor."""
     if asked.target.startswith("/v1/schema"):
         return as_json(SCHEMA)
     bookmark, cursor = asked_for(asked, "changes_since"), asked_for(asked, "cursor")

@@ -1,4 +1,4 @@
-"""The command line says what REST and the tools say: for every kind of call, and every error."""
+"""The command line gives the same results as REST and the tools, for all calls and errors."""
 
 import re
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ FENCE = re.compile(r"^(?:<<<([0-9a-f]{12}) untrusted record text|([0-9a-f]{12})>
 
 @pytest.fixture(scope="module")
 def at_store(small_house: House, small: Local) -> Shell:
-    """A shell over the store itself."""
+    """A shell that reads the store itself."""
     return Shell({**small_house.environment, "RUNG_TOKEN": str(small.api.token)})
 
 
 @pytest.fixture(scope="module")
 def at_server(small_house: House, small: Local) -> Iterator[Shell]:
-    """A shell over a running service, which knows its address and a token and nothing else."""
+    """A shell that reads a running service, with only its address and a token."""
     with serving("wsgi:app", small_house.environment) as url:
         yield Shell({"RUNG_URL": url, "RUNG_TOKEN": str(small.api.token)})
 
@@ -94,7 +94,7 @@ def test_text_is_that_of_the_tools_with_commands_for_calls(
 
 
 def with_commands(text: str) -> str:
-    """The text with commands in the place of routes to base64."""
+    """The text with commands instead of routes to base64."""
     route = re.compile(
         r'HTTP GET "/v1/streams/notes/records/(\w+)\?\S+ with the same bearer token '
         r"\((\w+) is base64\)"

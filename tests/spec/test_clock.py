@@ -1,4 +1,4 @@
-"""A clock that is set back revives no token: not in a running server, and not in the next one."""
+"""A clock that is set back revives no token, neither in a running server nor after a restart."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A word that more records hold than a search can read: titles lead, and the answer says so."""
+"""A word in more records than a search can read: titles come first, and the answer says so."""
 
 import pytest
 
@@ -13,7 +13,7 @@ TITLED = BUDGETS.candidates_newest + 100
 
 @pytest.fixture(scope="module")
 def orchard(tmp_path_factory: pytest.TempPathFactory) -> Local:
-    """Thousands of records that mention an orchard, hundreds named so, the best one the oldest."""
+    """Thousands of records mention an orchard, hundreds have it as title, the oldest is best."""
     records = [{"id": "a", "title": "Orchard", "body": "The orchard has new fences."}]
     records += [
         {"id": f"t{number}", "title": f"Orchard {number}", "body": "Nothing to report today."}

@@ -1,4 +1,4 @@
-"""Whatever is cut goes on: windows by offset and by match, and every spelling of a handle."""
+"""Everything cut can be continued: windows by offset and by match, every form of a handle."""
 
 import pytest
 

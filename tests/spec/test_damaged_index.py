@@ -1,4 +1,4 @@
-"""Full-text indexes that have lost words: a search over them must not call itself complete."""
+"""Full-text indexes that have lost words: a search over them must not claim to be complete."""
 
 import shutil
 import sqlite3
@@ -21,13 +21,13 @@ from tests.helpers.worlds import House
 RECORDS = 1_000
 SLACK_SECONDS = 20
 COMMAND = "rung check --repair"
-#: Of the full-text table: its structure as of an empty one, pages that are zero, no way to a word.
+#: Damage to the full-text table: an empty structure, pages of zeros, no path to a word.
 SILENT = {
     "structure": "UPDATE fts_data SET block = zeroblob(length(block)) WHERE id = 10",
     "leaves": "UPDATE fts_data SET block = zeroblob(length(block)) WHERE id > 10",
     "words": "DELETE FROM fts_idx",
 }
-#: What SQLite itself complains of.
+#: Damage that SQLite itself reports.
 LOUD = {
     "everything": "DELETE FROM fts_data",
     "pages": "DELETE FROM fts_data WHERE id > 10",
@@ -61,7 +61,7 @@ def reindex(house: House) -> None:
 
 
 def await_status(api: Api, status: int) -> None:
-    """Returns when readiness is this; an interval between samples may have to pass."""
+    """Returns once readiness has this status, which may take an interval between samples."""
     end = time.monotonic() + BUDGETS.index_check_seconds + SLACK_SECONDS
     while api.get("/readyz").status != status:
         assert time.monotonic() < end, api.get("/readyz")
@@ -69,7 +69,7 @@ def await_status(api: Api, status: int) -> None:
 
 
 def refusals(api: Api) -> Iterator[str]:
-    """The errors of searches for a word that is there and one that is not, over each surface."""
+    """The errors of searches for a word that exists and one that does not, on each surface."""
     for query in (f"lantern {RECORDS - 1}", "zebra"):
         answer = api.rest("/v1/search", q=query)
         assert answer.status == 503 and answer.error["code"] == "store_unavailable"
@@ -80,7 +80,7 @@ def refusals(api: Api) -> Iterator[str]:
 
 
 def counts(api: Api) -> object:
-    """The records that hold both words, and at least one: every letter has the first."""
+    """The counts of records with both words and with at least one; every letter has the first."""
     return api.rest("/v1/search", q=f"lantern {RECORDS - 1}").body["meta"]["counts"]
 
 

@@ -1,6 +1,6 @@
 """Rung over its own store, over one behind a socket, and over packages of both.
 
-`defects.py` lists what is promised.
+`defects.py` lists the promises.
 """
 
 import threading
@@ -32,7 +32,7 @@ RECORDS = 40
 
 
 def library() -> World:
-    """Records that are too long for a page of them, in one connection with a label of words."""
+    """Records too long for a page of them, in one connection whose label has several words."""
     fields = {"title": text("primary-title"), "body": text("primary-text")}
     books = worlds.stream("books", fields, query={"search": {"lexical_fields": ["title", "body"]}})
     broad = worlds.stream("broad", {f"field_{number:03}": text() for number in range(300)})
@@ -50,7 +50,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 @pytest.fixture(scope="module")
 def remote(house: House) -> Iterator[Caller]:
-    """A caller whose records are on the other side of a socket."""
+    """A caller whose records are behind a socket."""
     with serving("wsgi:app", house.environment) as url:
         yield caller_of(opener(url, house.grant()[1]))
 
@@ -63,7 +63,7 @@ def package(small_house: House) -> Caller:
 
 
 def pages(caller: Caller, tool: str, **args: Any) -> Iterator[Answer]:
-    """Every page, by the calls their text prints; no call comes twice."""
+    """Every page, by the calls that the text prints; no call is repeated."""
     following, made = [Call(tool, args)], set[bytes]()
     while following:
         call = following[0]
@@ -75,7 +75,7 @@ def pages(caller: Caller, tool: str, **args: Any) -> Iterator[Answer]:
 
 
 def numbered(answer: Answer) -> list[str]:
-    """The ids of the lines that name an item of a page each."""
+    """The ids on the lines that each name an item of a page."""
     lines = ours(answer.text).split("\n")
     return [line.split(" ")[1] for line in lines if line[:1].isdigit()]
 
@@ -118,7 +118,7 @@ def test_sources_take_turns_and_the_printed_cursor_goes_on_in_each(package: Call
 
 @contextmanager
 def unsteady(house: House, seconds: float) -> Iterator[Caller]:
-    """A package of a store, of a server that says nothing and of one that is not there."""
+    """A package of a store, a server that never answers and a server that does not exist."""
     store, token, free = house.app.extensions["rung"].store, house.grant()[1], threading.Event()
 
     def silent(asked: Asked) -> Reply:

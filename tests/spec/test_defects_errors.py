@@ -1,6 +1,6 @@
-"""Refusals: at once, in both channels, and never for want of something that cannot be given.
+"""Refusals: at once, in both channels, and never for lack of something that cannot be given.
 
-`defects.py` lists what is promised.
+`defects.py` lists the promises.
 """
 
 import re
@@ -50,13 +50,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 @pytest.fixture(scope="module")
 def upstream() -> Iterator[Loopback]:
-    """A server that is asked or not; every test says what it answers."""
+    """A server, called or not; every test sets its answers."""
     with answering(lambda asked: Reply(503)) as server:
         yield server
 
 
 def standing_before(server: Loopback, **more: str) -> Flask:
-    """The whole application over this upstream."""
+    """The whole application in front of this upstream."""
     found = {"RUNG_UPSTREAM_URL": server.url, "RUNG_SECRET_KEY": worlds.SECRET, **more}
     return create_app(bootstrap.build(settings.load(found)))
 
@@ -119,7 +119,7 @@ def test_no_request_builds_a_schema_or_a_server_again(house: House) -> None:
     both(10)
     sys.setprofile(note)
     try:
-        both(9)  # the same call again would be answered from memory
+        both(9)  # the same call would be answered from the cache
     finally:
         sys.setprofile(None)
     assert ("records/search.py", "search") in ran
@@ -129,7 +129,7 @@ def test_no_request_builds_a_schema_or_a_server_again(house: House) -> None:
 
 
 def odd_arguments() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(tool, argument that is wrong, arguments) for every argument of every tool."""
+    """(tool, wrong argument, arguments) for every argument of every tool."""
     for tool, schema in SCHEMAS.items():
         yield tool, "bogus", {**GOOD[tool], "bogus": 1}
         for name in schema.get("required", []):
@@ -154,12 +154,12 @@ def test_a_bad_argument_is_told_in_both_channels_with_what_to_do_and_asks_nobody
 
 
 NAMED = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
-#: Names in errors that are no arguments: members of what was answered, parts of an id, a metric.
+#: Names in errors that are not arguments: members of answers, parts of an id, a metric.
 TERMS = {"available_connections", "record_id", "count_distinct"}
 
 
 def demands_nothing_strange(answer: Answer, tool: str, given: dict[str, Any]) -> None:
-    """Whatever an error asks for is an argument of the tool; whatever it calls is a call."""
+    """Fails unless an error asks only for arguments of the tool and names only real calls."""
     error = answer.error
     assert error.get("retry_with") in (None, *ARGUMENTS[tool])
     assert error.get("param") in (None, *ARGUMENTS[tool], *given)
@@ -185,7 +185,7 @@ def test_no_error_asks_for_an_argument_that_no_tool_takes(
 
 @pytest.fixture(scope="module")
 def callers(house: House) -> tuple[Caller, Caller]:
-    """Of two mailboxes as one grant, and as a package of three."""
+    """Callers of two mailboxes as one grant, and as a package of three."""
     store, token = house.app.extensions["rung"].store, house.grant()[1]
     entries = {name: ({"connection_id": name},) for name in ("mail-home", "mail-work", "bank")}
     return caller_of(lambda: store.open(token)), caller_of(of_grants(house, entries))

@@ -1,6 +1,6 @@
-"""Rung before another server: what it was recorded to answer, or one that answers as a test says.
+"""Rung in front of another server: the recorded one, or one whose answers a test sets.
 
-`defects.py` lists what is promised.
+`defects.py` lists the promises.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def reference() -> Iterator[tuple[Loopback, Caller]]:
 
 @contextmanager
 def before(answer: Answering | dict[str, Any]) -> Iterator[tuple[Loopback, Caller]]:
-    """A caller before a server that answers so; a body is its answer to everything."""
+    """A caller in front of a server with these answers; a body answers every request."""
     say = answer if callable(answer) else lambda asked: as_json(answer)
     with answering(say) as server:
         yield server, caller_of(opener(server.url, "full"), base_url="https://rung.example")
@@ -59,7 +59,7 @@ def listed(rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
 
 
 def hit(number: int, preview: str, **more: Any) -> dict[str, Any]:
-    """A hit as other servers spell it: one excerpt, without its place."""
+    """A hit in the form of other servers: one excerpt without its position."""
     excerpt = {"field_path": "body", "preview_text": preview, "truncated": True}
     return {
         "stream": "notes",
@@ -160,7 +160,7 @@ def test_no_bytes_in_disguise_are_shown_and_no_channel_grows_with_its_records() 
 
 
 def field_of(record: str, refusal: str) -> Answering:
-    """Refuses the window of a field as recorded, and gives the record that has it."""
+    """Refuses the window of a field, as recorded, and returns the record with that field."""
     (refused,) = [each for each in refusals() if each["name"] == refusal]
 
     def answer(asked: Asked) -> Reply:
@@ -235,7 +235,7 @@ def test_a_list_of_connections_without_a_cursor_says_which_to_ask_alone(
 
 
 def standing_before(url: str) -> Any:
-    """The whole application over this upstream."""
+    """The whole application in front of this upstream."""
     found = {"RUNG_UPSTREAM_URL": url, "RUNG_SECRET_KEY": "a secret of tests only"}
     return create_app(bootstrap.build(settings.load(found)))
 

@@ -1,4 +1,4 @@
-"""The questions of the demo, and what else a newcomer types over it, find what a person expects."""
+"""The demo's questions, and what else a newcomer types, find what a person expects."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ def test_a_question_as_typed_puts_the_record_that_answers_it_first(
 
 @QUESTIONS
 def test_an_agent_that_reads_text_alone_finds_the_answer(demo: Local, asked: Question) -> None:
-    """It searches, and opens the first hit by the call printed with it if the excerpt is cut."""
+    """The agent searches. If the excerpt is cut, it opens the first hit with the printed call."""
     seen, calls = "", [Call("search", {"query": asked.question, "limit": 1})]
     while calls and asked.answer not in seen:
         answer = demo.ok(calls[0].tool, **calls[0].args)

@@ -1,4 +1,4 @@
-"""A page with more values than is parsed at once is read in shorter pages, and nothing is lost."""
+"""A page with more values than may be parsed is read as shorter pages, and nothing is lost."""
 
 from collections.abc import Iterator
 from pathlib import Path

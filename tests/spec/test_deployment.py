@@ -19,7 +19,7 @@ from service.settings import SETTINGS
 from tests.helpers.server import ROOT, serving
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-#: The user of the image owns nothing; only root may become somebody else.
+#: The user of the image owns nothing; only root may switch users.
 STRANGER = 10_001 if os.geteuid() == 0 else None
 
 
@@ -39,7 +39,7 @@ def test_the_builder_is_sent_all_that_the_dockerfile_copies_and_no_more() -> Non
 
 @pytest.fixture
 def image() -> Iterator[Path]:
-    """A folder that others may look into, unlike those of pytest."""
+    """A folder that other users may read, unlike those of pytest."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -78,7 +78,7 @@ def test_the_image_starts_what_the_procfile_starts() -> None:
 
 
 def release(env: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The release phase of the Procfile, in a folder of its own."""
+    """The release phase of the Procfile, in its own folder."""
     (line,) = re.findall(r"^release: (.+)$", (ROOT / "Procfile").read_text(), re.MULTILINE)
     program, *rest = shlex.split(line)
     assert program == "python"

@@ -1,9 +1,9 @@
-"""Every command the documents show runs: page by page, in a shell, in a folder like a newcomer's.
+"""Every command in the documents runs: page by page, in a shell, in a folder like a newcomer's.
 
-Blocks of ```sh are run in their order, one shell a page. A block without a language right after
-one is what it prints at a terminal. What a test machine cannot do (a platform, a client, a server
-that runs until it is stopped) stands in ```console blocks behind a `$`; there every `rung` and
-`make` is checked by `tests/architecture/test_docs.py`.
+Blocks of ```sh run in order, in one shell per page. A block without a language right after one is
+its output on a terminal. What a test machine cannot do (a platform, a client, a server
+that runs until it is stopped) is in ```console blocks after a `$`; their `rung` and `make` commands
+are checked by `tests/architecture/test_docs.py`.
 """
 
 import json
@@ -29,7 +29,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 PAGES = [page for page in PAGES if page.parent.name != "reference"]
 RUN = [page for page in PAGES if any(block.language == "sh" for block in pages.blocks(page))]
 ANSWERED = [page for page in PAGES if any(map(pages.call, pages.blocks(page)))]
-#: What the README has its reader write, for pages that go on from there.
+#: The files that the README has its reader write, for pages that continue from there.
 DIARY = """\
 {"id": "b1", "title": "Reading list", "text": "Finish the book.", "at": "2026-03-01T09:00:00Z"}
 {"id": "b2", "title": "Shopping", "text": "Bread and lemons.", "at": "2026-03-02T18:30:00Z"}
@@ -42,7 +42,7 @@ def name(page: Path) -> str:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is there after `make demo` was stopped: the store, its token, the papers."""
+    """The files that `make demo` leaves: the store, its token, the papers."""
     folder = tmp_path_factory.mktemp("template")
     command = [sys.executable, "-m", "service", "demo"]
     subprocess.run(command, cwd=folder, env=shell(), check=True, stdout=subprocess.DEVNULL)
@@ -62,16 +62,16 @@ def served(template: Path) -> Iterator[str]:
 
 
 def shell(**more: str) -> dict[str, str]:
-    """An environment in which `rung` is that of the tests, and no setting is made."""
+    """An environment in which `rung` is the tests' own, without settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RUNG_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     return {**kept, "PATH": path, "PYTHONPATH": str(ROOT), **more}
 
 
 def run(blocks: list[Block], folder: Path, **more: str) -> list[str]:
-    """What each block showed at a terminal, all of them in one shell.
+    """The output of each block on a terminal, all in one shell.
 
-    Nothing that the shell started lives on.
+    No process that the shell started survives.
     """
     (folder / ".venv").symlink_to(Path(sys.executable).parents[1])
     master, slave = pty.openpty()
@@ -99,13 +99,13 @@ def run(blocks: list[Block], folder: Path, **more: str) -> list[str]:
 
 
 def read_all(terminal: int) -> str:
-    """What is written to a terminal until nobody holds its other end."""
+    """The output to a terminal until its other end is closed."""
     read = bytearray()
     with open(terminal, "rb", buffering=0) as stream:
         try:
             while some := stream.read(65_536):
                 read += some
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # on Linux: the other end is closed
             pass
     return read.decode("utf-8")
 

@@ -38,14 +38,14 @@ def origin(house: worlds.House) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def front(origin: str) -> Iterator[str]:
-    """A Rung in front of the other, which asks it about every token it does not know."""
+    """A Rung in front of the other, to which it sends every token that it does not know."""
     environment = {"RUNG_UPSTREAM_URL": origin, "RUNG_AUTHORIZATION_SERVERS": SERVER}
     with serving("service.app:create_app()", environment) as url:
         yield url
 
 
 def both(url: str, token: str) -> tuple[Answer, Answer]:
-    """What REST and MCP answer."""
+    """The answers of REST and MCP."""
     api = Api(url, token)
     return api.get("/v1/schema"), api.post(LIST_TOOLS)
 

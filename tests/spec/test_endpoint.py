@@ -1,4 +1,4 @@
-"""The product's own endpoint: what it offers, whom it refuses, which versions it speaks."""
+"""The product's own endpoint: what it offers, whom it refuses, which versions it supports."""
 
 import pytest
 

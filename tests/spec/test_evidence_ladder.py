@@ -1,4 +1,4 @@
-"""Search shows evidence first, small fields stand inline, large ones escalate on purpose."""
+"""Search shows evidence first, small fields are inline, large ones need explicit reads."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What goes out is what a source or the store has: relations, titles, names, counts and cells."""
+"""Output equals what a source or the store has: relations, titles, names, counts and cells."""
 
 import csv
 import io

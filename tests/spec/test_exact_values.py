@@ -1,4 +1,4 @@
-"""Decimals, written times and nested fields in filters, sorting, aggregates, search and grants."""
+"""Decimals, times as written, nested fields: in filters, sorting, aggregates, search and grants."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Values a connector may send and nobody expects: they are answered, never a 5xx."""
+"""Valid but unexpected values from a connector: requests are answered, never with a 5xx."""
 
 from typing import Any
 

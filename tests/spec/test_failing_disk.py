@@ -1,4 +1,4 @@
-"""A disk that the system makes read-only under a running server, as Linux does after an error."""
+"""A disk that becomes read-only under a running server, as on Linux after an error."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ pytestmark = [
 
 
 class Disk:
-    """An ext4 file system in a file, which becomes read-only when it has an error."""
+    """An ext4 file system in a file, which becomes read-only on an error."""
 
     def __init__(self, folder: Path) -> None:
         self.path, self._image = folder / "disk", folder / "image"
@@ -40,7 +40,7 @@ class Disk:
         return self._can("mount", "-o", "loop,errors=remount-ro", self._image, self.path)
 
     def fail(self) -> None:
-        """Makes it read-only, and does not ask who has files open on it."""
+        """Makes it read-only, even if files on it are open."""
         source = next(
             line.split()[0]
             for line in Path("/proc/mounts").read_text().splitlines()
@@ -49,7 +49,7 @@ class Disk:
         Path("/sys/fs/ext4", Path(source).name, "trigger_fs_error").write_text("a bad block")
 
     def repair(self) -> None:
-        """Checks it and mounts it again, as an operator does when nobody uses it."""
+        """Checks it and mounts it again, as an operator does when it is not in use."""
         subprocess.run(["umount", self.path], check=True)
         assert self._can("e2fsck", "-fy", self._image) and self.mount()
 

@@ -1,4 +1,4 @@
-"""Search over many sources: one limit, nobody starved, nothing twice, nothing lost, all told."""
+"""Search over many sources: one limit, no source starved, nothing twice, lost or unreported."""
 
 import math
 from dataclasses import replace
@@ -31,12 +31,12 @@ SHAKY = st.builds(Plan, hits=st.integers(0, 12), outcomes=FATES, most=st.sampled
 
 
 def many(plans: st.SearchStrategy[Plan], most: int = 70) -> st.SearchStrategy[list[Plan]]:
-    """Two sources and more; a size that is drawn first, so that large ones come up."""
+    """Two or more sources. The size is drawn first, so that large ones occur."""
     return st.integers(2, most).flatmap(lambda n: st.lists(plans, min_size=n, max_size=n))
 
 
 def both_channels(body: dict[str, Any], limit: int) -> tuple[str, dict[str, Any]]:
-    """What a model sees of a page: the text, and the structured content."""
+    """(text, structured content) of a page, as a model sees it."""
     page = replace(reading.read(body), args={"query": QUERY, "limit": limit})
     rendering = renderer.render(renderer.fit(page, BUDGETS), Context())
     return "\n".join(rendering.blocks), rendering.structured
@@ -60,7 +60,7 @@ def test_every_hit_comes_exactly_once_whatever_the_limit(plans: list[Plan], limi
 
 @given(many(STEADY), LIMITS)
 def test_every_source_with_hits_is_met_early(plans: list[Plan], limit: int) -> None:
-    """On page one where the limit allows, else on the first pages that have room for them."""
+    """They are on page one if the limit allows, else on the first pages with room for them."""
     crowd = Crowd(plans)
     live = {server.connection_id for server in crowd.servers if server.rows}
     met = set[str]()
@@ -147,7 +147,7 @@ def test_a_cursor_that_was_altered_or_asked_otherwise_is_refused(
     LIMITS,
 )
 def test_grants_that_overlap_show_each_record_once(orders: list[list[str]], limit: int) -> None:
-    """The same connection in several grants, each with an order and a choice of its own."""
+    """The same connection is in several grants, each with its own order and selection."""
     plans = [
         Plan(hits=0, keys=tuple(order[: 30 - 4 * number]), connection="shared")
         for number, order in enumerate(orders)

@@ -31,7 +31,7 @@ def covering(*shares: float, **more: Any) -> Plan:
 
 
 def showing(*texts: str) -> Plan:
-    """A source that reports none; its excerpts prove what they prove."""
+    """A source that reports no coverage; only its excerpts show what matches."""
     return Plan(len(texts), more=tuple(excerpt(text) for text in texts))
 
 
@@ -183,7 +183,7 @@ def test_a_source_that_does_not_take_an_argument_is_told_and_the_others_answer()
 def test_a_widened_source_gives_every_hit_once_whatever_the_limits(
     limits: list[int], others: int
 ) -> None:
-    """Its list depends on how many hits were asked for first, which later pages do not change."""
+    """Its list depends on the number of hits in the first request; later pages do not change it."""
     notes = {f"k{n}": f"a key, {n}" for n in range(4)} | {f"c{n}": f"copper {n}" for n in range(4)}
     with answering(AllWords(notes | {"both": "copper key"})) as server:
         origin = Origin(server.url)

@@ -1,4 +1,4 @@
-"""A record as a document: five members, mirrored in text, bounded, and nothing unasked."""
+"""A record as a document: five members, mirrored in text, bounded, and nothing not requested."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ INVOICE = "mail-work/messages:m_002"
 
 
 def mirror(answer: Answer) -> None:
-    """Both channels are the same document and nothing else."""
+    """Fails unless both channels are the same document and nothing else."""
     (block,) = answer.blocks
     assert block["type"] == "text"
     assert orjson.loads(block["text"]) == answer.structured

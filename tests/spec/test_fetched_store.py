@@ -1,4 +1,4 @@
-"""A store fetched at start: whole and as its checksum says, or the service does not start."""
+"""A store fetched at start: complete and matching its checksum, or the service does not start."""
 
 import hashlib
 import os
@@ -39,7 +39,7 @@ def files(shipped: tuple[bytes, str]) -> Iterator[AssetServer]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of its own to start in, with a temporary folder in it."""
+    """A new empty folder to start in, with a temporary folder in it."""
     (tmp_path / "cwd").mkdir()
     (tmp_path / "tmp").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
@@ -48,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def named(server: AssetServer, sha256: str | None = None, **more: str) -> dict[str, str]:
-    """The variables that name what a server has."""
+    """The variables that name a server's files."""
     found = sha256 or hashlib.sha256(server.files["/rung.db"]).hexdigest()
     return {"RUNG_STORE_URL": f"{server.url}/rung.db", "RUNG_STORE_SHA256": found, **more}
 
@@ -64,7 +64,7 @@ def refusal(environ: dict[str, str]) -> str:
 
 
 def kept(folder: Path) -> list[Path]:
-    """The files in a folder and below, without locks."""
+    """The files in and below a folder, without locks."""
     return [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
 
 
@@ -74,7 +74,7 @@ def test_a_service_starts_from_nothing_where_only_tmpdir_can_be_written(
     cwd, temporary = tmp_path / "cwd", tmp_path / "tmp"
     temporary.mkdir()
     cwd.mkdir()
-    (cwd / "var").touch()  # nobody can make this folder, root neither
+    (cwd / "var").touch()  # no user can create this folder, not even root
     cwd.chmod(0o555)
     environ = named(files, TMPDIR=str(temporary), HOME="/nonexistent")
     with serving(APP, environ, workers=2, config=CONFIG, cwd=cwd) as url:

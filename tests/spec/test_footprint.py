@@ -1,4 +1,4 @@
-"""What a client carries around for ever: the tool list, the instructions, and their size."""
+"""What every client keeps in its context: the tool list, the instructions, and their size."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`/` and `/connect`: what anybody may see before a token was shown, and nothing else."""
+"""`/` and `/connect`: what anyone may see without a token, and nothing else."""
 
 import re
 import shlex
@@ -35,26 +35,26 @@ def application(**environ: str) -> Flask:
 
 
 def page(app: Flask, path: str, **headers: str) -> Answer:
-    """What a browser without any token gets."""
+    """A page as a browser without a token gets it."""
     return Api(app, None).get(path, Accept=BROWSER, **headers)
 
 
 def text(app: Flask, path: str, **headers: str) -> str:
-    """The page as it is read."""
+    """The page as a person reads it."""
     answer = page(app, path, **headers)
     assert answer.status == 200 and answer.headers["Content-Type"].startswith("text/html")
     return str(answer.body.decode())
 
 
 def pasted(html: str) -> list[str]:
-    """What a page shows to be pasted, as the clipboard would get it."""
+    """The snippets that a page offers to paste, as the clipboard gets them."""
     blocks = re.findall(r"<pre><code>(.*?)</code></pre>", html, re.DOTALL)
     return [unescape(re.sub("<[^>]+>", "", block)) for block in blocks]
 
 
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """A store in which every word is a secret, beside the papers."""
+    """A store in which every word is a secret, and papers as well."""
     world = canaries.world_of(canaries.plan())
     folder = tmp_path_factory.mktemp("secrets")
     return worlds.build(world, folder, RUNG_PAPERS_DB=str(SNAPSHOT))

@@ -1,9 +1,9 @@
-"""Nothing outside a grant is ever told: not by name, not by value, not by what is missing.
+"""Nothing outside a grant is ever revealed: not by name, not by value, not by absence.
 
-Every name and text of the world under test is a canary, a word found nowhere else. Whatever is
-asked under a random grant, an answer (status, headers, body, log) holds only canaries that the
-grant shows or that the caller said itself. What an answer offers (pages, bookmarks, reads,
-addresses) is followed one step and checked alike.
+Every name and text of the world under test is a canary, a unique word. For any call under a random
+grant, an answer (status, headers, body, log) contains only canaries that the grant shows or that
+the caller sent. What an answer offers (pages, bookmarks, reads, addresses) is followed one step
+and checked in the same way.
 """
 
 import logging
@@ -41,7 +41,7 @@ ANY = settings(
 
 
 class Kept(logging.Handler):
-    """Keeps everything that is logged, tracebacks too."""
+    """Keeps everything that is logged, including tracebacks."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -59,7 +59,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
 
 @pytest.fixture(scope="module")
 def log() -> Iterator[Kept]:
-    """All logs of the process from the finest level on."""
+    """All logs of the process, from the lowest level up."""
     kept, root = Kept(), logging.getLogger()
     before = root.level
     root.addHandler(kept)
@@ -77,7 +77,7 @@ def counted(record_testsuite_property: Callable[[str, object], None]) -> Iterato
 
 
 def check(call: Call, answers: list[Answer], log: Kept, allowed: frozenset[str]) -> None:
-    """No answer and no line of the log has a canary that is neither allowed nor said."""
+    """Fails if an answer or a log line has a canary that is neither granted nor sent."""
     CHECKED["answers"] += len(answers)
     said = words_in(call.said)
     for shown in [*map(written, answers), "\n".join(log.lines)]:
@@ -104,7 +104,7 @@ def test_no_answer_has_a_word_that_is_not_granted(
 
 
 def test_the_net_catches_what_it_should(house: worlds.House) -> None:
-    """With everything granted, every tool tells canaries: an empty net would prove nothing."""
+    """With everything granted, every tool shows canaries. Otherwise the tests prove nothing."""
     api = house.api()
     seen: set[str] = set()
     for call in (

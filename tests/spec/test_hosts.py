@@ -44,7 +44,7 @@ LIST_TOOLS = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
 
 class Site:
-    """A server, asked over a socket by the name it is given."""
+    """A server, reached over a socket under a given name."""
 
     def __init__(self, url: str, token: str) -> None:
         self.address, self.token = urlsplit(url).netloc, token

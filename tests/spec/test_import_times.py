@@ -10,7 +10,7 @@ MOMENT = EMITTED_AT[:10]
 
 @pytest.fixture(scope="module")
 def timeless(tmp_path_factory: pytest.TempPathFactory) -> Local:
-    """Records of two streams: one without any time, one in which some records have theirs."""
+    """Records of two streams: one without times, one in which only some records have a time."""
     plain = Stream("plain", {"id": WORD, "body": TEXT}, [{"id": "p", "body": "amber"}], ["body"])
     dated = [
         {"id": "old", "at": "2024-01-05T08:00:00Z", "body": "amber of a winter"},

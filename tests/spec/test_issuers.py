@@ -64,7 +64,7 @@ def publish(server: AssetServer, *keys: ECKey) -> None:
 def token(
     server: AssetServer, key: Any = KEY, header: dict[str, Any] | None = None, **changes: Any
 ) -> str:
-    """A token of the server; None leaves a claim out."""
+    """A token of the server; a claim that is None is left out."""
     claims = {"iss": server.url, "sub": "ada", "aud": f"{PUBLIC}/mcp", "exp": time.time() + 600}
     kept = {name: value for name, value in {**claims, **changes}.items() if value is not None}
     found = header or {"alg": "ES256", "kid": key.kid}

@@ -41,7 +41,7 @@ NEEDS_QUERY = ("match", "before_chars", "after_chars")
 
 
 def numbers(operations: Any) -> Iterator[tuple[Any, str, dict[str, Any]]]:
-    """(operation, argument, a call without it) of every whole number."""
+    """(operation, argument, a call without it) for every whole-number argument."""
     for operation in operations:
         for name, field in operation.arguments.fields.items():
             if isinstance(field, Number):

@@ -1,4 +1,4 @@
-"""The manifest and the tests hold each other to account."""
+"""Every promise in the manifests has a test, and every marked test names a promise."""
 
 import ast
 from collections import defaultdict
@@ -16,7 +16,7 @@ PER_SPECIFICATION = {"000": 10, "001": 6, "002": 19, "003": 10, "004": 20}
 
 
 def decorated(mark: str = "scenario") -> dict[str, list[str]]:
-    """Ids to the functions that are marked with them by `mark`, read from the sources."""
+    """The functions that `mark` marks with each id, read from the sources."""
     found = defaultdict(list)
     for folder in FOLDERS:
         for path in sorted((TESTS / folder).rglob("test_*.py")):

@@ -1,4 +1,4 @@
-"""More records hold a word than are ranked: those that answer best are among the ranked ones."""
+"""More records contain a word than are ranked: the best answers are among the ranked ones."""
 
 import pytest
 
@@ -8,13 +8,13 @@ from tests.helpers.stores import BODY, TITLE, WORD, Connection, Stream, build, c
 
 MANY = 2 * BUDGETS.candidates_ranked
 FEW = 5
-#: Longer than a passage, with none of the words that are asked for.
+#: Longer than a passage, with none of the words in the queries.
 FILLER = "Nothing to report from the harbour today. " * (2 * CONTRACT.passage_chars // 40)
 
 
 @pytest.fixture(scope="module")
 def harbour(tmp_path_factory: pytest.TempPathFactory) -> Local:
-    """Few records that answer best, and many newer ones that hold the same words."""
+    """A few records that answer best, and many newer ones with the same words."""
     bodies = {
         "short": "The walnut is in the shed.",
         "near": f"{FILLER} The crane lifted the anchor. {FILLER}",

@@ -37,7 +37,7 @@ def record(number: int) -> dict[str, Any]:
 
 
 def answer_with(sent: int, **more: Any) -> Any:
-    """A source that has its own mind about limits."""
+    """A source that ignores limits."""
 
     def answer(asked: Asked) -> Reply:
         if asked.target.startswith("/v1/schema"):

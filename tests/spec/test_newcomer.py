@@ -1,4 +1,4 @@
-"""What a stranger met on a first day, and must not meet again."""
+"""Problems that a new user met on the first day and must not meet again."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""What is there but not granted answers as if it were not there, to the byte, everywhere.
+"""What exists but is not granted is answered as if it did not exist, to the byte, everywhere.
 
-The echo of the name that was asked for is all that may differ.
+Only the echo of the requested name may differ.
 """
 
 from pathlib import Path
@@ -144,7 +144,7 @@ CASES = [(kind, name) for kind, (_, names) in KINDS.items() for name in names]
 
 
 def told(api: Api, call: Call, name: str) -> str:
-    """The answers without the name, in whichever encoding it is echoed."""
+    """The answers without the name, in any encoding of its echo."""
     shown = "\n".join(map(written, ask(api, call)))
     return shown.replace(call.name, "<uri>").replace(name, "<name>")
 
@@ -157,7 +157,7 @@ def test_hidden_and_absent_are_told_alike(api: Api, kind: str, name: str) -> Non
 
 
 def test_a_granted_name_of_each_kind_is_told_otherwise(api: Api) -> None:
-    """Else all names might be refused alike, and the comparison would prove nothing."""
+    """Otherwise all names might be refused alike, and the comparison would prove nothing."""
     for calls, name in (
         (with_field, SHOWN[1]),
         (with_stream, NOTES),
@@ -195,7 +195,7 @@ def test_related_records_stay_inside_the_limits_of_their_own_stream(
 
 
 def test_a_reference_inside_a_value_opens_no_blob_of_another_record(tmp_path: Path) -> None:
-    """A record that merely names a blob deeper in a value does not get to read it."""
+    """A record that only names a blob inside a value gives no access to it."""
     mailbox = worlds.two_mailboxes().connections[0]
     forged = {"deep": {"blob_id": "text-home", "mime_type": "text/plain"}}
     rows = (*mailbox.rows, worlds.row("messages", "forged", headers=forged))

@@ -1,15 +1,15 @@
-"""What a grant hides changes nothing: two stores that agree in what is granted answer alike.
+"""What a grant hides changes nothing: two stores with the same granted data answer alike.
 
-The second store (see `tests/helpers/variants.py`) has other names and values wherever the grant
-does not look, other hidden records, other hidden changes and one more connection. Every answer to
+The second store (see `tests/helpers/variants.py`) has other names and values in everything that the
+grant hides, other hidden records, other hidden changes and one more connection. Every answer to
 the same call, and to every call that answer offers, must be equal: status, headers, body, the order
 of hits, counts, cursors, calls. The request id is fixed by the caller.
 
 Left out, on purpose:
-- Bookmarks of `changes_since`. They seal a place in the store's one log, so they differ between two
-  stores; compared are their length and what follows from them, each in its own store.
-- `emitted_at`. It tells when a record came in last, whatever changed then; both stores agree on it.
-- Time. How long an answer takes is not looked at.
+- Bookmarks of `changes_since`. They seal a position in the store's one log, so they differ between
+  two stores. Their length is compared, and what follows from them, each in its own store.
+- `emitted_at`. It is the time of a record's last import, whatever changed; both stores agree on it.
+- Time. How long an answer takes is not checked.
 """
 
 import re
@@ -63,7 +63,7 @@ def opened(plan: canaries.Plan, folder: str, entries: list[dict[str, Any]]) -> A
 
 
 def agenda(entry: dict[str, Any]) -> list[Call]:
-    """What is always asked of a granted stream, beside what chance asks."""
+    """The calls that are always made to a granted stream, in addition to random ones."""
     stream, fields = entry["stream"], entry["fields"]
     where = {"stream": stream, "connection_id": entry["connection_id"]}
     near = {"streams": [stream], "connection_id": entry["connection_id"], "limit": 100}
@@ -80,7 +80,7 @@ def agenda(entry: dict[str, Any]) -> list[Call]:
 
 
 class Talk:
-    """What one store says, with its bookmarks replaced by their lengths."""
+    """The answers of one store, with bookmarks replaced by their lengths."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -98,7 +98,7 @@ class Talk:
 
 
 def agree(told: str, there: str, call: Call) -> None:
-    """Two stores said the same; the message shows where they part."""
+    """Fails unless two stores gave the same answers; the message shows the first difference."""
     if told != there:
         place = next((n for n, (a, b) in enumerate(zip(told, there)) if a != b), 0)
         near = slice(max(0, place - 300), place + 300)
@@ -166,7 +166,7 @@ def test_a_cursor_tells_of_changes_of_granted_streams_alone(tmp_path: Path) -> N
 
 
 def test_the_second_store_does_differ_and_its_owner_sees_it(tmp_path: Path) -> None:
-    """The net again: with everything granted in both, the two stores do not answer alike."""
+    """The control: with everything granted in both, the two stores answer differently."""
     entry = {"connection_id": canaries.CONNECTIONS[0], "stream": canaries.NOTES}
     shown = list(canaries.FIELDS[canaries.NOTES].values())[:3]
     plan = variants.vary(PLAN, [{**entry, "fields": shown}], Random(7))

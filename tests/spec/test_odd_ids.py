@@ -1,4 +1,4 @@
-"""Ids that no one would choose work on every surface: nothing is cut, split or decoded twice."""
+"""Ids that nobody would choose work on every surface: nothing is cut, split or decoded twice."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -54,7 +54,7 @@ REFUSED_PAPERS = (
     ("/papers/v1/papers/nothing", 404),
     (f"/papers/v1/papers/{NO_SOURCE}/source", 404),
 )
-#: Members each body must have: what Rung itself goes by.
+#: Members that each body must have: those that Rung itself relies on.
 GONE = ("object", "data", "links")
 
 
@@ -147,7 +147,7 @@ def test_every_operation_has_a_body_and_no_body_is_left_over() -> None:
 
 
 def served(app: Flask) -> set[str]:
-    """Every address that answers GET or POST and is no page or its file, as OpenAPI spells it."""
+    """Every route that answers GET or POST, except pages and their files, in OpenAPI form."""
     apart = ("/static/", "/.well-known/", "/icon.svg", "/favicon.ico", "/metrics")
     pages = ("/try", "/connect", "/read")
     found = set()

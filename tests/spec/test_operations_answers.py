@@ -1,4 +1,4 @@
-"""Every answer is good HTTP: kept or not, small, with its verbs, and readable for known pages."""
+"""Every answer is good HTTP: caching, compression, verbs, and CORS for known origins."""
 
 import gzip
 import socket
@@ -103,7 +103,7 @@ def test_parts_of_a_blob_that_has_changed_are_never_put_together(api: Api) -> No
 
 
 def raw(api: Api, target: str, body: bytes | None = None, **headers: str) -> Answer:
-    """The answer with its bytes as they are sent."""
+    """The answer with its bytes as sent."""
     assert not isinstance(api.app, str)
     sent = {"Authorization": f"Bearer {api.token}", **headers}
     if body is not None:
@@ -119,7 +119,7 @@ def test_a_large_body_comes_compressed_to_who_takes_that(api: Api, target: str) 
     assert "Content-Encoding" not in plain.headers
     assert packed.headers["Content-Encoding"] == "gzip"
     assert int(packed.headers["Content-Length"]) == len(packed.body) < len(plain.body)
-    if target != SEARCH:  # a search tells how long it took
+    if target != SEARCH:  # a search reports how long it took
         assert gzip.decompress(packed.body) == plain.body
     for answer in (plain, packed):
         assert "Accept-Encoding" in names(answer.headers["Vary"])
@@ -195,7 +195,7 @@ def test_what_anybody_may_know_any_page_may_read(small_house: House) -> None:
 
 
 def test_every_route_answers_head_as_get_and_options_with_its_verbs(api: Api) -> None:
-    """Streams of blobs and searches tell times; all others must agree to the header."""
+    """Blob streams and searches report times; for all others, every header must agree."""
     assert not isinstance(api.app, str)
     rules = [rule for rule in api.app.url_map.iter_rules() if rule.methods and not rule.arguments]
     assert len(rules) > 10
@@ -221,7 +221,7 @@ def test_every_answer_says_that_it_is_what_it_says(api: Api) -> None:
 
 
 def exchange(server: Operated, sent: bytes) -> tuple[bytes, dict[str, object]]:
-    """(status line, error) of whatever was sent, on a connection of its own."""
+    """(status line, error) of the answer to these bytes, on a new connection."""
     split = urlsplit(server.url)
     with socket.create_connection((split.hostname, split.port or 0), timeout=WAIT_SECONDS) as line:
         line.sendall(sent)
@@ -254,7 +254,7 @@ def test_what_cannot_be_read_is_refused_in_the_body_of_all_errors(
 def test_a_body_that_is_refused_does_not_break_the_connection_of_its_sender(
     small_house: House, server: Operated, target: str, known: bool
 ) -> None:
-    """The body is sent whole before the answer is read, as most clients do."""
+    """The whole body is sent before the answer is read, as most clients do."""
     token = small_house.grant()[1] if known else "rung_of-nobody"
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=WAIT_SECONDS)
     body = b" " * (BUDGETS.drained_bytes - BUDGETS.body_bytes)

@@ -1,4 +1,4 @@
-"""A server that is told to stop loses no request, and says to routers that it goes."""
+"""A server that is stopped loses no request, and signals to routers that it is stopping."""
 
 import threading
 from collections.abc import Callable
@@ -22,13 +22,13 @@ DRAIN = {"RUNG_DRAIN_SECONDS": "4"}
 
 
 def fresh(server: Operated, token: str) -> Callable[[], int]:
-    """Asks on a new connection each time."""
+    """Sends each request on a new connection."""
     api = Api(server.url, token)
     return lambda: api.get("/v1/search?q=invoice&limit=3").status
 
 
 def kept(server: Operated, token: str) -> Callable[[], int]:
-    """Asks on a connection that is kept until an answer says that it ends."""
+    """Sends requests on one connection until an answer closes it."""
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=WAIT_SECONDS)
 
     def ask() -> int:
@@ -51,7 +51,7 @@ def test_no_request_is_lost_when_a_server_is_stopped_under_load(
     number: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """A router that sees 503 sends no more; whatever was sent until then is answered."""
+    """A router that sees 503 sends no more requests; all earlier ones are answered."""
     token = small_house.grant()[1]
     noticed, busy = threading.Event(), threading.Barrier(CLIENTS + 1)
     with operated({**small_house.environment, **DRAIN}) as server:
@@ -62,7 +62,7 @@ def test_no_request_is_lost_when_a_server_is_stopped_under_load(
             busy.wait()
             while not noticed.is_set():
                 found.append(ask())
-            return found + [ask() for _ in range(AFTER)]  # the router is slow to tell
+            return found + [ask() for _ in range(AFTER)]  # the router is slow to react
 
         with ThreadPoolExecutor(CLIENTS) as pool:
             working = [pool.submit(work) for _ in range(CLIENTS)]
@@ -73,7 +73,7 @@ def test_no_request_is_lost_when_a_server_is_stopped_under_load(
                 pass
             noticed.set()
             while router.get("/readyz").headers["Connection"] != "close":
-                pass  # an answer that was begun before keeps its connection
+                pass  # an answer that began earlier keeps its connection
             answered = [status for each in working for status in each.result()]
         assert (ready.status, ready.body["status"]) == (503, "closing")
     record_property("stops", 1)

@@ -1,4 +1,4 @@
-"""The log has one line for each request, with what operators need and nothing of what was read."""
+"""The log has one line per request, with what operators need and none of the data."""
 
 import socket
 from collections.abc import Iterator
@@ -116,7 +116,7 @@ def test_what_is_no_request_is_told_without_what_it_held(server: Operated) -> No
 def test_no_line_has_a_token_a_text_an_id_or_a_query(
     house: worlds.House, api: Api, server: Operated
 ) -> None:
-    """Every word of the house is a canary; it is read, searched, asked for and refused here."""
+    """Every word of the world is a canary; it is read, searched, requested and refused here."""
     notes, first = canaries.NOTES, canaries.CONNECTIONS[0]
     seen = set[str]()
     for target in (
@@ -146,7 +146,7 @@ def test_an_upstream_is_asked_in_the_same_trace_until_the_last_byte(
     small_house: worlds.House, tmp_path: Path
 ) -> None:
     token = small_house.grant()[1]
-    # One thread each: whatever is answered next, the line before it is written.
+    # One thread each: a request's line is written before the next answer.
     with operated(small_house.environment, workers=1, threads=1) as back:
         env = {"RUNG_UPSTREAM_URL": back.url, "RUNG_SECRET_KEY": worlds.SECRET}
         with operated(env, workers=1, threads=1, cwd=tmp_path) as front:

@@ -1,4 +1,4 @@
-"""Metrics add up over workers, in names that cannot grow, and are not for everybody."""
+"""Metrics are summed over workers, have a bounded set of names, and are not public."""
 
 import re
 from collections.abc import Iterator
@@ -113,7 +113,7 @@ def test_metrics_can_be_open_or_off(house: worlds.House) -> None:
 
 
 def test_without_a_folder_a_worker_says_that_its_counts_are_its_own(house: worlds.House) -> None:
-    """As in this process, which no server started."""
+    """For example in this process, which no server started."""
     api = house.api()
     labels = {"surface": "rest", "operation": "streams", "status": "2xx"}
     before = samples(api.get("/metrics").body)

@@ -1,4 +1,4 @@
-"""Who asks too often waits, is told how long, and nobody else waits for it."""
+"""A client that sends too many requests is told how long to wait; no other client waits."""
 
 import pytest
 
@@ -10,9 +10,9 @@ from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import House
 
 ONE, OTHER = "203.0.113.7", "198.51.100.7"
-#: A proxy is trusted, so that clients have addresses of their own.
+#: A proxy is trusted, so that clients have their own addresses.
 PROXY = {"RUNG_TRUSTED_PROXY_HOPS": "1"}
-#: A library that needs no token, beside the records.
+#: A library without a token, in addition to the records.
 LIBRARY = {"RUNG_PAPERS_DB": str(DATA / "papers" / "snapshot.db")}
 PAPERS = "/papers/v1/search?q=tides"
 
@@ -22,7 +22,7 @@ def ask(api: Api, address: str, target: str = "/v1/streams") -> Answer:
 
 
 def standing(answer: Answer) -> tuple[int, int]:
-    """(limit, remaining), both of which every counted answer tells."""
+    """(limit, remaining), which every counted answer has."""
     assert 0 < int(answer.headers["RateLimit-Reset"]) <= 3_600
     return int(answer.headers["RateLimit-Limit"]), int(answer.headers["RateLimit-Remaining"])
 

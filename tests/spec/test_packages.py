@@ -171,7 +171,7 @@ def test_another_key_closes_the_member_elsewhere_and_names_the_variable(pair: Pa
 def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_caller(
     pair: Pair, path: str
 ) -> None:
-    """Servers that repeat a token in their errors do not give it to the holder of the package."""
+    """A token that a server repeats in an error does not reach the holder of the package."""
     token, local = "member/token-of-the-owner", pair.here.grant()[0]
     held = (Held("letters", "away", "post", "Away"),)
     for slash in ("/", "\\/"):

@@ -1,4 +1,4 @@
-"""`/try` as it is served: a field for every argument, and nothing that could act or leak."""
+"""`/try` as served: a field for every argument, and nothing that could act or leak."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ VOID = {"meta", "link", "input", "img", "br", "hr", "source"}
 
 @dataclass
 class Tag:
-    """An element: its attributes, the text inside, and what it stands in."""
+    """An element: its attributes, its text, and its parents."""
 
     name: str
     attributes: dict[str, str | None]
@@ -44,7 +44,7 @@ class Tag:
 
 @dataclass
 class Document(HTMLParser):
-    """A page as a tree that is flat: every element with those around it."""
+    """A page as a flat tree: every element with its parents."""
 
     html: str
     tags: list[Tag] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Document(HTMLParser):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """A store beside the papers."""
+    """A store, and papers as well."""
     found = build([], tmp_path_factory.mktemp("pages"))
     found.environ["RUNG_PAPERS_DB"] = SNAPSHOT
     return found
@@ -98,7 +98,7 @@ def get(app: Flask, path: str, **headers: str) -> Answer:
 
 
 def assets(house: House) -> list[str]:
-    """The addresses of every file a page names."""
+    """The addresses of all files that a page names."""
     found = [
         str(tag["href"] or tag["src"])
         for path in PAGES
@@ -251,7 +251,7 @@ def test_an_address_may_name_the_tool_whose_form_is_shown(house: House, tool: st
 def test_papers_alone_are_tried_without_a_token_unless_tokens_close_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # where there is no store
+    monkeypatch.chdir(tmp_path)  # without a store
     for more, tokens in ({}, []), ({"RUNG_PAPERS_TOKENS": "a-token-of-the-library"}, ["papers"]):
         environ = {"RUNG_PAPERS_DB": SNAPSHOT, **more}
         app = create_app(bootstrap.build(settings.load(environ)))
@@ -266,7 +266,7 @@ def test_papers_alone_are_tried_without_a_token_unless_tokens_close_them(
 
 
 def test_every_template_compiles() -> None:
-    """A server compiles one when it is first shown, so a fault would meet a visitor."""
+    """A server compiles a template when it is first shown, so a visitor would see the fault."""
     environment = Environment(loader=PackageLoader("service.pages"))
     environment.filters |= FILTERS
     names = environment.list_templates()

@@ -1,4 +1,4 @@
-"""Where papers are mounted, who may read them, and that nothing is written in doing so."""
+"""Where papers are mounted, who may read them, and that reading writes nothing."""
 
 import os
 import sqlite3
@@ -44,7 +44,7 @@ TARGETS = (
 
 
 def ask(api: Api, target: str, **headers: str) -> Answer:
-    """A read of papers, by whichever way the target is."""
+    """Reads papers over REST or MCP, whichever the target is for."""
     if not target.startswith("/mcp"):
         return api.get(target, **headers)
     call = legacy_body("tools/call", {"name": PAPER_TOOLS[0], "arguments": {"query": "attention"}})
@@ -168,7 +168,7 @@ def _target(link: Path) -> str:
 
 
 def test_what_waits_in_a_log_is_served_and_the_files_stay_as_they_are(tmp_path: Path) -> None:
-    """A snapshot its builder has not finished with, in a folder of its own with odd signs."""
+    """A snapshot that its builder has not finished, in its own folder with odd characters."""
     snapshot = place(tmp_path / "100% new? #1" / "papers.db")
     static = str(DATA / RELEASES[0] / "static")
     with closing(sqlite3.connect(snapshot, isolation_level=None)) as db:

@@ -1,4 +1,4 @@
-"""What is known of a paper, and its summaries, source and translations, equal to the files."""
+"""The details, summaries, source and translations of a paper equal the files."""
 
 import sqlite3
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.spec.scenarios import scenario
 
 
 def assert_window(answer: Answer, text: str, start: int, size: int) -> None:
-    """Both channels hold this window of `text`, where it lies, and the same calls."""
+    """Fails unless both channels have this window of `text`, its position, and the same calls."""
     expected, left = text[start : start + size], len(text) - start - size
     found = answer.structured
     assert found["text"] == expected

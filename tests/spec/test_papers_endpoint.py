@@ -1,4 +1,4 @@
-"""The papers endpoint as a client meets it: verbs, versions, origins, and what it offers."""
+"""The papers endpoint as clients see it: verbs, versions, origins, and what it offers."""
 
 from itertools import product
 from typing import Any

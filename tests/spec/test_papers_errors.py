@@ -1,4 +1,4 @@
-"""What cannot be given says why, which paper, what there is instead, and never where files lie."""
+"""Errors give the reason, the paper and the alternatives, and never the path of a file."""
 
 import shutil
 import sqlite3
@@ -32,7 +32,7 @@ SUMMARY = f"/papers/v1/papers/{ATTENTION}/summary"
 
 
 def assert_told(library: Library, answer: Answer, code: str, **details: Any) -> dict[str, Any]:
-    """Both channels say the same: the code, the message, the details, and calls that work."""
+    """Fails unless both channels have the same code, message, details, and calls that work."""
     error = answer.error
     assert error["code"] == code and len(error["message"]) > 20
     assert answer.lines[0].startswith(f"error code={code}")
@@ -47,7 +47,7 @@ def assert_told(library: Library, answer: Answer, code: str, **details: Any) -> 
 
 
 def make_calls(library: Library, answer: Answer) -> int:
-    """Makes every call of an answer, each of which must work; how many there were."""
+    """Makes every call of an answer, each of which must work; returns their number."""
     calls = printed_calls(answer.text)
     for call in calls:
         library.ok(call.tool, **call.args)
@@ -145,16 +145,16 @@ def test_an_unknown_tool_is_a_fault_that_names_those_there_are(library: Library)
     assert error["code"] == -32602 and "search_papers" in error["message"] + str(error.get("data"))
 
 
-# Assets that cannot be had.
+# Assets that are not available.
 
 
 @pytest.fixture(scope="session", autouse=True)
 def stalled(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[AssetServer, Library, Future[Answer]]]:
-    """Two workers before an asset server that says nothing, and a call that waits for it.
+    """Two workers with an asset server that never answers, and a call that waits for it.
 
-    The other tests run meanwhile.
+    The other tests run in the meantime.
     """
     folder = tmp_path_factory.mktemp("stalled")
     release = Release(DATA / "papers")
@@ -172,7 +172,7 @@ def stalled(
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    """A release of which files are gone, cut, altered, no files, or not what they should be."""
+    """A release with files that are missing, cut, altered, not files, or of another kind."""
     folder = copied("papers", tmp_path_factory.mktemp("damaged")).parent
     static = folder / "static"
     papers = known()
@@ -218,7 +218,7 @@ def test_a_file_that_is_gone_or_bad_is_an_error_of_its_own(
 
 
 def assert_no_place(library: Library, *said: Any) -> None:
-    """No answer tells where a file lies, or has an address."""
+    """Fails if an answer has the path of a file or an address."""
     folder = str(library.release.folder)
     for value in said:
         for text in (each for each in walk(_plain(value)) if isinstance(each, str)):
@@ -241,7 +241,7 @@ def test_the_rest_of_a_damaged_paper_is_still_there(damaged: Library) -> None:
 
 
 def test_rows_of_a_hostile_snapshot_lead_to_no_other_file(tmp_path: Path) -> None:
-    """Names with which a path would leave the folder of the static files."""
+    """The rows have names whose paths would leave the folder of static files."""
     snapshot = copied("papers", tmp_path)
     secret = tmp_path / "secret"
     secret.mkdir()
@@ -290,7 +290,7 @@ def test_names_of_a_hostile_snapshot_forge_no_line_and_stay_few(tmp_path: Path) 
 def remote(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[AssetServer, Library]]:
-    """Two workers whose assets are on a server that may be told to misbehave."""
+    """Two workers whose assets are on a server that can misbehave."""
     folder = tmp_path_factory.mktemp("remote")
     shutil.copyfile(DATA / "papers" / "snapshot.db", folder / "snapshot.db")
     static = DATA / "papers" / "static"

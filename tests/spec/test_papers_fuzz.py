@@ -1,4 +1,4 @@
-"""Random calls on papers: whatever the arguments, an answer or a refusal, and a bounded one."""
+"""Random calls on papers: any arguments get an answer or a refusal, of bounded size."""
 
 import json
 from typing import Any
@@ -76,7 +76,7 @@ LIKELY: dict[str, st.SearchStrategy[Any]] = {
 
 
 def arguments_of(tool: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Arguments of a tool: mostly likely values, sometimes anything, sometimes other names."""
+    """Arguments of a tool: mostly plausible values, sometimes anything, sometimes other names."""
     declared = {name: LIKELY.get(name, NUMBERS) | VALUES for name in ARGUMENTS[tool]}
     some = st.fixed_dictionaries({}, optional=declared)
     needed, *others = (name for name in ARGUMENTS[tool] if name in LIKELY)
@@ -101,7 +101,7 @@ def api() -> Api:
 
 
 def post(api: Api, method: str, params: Any) -> dict[str, Any]:
-    """The JSON-RPC answer; numbers of any size are sent as they are."""
+    """The JSON-RPC answer. Numbers of any size are sent unchanged."""
     body = json.dumps(legacy_body(method, params)).encode()
     answer = api.send("POST", "/mcp", body, JSON)
     assert answer.status == 200, answer

@@ -1,4 +1,4 @@
-"""Bounds hold to the number: what is at a bound is taken, what is one past it is refused."""
+"""Bounds are exact: a value at a bound is accepted, one past it is refused."""
 
 from typing import Any
 

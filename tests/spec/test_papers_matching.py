@@ -1,4 +1,4 @@
-"""Papers are found by words in other forms, with typos and in part; each hit reports its match."""
+"""Papers are found by other word forms, with typos and by partial matches, which hits report."""
 
 from urllib.parse import quote
 

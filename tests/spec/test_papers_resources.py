@@ -1,4 +1,4 @@
-"""Papers as resources: the texts that the tools give, with their types, cuts and errors."""
+"""Papers as resources: the same texts as the tools, with their types, cuts and errors."""
 
 import orjson
 import pytest
@@ -72,7 +72,7 @@ def test_reading_on_by_what_is_said_rebuilds_the_source(library: Library, name: 
 
 
 def _whole(library: Library, uri: str) -> str:
-    """A text put together from a resource and those its answers name."""
+    """A text assembled from a resource and the resources that its answers name."""
     pieces = []
     for _ in range(20):
         content, *following = library.contents(uri)

@@ -1,4 +1,4 @@
-"""REST says what the tools say; where they print calls, it has links."""
+"""REST returns the same as the tools, with links instead of printed calls."""
 
 from typing import Any
 from urllib.parse import quote
@@ -67,7 +67,7 @@ def without(value: Any, *names: str) -> Any:
 
 
 def links_of(value: Any) -> set[str]:
-    """Every link of a body but its own address."""
+    """Every link of a body except its own address."""
     if isinstance(value, list):
         return set().union(*(links_of(item) for item in value))
     if not isinstance(value, dict):

@@ -11,7 +11,7 @@ from tests.helpers.reading import fenced, printed_calls, structured_calls
 from tests.spec.scenarios import scenario
 
 MARK = re.compile(r"<mark>(.+?)</mark>", re.DOTALL)
-#: A query, and a word its marks must hold.
+#: A query, and a word that its marks must contain.
 QUERIES = {
     "attention": "attention",
     "lidar": "lidar",
@@ -31,7 +31,7 @@ QUERIES = {
 
 
 def assert_both_channels_agree(library: Library, answer: Answer) -> None:
-    """Ids in order, titles, snippets, cursor and calls stand in text as in structure."""
+    """Fails unless ids in order, titles, snippets, cursor and calls are the same in both."""
     found = answer.structured
     shown = re.findall(r"^\d+ (\S+) \"", answer.text, re.MULTILINE)
     assert shown == ids(answer)
@@ -230,7 +230,7 @@ def test_a_later_page_that_would_end_early_starts_where_it_should(library: Libra
 
 
 def test_a_find_that_a_hit_offers_finds_its_words_there(library: Library) -> None:
-    """The source or the translation that is opened is the one the match stands in."""
+    """The call opens the source or the translation that contains the match."""
     finds = 0
     for query in [*QUERIES, "backpropagation", "自注意力", "エンコーダ", "残差学习", "编码器"]:
         for hit in library.ok("search_papers", query=query, limit=50).structured["data"]:

@@ -38,7 +38,7 @@ SEARCH = {"query": "learning", "limit": 5}
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Library]:
-    """Two workers over a copy of a snapshot, whose static files stay where they are."""
+    """Two workers over a copy of a snapshot; the static files stay in place."""
     snapshot = place(tmp_path / "served" / "snapshot.db")
     static = str(DATA / RELEASES[0] / "static")
     with serving_papers(snapshot, workers=2, RUNG_PAPERS_ASSETS=static) as base_url:
@@ -48,10 +48,10 @@ def live(tmp_path: Path) -> Iterator[Library]:
 
 
 def until_held(library: Library, *, by: int) -> None:
-    """Keeps the workers busy until so many of them have opened the snapshot.
+    """Keeps the workers busy until enough of them have opened the snapshot.
 
-    A worker opens the file before it checks it and reads it to its end, so that an open file alone
-    does not show that the worker has something to serve.
+    A worker opens the file before it checks it and reads it to its end, so an open file alone does
+    not show that the worker serves it.
     """
     name = str(library.release.snapshot)
     for _ in range(ROUNDS):
@@ -62,9 +62,9 @@ def until_held(library: Library, *, by: int) -> None:
 
 
 def held(name: str, *, read: int = 0) -> set[str]:
-    """The processes that have a file of this name open and have read it up to an offset.
+    """The processes that have a file with this name open and have read it up to an offset.
 
-    `(deleted)` ends the name of a file that was replaced.
+    The name of a replaced file ends with `(deleted)`.
     """
     found = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
@@ -77,19 +77,19 @@ def held(name: str, *, read: int = 0) -> set[str]:
 
 
 def newer(library: Library) -> Path:
-    """A snapshot beside the served one, with other titles."""
+    """A snapshot next to the served one, with other titles."""
     return retitled(place(library.release.folder.parent / "newer" / "snapshot.db"), RENAMED)
 
 
 def together(ask: Callable[[], T]) -> list[T]:
-    """The answers to as many questions at once as keep both workers busy."""
+    """The answers to enough simultaneous requests to keep both workers busy."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [pool.submit(ask) for _ in range(AT_ONCE)]
     return [future.result() for future in futures]
 
 
 def until_all(ask: Callable[[], T], wanted: Callable[[T], bool]) -> list[T]:
-    """All answers up to three rounds in a row of wanted ones, from whichever worker."""
+    """All answers until three rounds in a row are as wanted, from either worker."""
     found: list[T] = []
     in_a_row = 0
     for _ in range(ROUNDS):
@@ -159,7 +159,7 @@ def test_swaps_under_load_cost_no_request(live: Library) -> None:
     assert swaps > 1
 
 
-#: What may be put in the place of a snapshot by mistake.
+#: Files that may replace a snapshot by mistake.
 GARBAGE: tuple[Callable[[Path], object], ...] = (
     lambda path: path.write_text("This is no snapshot.", encoding="utf-8"),
     lambda path: path.write_bytes(b""),
@@ -191,7 +191,7 @@ def test_a_file_that_is_no_snapshot_replaces_nothing_and_readyz_says_why(live: L
 
 
 def _refused(ready: HttpAnswer) -> str | None:
-    """Why the file that lies there is not served."""
+    """Why the file at this path is not served."""
     found: str | None = ready.body["papers"].get("refused")
     return found
 

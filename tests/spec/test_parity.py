@@ -1,4 +1,4 @@
-"""REST, structured content and text say the same: checked for every kind of call, mechanically."""
+"""REST, structured content and text say the same, checked mechanically for every kind of call."""
 
 import re
 from dataclasses import replace
@@ -71,7 +71,7 @@ EVERY = pytest.mark.parametrize(("tool", "args"), EXAMPLES)
 
 
 def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """What structured content must be, made from a REST body alone."""
+    """The expected structured content, made from a REST body alone."""
     if tool == "schema":
         described = replace(schema.read(body), args=args)
         return schema_renderer.render(described, Context()).structured
@@ -111,7 +111,7 @@ def test_structured_content_is_made_of_the_rest_body_alone(
 
 
 def cut(body: dict[str, Any], shown: int, cursor: str) -> dict[str, Any]:
-    """The body of a page of REST, which never ends at the tail, cut where MCP ends the page."""
+    """A REST page, whose tail is never cut, cut at the point where MCP ends the page."""
     assert 3 <= shown < len(body["data"]), "only what follows the third hit is cut"
     assert "tail_cut" not in body["meta"]
     meta = {**body["meta"], "tail_cut": True}
@@ -147,7 +147,7 @@ def test_every_id_cursor_count_and_excerpt_is_in_both_channels(
 
 
 def check_channels(answer: Answer) -> None:
-    """Ids, cursors, bookmarks, counts, warnings and record text, in both directions."""
+    """Checks ids, cursors, bookmarks, counts, warnings and record text, in both directions."""
     structured, text = answer.structured, answer.text
     payload = [record.pop("data", None) for record in _records(structured)]
     for name in ("next_cursor", "next_changes_since", "connection_id"):

@@ -1,7 +1,7 @@
-"""A client as PDPP's own, from nothing but its specification, at the end of every feed.
+"""A client like PDPP's own, written from its specification alone, reads every feed to its end.
 
-Two servers stand behind it: a Rung that relays, and the Rung with the records. The client knows
-`/v1`, follows `next_cursor`, and stops where `has_more` is false.
+Two servers are behind it: a Rung that relays, and the Rung with the records. The client uses `/v1`,
+follows `next_cursor`, and stops where `has_more` is false.
 """
 
 import json
@@ -25,7 +25,7 @@ STREAM = {"connection_id": "mail-home", "limit": "2"}
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What a PDPP client sends and reads."""
+    """A PDPP client: what it sends and reads."""
 
     url: str
     token: str
@@ -39,7 +39,7 @@ class Client:
             return body
 
     def pages(self, path: str, first: dict[str, str], same: dict[str, str]) -> Iterator[Any]:
-        """Every page: the first, then those of its cursors, which go with the same arguments."""
+        """Every page: the first, then those of its cursors, with the same arguments."""
         body, seen = self.get(path, **same, **first), set[str]()
         while True:
             assert body["object"] == "list" and len(body["data"]) <= int(same["limit"])

@@ -1,4 +1,4 @@
-"""`POST /v1/search`: the same answers to arguments that are too long for an address."""
+"""`POST /v1/search`: the same answers to arguments too long for an address."""
 
 from typing import Any
 

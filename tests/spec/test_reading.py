@@ -55,7 +55,7 @@ def mail() -> Connection:
 
 
 def others() -> Connection:
-    """A chat message, a calendar entry, a payment, and a record whose every text is markup."""
+    """A chat message, a calendar entry, a payment, and a record in which every text is markup."""
     text, title = worlds.text("primary-text"), worlds.text("primary-title")
     amount = {"type": "number", "x_pdpp_role": "amount"}
     kinds: dict[str, dict[str, Any]] = {
@@ -310,7 +310,7 @@ def test_no_page_shows_what_is_outside_the_grant(tmp_path: Path) -> None:
 
 
 def _every_path(house: House, client: FlaskClient) -> list[str]:
-    """The pages that the whole grant leads to."""
+    """The paths of all pages reachable with the whole grant."""
     waiting, known = ["/read", "/read?q=id"], set[str]()
     while waiting and len(known) < 60:
         path = waiting.pop().partition("#")[0]

@@ -1,4 +1,4 @@
-"""Rung in front of another resource server: the same answers, and tokens that go nowhere else."""
+"""Rung in front of another resource server: the same answers, and tokens sent nowhere else."""
 
 import threading
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from tests.helpers.worlds import SECRET, House
 RECORD = "/v1/streams/messages/records"
 WORK = "connection_id=mail-work"
 
-#: What REST is asked, here and there.
+#: The REST requests sent to both servers.
 TARGETS = (
     "/v1/schema",
     "/v1/schema?view=compact",
@@ -58,7 +58,7 @@ TARGETS = (
 
 
 def settings_of(url: str, **more: str) -> dict[str, str]:
-    """The environment of a Rung that only stands in front of another."""
+    """The environment of a Rung that is only in front of another."""
     return {"RUNG_UPSTREAM_URL": url, "RUNG_SECRET_KEY": SECRET, **more}
 
 
@@ -76,7 +76,7 @@ def log() -> Iterator[IO[bytes]]:
 
 @pytest.fixture(scope="module")
 def front(back: str, log: IO[bytes], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Serves with no store at all, from an empty folder."""
+    """Serves without a store, from an empty folder."""
     folder = tmp_path_factory.mktemp("empty")
     with serving("wsgi:app", settings_of(back), cwd=folder, threads=16, log=log) as url:
         yield url
@@ -181,7 +181,7 @@ def test_an_upstream_that_is_away_is_an_error_and_readyz_tells_it_without_asking
 def test_introspection_decides_where_it_is_configured(
     small: Local, back: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # where no store lies, whatever the demo left beside the tests
+    monkeypatch.chdir(tmp_path)  # has no store, unlike the tests' folder after the demo
     said = {"active": True, "token_kind": "client", "aud": "https://rung.example.com/mcp"}
     with answering(lambda asked: as_json(said)) as server:
         more = {

@@ -1,4 +1,4 @@
-"""A call made again is answered faster and never otherwise, whatever was changed in between."""
+"""A repeated call is answered faster but never differently, whatever changed in between."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ OFF = {"RUNG_ANSWER_CACHE_BYTES": "0"}
 ONLY_SUBJECTS = {"connection_id": "mail-work", "stream": "messages", "fields": ["id", "subject"]}
 CHOSEN = {"folder": "inbox", "sender": "Ada Brandt"}
 
-#: (tool, arguments): some differ in nothing but a spelling, some are refused.
+#: (tool, arguments): some differ only in spelling, some are refused.
 CALLS: Sequence[tuple[str, dict[str, Any]]] = (
     ("search", {"query": "invoice"}),
     ("search", {"query": "invoice", "limit": 1}),
@@ -59,7 +59,7 @@ ERAS = (*LEGACY, MODERN)
 
 
 class Counting(RecordsSurface):
-    """The records surface, which counts how often it is asked."""
+    """The records surface, which counts its calls."""
 
     def __init__(self) -> None:
         super().__init__(OPERATIONS)
@@ -71,7 +71,7 @@ class Counting(RecordsSurface):
 
 
 class Watched:
-    """An application over a house that tells how many calls it did not answer from memory."""
+    """An application over a world that counts the calls it did not answer from the cache."""
 
     def __init__(self, house: House, most: int = 1_000_000) -> None:
         self.surface, self.app = Counting(), Flask("watched")
@@ -86,7 +86,7 @@ class Watched:
         )
 
     def asked_by(self, *calls: tuple[Api, str, dict[str, Any]]) -> int:
-        """How many of these calls the surface was asked."""
+        """The number of these calls that reached the surface."""
         before = self.surface.asked
         for api, tool, args in calls:
             api.mcp(tool, **args)
@@ -99,14 +99,14 @@ def house(tmp_path: Path) -> House:
 
 
 def note(number: int) -> Row:
-    """A further record that all the calls about invoices find."""
+    """Another record that all the calls about invoices find."""
     key = f"new_{number}"
     record = {"id": key, "title": f"Invoice {number}", "text": "The invoice of somebody else."}
     return Row(record, key, EMITTED_AT, "notes")
 
 
 def said(api: Api, call: tuple[str, dict[str, Any]], era: str) -> tuple[int, bytes]:
-    """The status and the body of an answer, as it is sent."""
+    """The status and the body of an answer, as sent."""
     params = {"name": call[0], "arguments": call[1]}
     body = modern_body("tools/call", params) if era == MODERN else legacy_body("tools/call", params)
     headers = modern_headers(body) if era == MODERN else {"MCP-Protocol-Version": era}
@@ -114,7 +114,7 @@ def said(api: Api, call: tuple[str, dict[str, Any]], era: str) -> tuple[int, byt
     return found.status, orjson.dumps(found.body)
 
 
-#: Each step may be a commit: to shrink a failure would take minutes.
+#: Each step may be a commit: shrinking a failure would take minutes.
 WITHOUT_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 
 STEPS = st.one_of(
@@ -248,13 +248,13 @@ def test_a_cache_of_nothing_keeps_nothing(house: House) -> None:
 
 @pytest.fixture
 def served(house: House) -> Iterator[tuple[House, str]]:
-    """The house behind a real server, where every thread of two workers may answer."""
+    """The world behind a real server, where any thread of two workers may answer."""
     with operated(house.environment, workers=2, threads=2) as found:
         yield house, found.url
 
 
 def many(api: Api, body: bytes, times: int = 24) -> list[Answer]:
-    """The answers to a call that is made so often, several times at once."""
+    """The answers to a repeated call, several at once."""
     with ThreadPoolExecutor(4) as pool:
         return list(pool.map(lambda _: api.post(body), range(times)))
 

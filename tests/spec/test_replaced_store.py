@@ -22,16 +22,16 @@ from tests.helpers.server import serving
 from tests.helpers.worlds import House
 
 THREADS = 4
-#: Enough at the same time for every thread of every worker to answer some.
+#: Enough simultaneous requests for every thread of every worker to answer some.
 ASKED = 48
 NOTICED_SECONDS = 1.0
-#: For a machine that is busy with other things.
+#: For a busy machine.
 SLACK_SECONDS = 2.0
 
 
 @contextmanager
 def served(folder: Path, letters_there: int = 7) -> Iterator[tuple[House, Api]]:
-    """A house whose store every thread of two workers has read, and a client of all of it."""
+    """A world whose store every thread of two workers has read, and a client for all of it."""
     folder.mkdir()
     house = worlds.build(letters("home", letters_there), folder)
     _, token = house.grant(label="reader")
@@ -42,13 +42,13 @@ def served(folder: Path, letters_there: int = 7) -> Iterator[tuple[House, Api]]:
 
 
 def searches(api: Api) -> list[Answer]:
-    """The same search, asked by many at once."""
+    """The same search, sent many times at once."""
     with ThreadPoolExecutor(ASKED) as pool:
         return list(pool.map(lambda _: api.rest("/v1/search", q="lantern"), range(ASKED)))
 
 
 def copied(source: Path, target: Path, statement: str | None = None) -> Path:
-    """A copy of a store in one file, by SQLite's backup or by a statement."""
+    """A copy of a store in one file, made by SQLite's backup or by a statement."""
     with closing(sqlite3.connect(source)) as db:
         if statement:
             db.execute(statement, (str(target),))
@@ -59,7 +59,7 @@ def copied(source: Path, target: Path, statement: str | None = None) -> Path:
 
 
 def in_time(found: Callable[[], bool]) -> None:
-    """Fails unless it is found within the second that is promised."""
+    """Fails unless it is found within the promised second."""
     end = time.monotonic() + NOTICED_SECONDS + SLACK_SECONDS
     while not found():
         assert time.monotonic() < end, "the new file was not noticed"
@@ -79,7 +79,7 @@ def test_revocations_of_a_file_renamed_over_the_store_reach_every_thread(tmp_pat
 
 
 def test_a_store_renamed_over_another_is_served_whole(tmp_path: Path) -> None:
-    """It inherits the log of the old one, in which that one's size is noted."""
+    """The new store inherits the log of the old one, which records the old size."""
     with served(tmp_path / "served") as (house, old):
         house.grant(label="written while it is served")
         (tmp_path / "new").mkdir()

@@ -1,4 +1,4 @@
-"""Resources are a second door to what the tools give, never the only one."""
+"""Resources give the same as the tools; nothing is available only as a resource."""
 
 import orjson
 import pytest

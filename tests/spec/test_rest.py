@@ -14,7 +14,7 @@ from tests.spec.scenarios import scenario
 RECORDED = Path(__file__).parents[1] / "data" / "pdpp"
 WORK = "connection_id=mail-work"
 
-#: A recorded answer, and the request here that asks the same.
+#: A recorded answer, and the equivalent request here.
 SAME = {
     "schema_compact": "/v1/schema?view=compact",
     "records_limit2": "/v1/streams/messages/records?limit=2",
@@ -30,15 +30,15 @@ SAME = {
     "streams_list": "/v1/streams",
     "connectors": "/v1/connectors",
 }
-#: What is the reference's own business: manifests, measured freshness, and what clients skip.
+#: What is specific to the reference: manifests, measured freshness, and what clients skip.
 APART = {
     "schema_compact": {"bearer.client_id", "connectors.streams.field_capabilities"},
     "records_limit2": {"data.data"},
     "records_count_exact": {"data.data"},
     "changes_begin": {"data.data"},
     "connectors": {"data.streams"},
-    # Told where they are known: a page that was not counted, a size nobody asked for, no times.
-    # A score would reveal how often words occur outside the grant: `rank` stands instead.
+    # Present only if known: the count of a page, a size that was requested, times.
+    # A score would reveal how often words occur outside the grant; there is `rank` instead.
     "search_basic": {"meta.recall.ranked_candidate_count", "data.score"},
     "record_get_shared_conn": {"data", "record_json_bytes"},
     "streams_list": {"data.last_updated", "data.freshness.captured_at"},
@@ -56,7 +56,7 @@ def kind(value: Any) -> str:
 
 
 def missing(theirs: Any, ours: Any, path: str, apart: set[str]) -> list[str]:
-    """Every place of a recorded answer that ours lacks or fills with another type."""
+    """Every path of a recorded answer that ours lacks or has with another type."""
     if path in apart or theirs is None:
         return []
     if ours is None or kind(theirs) != kind(ours):

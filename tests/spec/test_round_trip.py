@@ -45,14 +45,14 @@ lines = st.lists(
 
 
 def stripped(value: Any) -> Any:
-    """A value without what a source adds to references to blobs."""
+    """A value without the members that a source adds to references to blobs."""
     if isinstance(value, dict):
         return {name: stripped(inner) for name, inner in value.items() if name not in ADDED}
     return [stripped(inner) for inner in value] if isinstance(value, list) else value
 
 
 def exported(shell: Shell, connection: str, stream: str, path: Path) -> dict[str, Any]:
-    """The records of a stream by their ids, as an export writes them into a file."""
+    """The records of a stream by their ids, as an export writes them to a file."""
     words = ("export", "stream", stream, "--connection-id", connection, "-o", str(path), "--force")
     shell.ok(*words)
     rows = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
@@ -69,9 +69,9 @@ def granted(shell: Shell) -> Shell:
 
 
 def check(folder: Path, connections: dict[str, Path]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Sends files to a store, and from there to another one.
+    """Imports files into a store, and from there into another one.
 
-    Returns the records that came, by connection and stream.
+    Returns the records that arrived, by connection and stream.
     """
     first, second = opened(folder, "first"), opened(folder, "second")
     for connection, path in connections.items():

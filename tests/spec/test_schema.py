@@ -94,7 +94,7 @@ def test_flags_come_with_a_legend_and_examples_that_work(small: Local) -> None:
 
 @scenario("004/schema/legend")
 def test_text_alone_is_enough_to_build_calls_that_work(small: Local) -> None:
-    """Every field flagged for something can be asked just that."""
+    """Every flag of a field permits the corresponding call."""
     text = small.ok("schema", stream="messages", connection_id="mail-work").text
     base = {"stream": "messages", "connection_id": "mail-work"}
     flags = {

@@ -1,4 +1,4 @@
-"""Calls printed with hits land on the excerpts they were printed with, and walk on from there."""
+"""Calls printed with hits open the excerpts they were printed with, and continue from there."""
 
 import random
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
-"""How often search finds the right record, on the collection of our own and over papers."""
+"""How often search finds the right record, in our own collection and in papers."""
 
 from quality import collections, runs
 from quality.runs import Run
 
 
 def missed(run: Run) -> list[str]:
-    """The measures of a run that do not hold, with their values."""
+    """The missed measures of a run, with their values."""
     return [
         f"{row.measure.title}: {row.measure.metric} {row.value:.3f}, gate {row.gate}"
         for row in run.rows

@@ -25,7 +25,7 @@ from tests.spec.scenarios import scenario
 
 ROOT = Path(__file__).parents[2]
 SELECTORS = re.compile(r"--[a-z-]*(profile|toolset)|\b[A-Z_]*(PROFILE|TOOLSET)")
-#: What a recommended setup keeps silent of.
+#: What a recommended setup does not mention.
 ADVANCED = re.compile(r"profile|toolset|subscri|owner|developer|control.plane", re.I)
 TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]+>", re.DOTALL)
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -52,7 +52,7 @@ def connect(*arguments: str) -> Result:
 
 
 def written(home: Path, client: str) -> Any:
-    """The entry of the server in the file of a client."""
+    """The server's entry in the file of a client."""
     config = named(client).config
     assert config is not None
     text = config.place.path("linux", home, {}).read_text()
@@ -72,7 +72,7 @@ def commands(group: click.Command, name: str = "rung") -> Iterator[tuple[str, cl
 
 
 def shows_one_way_first(page: str, url: str) -> None:
-    """Whether address and header stand before any client is told of, with nothing advanced."""
+    """Whether address and header come before any client, without advanced options."""
     header = page.index("Authorization: Bearer")
     first = min(page.index(title) for title in (each.title for each in CLIENTS[:-1]))
     assert page.index(url) < header < first

@@ -1,4 +1,4 @@
-"""The sidecar: tables that change often, beside a store that is being written to."""
+"""The sidecar: tables that change often, next to a store that is being written to."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""Clients that send half a request, or do not read their answer, hold up nobody else."""
+"""Clients that send half a request, or do not read their answer, do not delay other clients."""
 
 import re
 import select
@@ -18,12 +18,12 @@ from tests.helpers.slow_clients import BOUNDS
 from tests.helpers.worlds import House
 
 EACH = 100
-#: The worker checks deadlines every half second, and this machine may be busy.
+#: The worker checks deadlines every half second, and the machine may be busy.
 LATE = 4.0
 IMPATIENT = "python:tests.helpers.impatient"
-#: What unsent answers may take, and a little for each connection.
+#: The memory for unsent answers, and a little for each connection.
 GROWTH_BYTES = BUDGETS.unsent_bytes + 8_000_000
-#: After the first bytes, until the connection ends.
+#: From the first bytes until the connection ends.
 ENDS_AFTER = {
     "silent": BOUNDS.head_seconds,
     "half a head": BOUNDS.head_seconds,
@@ -93,7 +93,7 @@ def test_a_slow_client_is_disconnected_after_its_time(
 
 
 def _reset(line: socket.socket) -> float:
-    """When the server ended the connection, without reading from it."""
+    """The time when the server ended the connection, without reading from it."""
     ended = select.poll()
     ended.register(line, 0)  # errors only
     assert ended.poll(20_000)
@@ -101,7 +101,7 @@ def _reset(line: socket.socket) -> float:
 
 
 def _drip(line: socket.socket) -> bytes:
-    """What the server answered to a byte every tenth of a second."""
+    """The server's answer to a client that sends a byte every tenth of a second."""
     line.settimeout(0.1)
     until = monotonic() + 20
     while monotonic() < until:
@@ -131,7 +131,7 @@ def test_a_download_at_a_modest_rate_is_not_cut_off(impatient: Operated, token: 
 
 
 def test_a_body_at_a_modest_rate_is_answered(impatient: Operated) -> None:
-    """It takes longer than a body may that has no rate to show."""
+    """It takes longer than a body below the required rate may."""
     piece = b" " * (BOUNDS.body_rate_bytes // 2)
     pieces = [b'{"q": "x"}', *[piece] * 10]
     with slow.connect(impatient) as line:

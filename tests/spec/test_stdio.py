@@ -1,4 +1,4 @@
-"""`rung stdio`: the surface of `/mcp` over a pipe, who it serves, and how it ends."""
+"""`rung stdio`: the surface of `/mcp` over a pipe, whom it serves, and how it ends."""
 
 import io
 import shlex
@@ -59,7 +59,7 @@ def token(small: Local) -> str:
 
 @pytest.fixture(scope="module")
 def pipe(small_house: House, token: str) -> Iterator[Pipe]:
-    """One process for many tests: no message leaves a trace that the next could see."""
+    """One process for many tests: no message affects a later one."""
     with stdio("--store", small_house.path, RUNG_TOKEN=token, RUNG_SECRET_KEY=SECRET) as found:
         yield found
 
@@ -74,7 +74,7 @@ def both(era: str, pipe: Pipe, small: Local, token: str) -> tuple[Caller, Caller
 
 
 def without_ids(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer without what is of one request only."""
+    """An answer without what is specific to one request."""
     if "error" in answer:
         answer["error"].get("data", {}).pop("request_id", None)
     return {name: value for name, value in answer.items() if name != "id"}
@@ -240,7 +240,7 @@ def test_a_line_over_the_limit_is_refused_without_being_kept(pipe: Pipe) -> None
 
 
 def resident_bytes(pipe: Pipe) -> int:
-    """The most memory the process ever held."""
+    """The peak memory of the process, in bytes."""
     status = Path(f"/proc/{pipe.process.pid}/status")
     if not status.exists():
         pytest.skip("the system does not say what a process holds")

@@ -1,4 +1,4 @@
-"""`rung stdio` before a PDPP provider: whose token it takes, and what a bad provider costs."""
+"""`rung stdio` in front of a PDPP provider: whose token it uses, what a bad provider costs."""
 
 import io
 import threading
@@ -45,7 +45,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 class Quiet(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: Any) -> None:
-        """Nothing: what was asked is no news."""
+        """Logs nothing."""
 
 
 class Provider:
@@ -90,7 +90,7 @@ def url(provider: Provider) -> Iterator[str]:
 
 
 def cached(root: Path, url: str, token: str) -> Path:
-    """A cache that holds a credential for a provider, as `pdpp connect` writes it."""
+    """A cache with a credential for a provider, as `pdpp connect` writes it."""
     path = credentials.cache_file(root, url)
     path.parent.mkdir()
     path.write_bytes(orjson.dumps({"provider_url": url, "credential": {"access_token": token}}))

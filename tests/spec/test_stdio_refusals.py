@@ -1,4 +1,4 @@
-"""Whom `rung stdio` serves no longer, or never: each is told why and what to do."""
+"""Whom `rung stdio` does not serve: each refusal says why and what to do."""
 
 import io
 import stat
@@ -90,7 +90,7 @@ CACHE = {
 def refusals(
     small_house: House, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """A process for each refusal. They start together: starting is most of what they do."""
+    """A process for each refusal. They start together, because starting takes most of the time."""
     folder = tmp_path_factory.mktemp("refusals")
     (folder / "clients").mkdir()
     for host, members in CACHE.items():

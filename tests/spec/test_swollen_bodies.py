@@ -35,7 +35,7 @@ SCHEMA = {
 
 
 def filled(head: bytes, value: bytes, tail: bytes) -> bytes:
-    """As many values as a body of an upstream may have bytes for."""
+    """As many values as fit into the largest body of an upstream."""
     room = BUDGETS.upstream_bytes - len(head) - len(tail)
     return head + b",".join([value] * (room // (len(value) + 1))) + tail
 
@@ -44,7 +44,7 @@ def row(data: dict[str, Any], key: str = "n") -> dict[str, Any]:
     return {"object": "record", "id": key, "stream": "notes", "connection_id": "c", "data": data}
 
 
-#: What each tool is answered with; `@` stands for a value.
+#: The answer to each tool's request; `@` is replaced by a value.
 DEEP: dict[str, dict[str, Any]] = {
     "query_records": {"data": [row({"a": "@"})], "has_more": False},
     "aggregate": {"groups": [{"key": "k", "count": 1}], "odd": "@"},
@@ -66,7 +66,7 @@ TARGETS = {
     "fetch": f"{STREAM}/records/n?connection_id=c",
     "read_record_field": f"{STREAM}/records/n/field-window?connection_id=c&field=a",
 }
-#: Bodies of 16 MB that hold millions of values.
+#: Bodies of 16 MB with millions of values.
 SWOLLEN: dict[str, bytes] = {
     "objects": filled(b'{"data":[', b'{"a":1}', b"]}"),
     "lists": filled(b'{"data":[{"data":{"a":[', b"[]", b"]}}]}"),
@@ -90,7 +90,7 @@ def front(source: Loopback) -> Iterator[Operated]:
 
 
 def gives(source: Loopback, body: bytes, status: int = 200) -> None:
-    """Lets the source answer everything but its schema so."""
+    """Makes the source answer everything except its schema with this body."""
 
     def answer(asked: Asked) -> Reply:
         if asked.target.startswith("/v1/schema"):
@@ -101,7 +101,7 @@ def gives(source: Loopback, body: bytes, status: int = 200) -> None:
 
 
 def asked_while_neighbours_ask(front: Operated, ask: Callable[[], Answer]) -> tuple[Answer, float]:
-    """(the answer, how long the slowest neighbour waited meanwhile)."""
+    """(the answer, seconds that the slowest other request took meanwhile)."""
     over, waits = threading.Event(), list[float]()
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(ask)

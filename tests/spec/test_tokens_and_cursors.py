@@ -1,4 +1,4 @@
-"""Who may not ask, and cursors that fit only the call they came from."""
+"""Refused tokens, and cursors that work only with the call they came from."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -146,7 +146,7 @@ def page(api: Api, **args: Any) -> dict[str, Any]:
 
 
 def refuses(api: Api, route: str, **args: Any) -> None:
-    """Both surfaces refuse the cursor."""
+    """Fails unless both surfaces refuse the cursor."""
     answer = api.rest(route, **args)
     assert (answer.status, answer.error["code"]) == (400, "invalid_cursor"), answer
 

@@ -23,7 +23,7 @@ def mcp() -> Iterator[Poster]:
 
 @pytest.fixture
 def private() -> Iterator[Poster]:
-    """The surface that asks for a token; `good` is one."""
+    """The surface that requires a token, such as `good`."""
     with create_app().test_client() as client:
         yield Poster(client, "/private/mcp")
 

@@ -1,4 +1,4 @@
-"""The names that callers of PDPP tools send are taken in place of ours, and never declared."""
+"""The argument names of PDPP tools are accepted instead of ours, but never declared."""
 
 from typing import Any
 

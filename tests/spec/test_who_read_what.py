@@ -1,4 +1,4 @@
-"""An owner sees which grants read which streams, and how often; nothing of what was read."""
+"""An owner sees which grants read which streams, and how often, but none of the data."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_the_counts_of_all_workers_add_up(house: House) -> None:
         assert (
             ask("/v1/streams/letters/records/absent?connection_id=home", narrow).status_code == 404
         )
-        for _ in range(TIMES):  # the second one and later ones come from a cache
+        for _ in range(TIMES):  # the second and later ones come from a cache
             headers = {"Authorization": f"Bearer {narrow}"}
             message = {**CALL, "params": SEARCH}
             assert requests.post(f"{server.url}/mcp", json=message, headers=headers, timeout=30).ok

@@ -202,7 +202,7 @@ def test_a_record_over_8_mib_gives_its_largest_fields_as_previews(
 
 
 def pages(api: Api, target: str, name: str) -> Iterator[Answer]:
-    """Every page of a list; `name` is the member that goes on."""
+    """Every page of a list; `name` is the member with the cursor."""
     cursor = None
     while True:
         answer = api.rest(target, **({"limit": 100} | ({name: cursor} if cursor else {})))
@@ -249,7 +249,7 @@ def test_a_page_costs_no_more_memory_than_it_may_hold(server: Operated, api: Api
 
 
 def peak(process: Path) -> int:
-    """The most memory a process had since its peak was reset, in bytes."""
+    """The peak memory of a process since the last reset, in bytes."""
     (line,) = re.findall(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
     return int(line) * 1_024
 
