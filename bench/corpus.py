@@ -1,9 +1,9 @@
 """A made-up corpus that is the same for the same seed.
 
-Words follow Zipf's law, and rare words fall off faster, as they do in natural text. The most
-frequent ones are the function words of English, the others are made up. Lengths follow a log-normal
-law with a few very long records. A record has a subject, words it keeps coming back
-to. One record in ten has words with accents, some of those a few words of Chinese or Japanese.
+Words follow Zipf's law, and rare words fall off faster, as in natural text. The most frequent words
+are English function words; the others are made up. Lengths are log-normal, with a few very long
+records. A record repeats the words of its subject. One record in ten has words with accents, and
+some of these have a few words of Chinese or Japanese.
 """
 
 import math
@@ -30,7 +30,7 @@ ACCENTED_SHARE, CJK_SHARE = 0.10, 0.25
 CHARS_PER_WORD = 6.9  # a word with its space and its share of punctuation
 SUBJECT_WORDS = 6
 
-#: English function words, the most frequent first. So many of them come before any other word.
+#: English function words, the most frequent first.
 FUNCTION_WORDS: tuple[str, ...] = tuple("""
 the of and to a in that is was he for it with as his on be at by i this had not are but from or
 have an they which you were her all she there would their we him been has when who will more no if
@@ -38,7 +38,7 @@ out so what up its about into than them can only other some could these then do 
 over me most after also did many before must through where much your down should each those how
 too very own here between both being under same while might us off against
 """.split())
-FIRST_FUNCTION_WORDS = 20
+FIRST_FUNCTION_WORDS = 20  # they come before any other word
 
 _ONSETS: tuple[str, ...] = (
     "",
@@ -70,7 +70,7 @@ _FIRST_DAY = datetime(2021, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a stream of a connection; `words` are those of its text, each once."""
+    """A record of a stream of a connection. `words` are the words of its text, each once."""
 
     connection: int
     stream: str
@@ -104,7 +104,7 @@ def ranked(made_up: Sequence[str]) -> list[str]:
 
 
 def records(count: int, seed: int = SEED) -> Iterator[Record]:
-    """`count` records. Fewer records are the beginning of more."""
+    """Yields `count` records. A smaller corpus is the beginning of a larger one."""
     rng = random.Random(seed)
     words = ranked(vocabulary(rng))
     weights = list(accumulate(map(_weight, range(1, len(words) + 1))))
@@ -113,7 +113,7 @@ def records(count: int, seed: int = SEED) -> Iterator[Record]:
 
 
 def _weight(rank: int) -> float:
-    """How often the word of this rank is used: by Zipf's law with two slopes."""
+    """The relative frequency of the word with this rank, by Zipf's law with two slopes."""
     return min(1.0, COMMON_WORDS / rank) / (rank + 2.7)
 
 
@@ -147,7 +147,7 @@ def _length(rng: random.Random) -> float:
 
 
 def _accent(rng: random.Random, words: list[str]) -> None:
-    """Gives one word in thirty its accents, and puts something unspaced among some."""
+    """Adds accents to one word in thirty, and to some texts a Chinese or Japanese word."""
     for _ in range(1 + len(words) // 30):
         place = rng.randrange(len(words))
         words[place] = words[place].translate(_ACCENTS)
@@ -172,7 +172,7 @@ def _moment(rng: random.Random) -> str:
 
 
 def frequencies(found: Iterable[Record]) -> Counter[str]:
-    """In how many records each word occurs."""
+    """The number of records that contain each word."""
     counted: Counter[str] = Counter()
     for record in found:
         counted.update(record.words)

@@ -1,8 +1,8 @@
-"""Questions over the corpus, the same for its seed, with words as frequent as those of real ones.
+"""Questions over the corpus, the same for its seed, with words as frequent as in real questions.
 
-A made-up question takes its number of words and the frequency of each from quantiles of the
-questions of public English collections, every collection counting alike: chats, abstracts and
-encyclopedia passages. A word's share is that of the records which hold one of its inflected forms.
+The number of words in a question and the frequency of each come from quantiles of the questions of
+public English collections with equal weights: chats, abstracts and encyclopedia passages. A word's
+share is the share of the records that contain one of its inflected forms.
 """
 
 import random
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from bench.corpus import FUNCTION_WORDS, SEED
 
-#: Twenty quantiles of the shares of content words, and ten of how many words a question has.
+#: Twenty quantiles of the shares of content words, and ten of the number of words in a question.
 SHARES = (
     *(0.0003, 0.001, 0.003, 0.004, 0.007, 0.01, 0.014, 0.017, 0.022, 0.028),
     *(0.033, 0.045, 0.055, 0.075, 0.09, 0.115, 0.13, 0.17, 0.25, 0.46),
@@ -26,15 +26,15 @@ FUNCTION_WORDS_ASKED = (2, 3, 4, 4, 5, 6, 6, 7, 8, 10)
 RARE_SHARE = 0.01
 COMMON_SHARES = (0.05, 0.20)
 QUESTIONS, COMMON = 100, 40
-SHORTEST = 3  # characters of a word that is asked for
-NEAR = 1.2  # a word this many times as frequent, or as rare, is as good
+SHORTEST = 3  # characters of a word in a question
+NEAR = 1.2  # a word may be this many times as frequent, or as rare, as it should be
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """`natural` questions; `rare` ones of words that few records hold; `common` single words."""
+    """`natural` questions; `rare` ones, of words in few records; `common` single words."""
 
     natural: tuple[str, ...]
     rare: tuple[str, ...]
@@ -42,12 +42,12 @@ class Queries:
 
     @property
     def mix(self) -> list[str]:
-        """Natural and rare questions in turn."""
+        """Natural and rare questions, alternating."""
         return list(chain.from_iterable(zip(self.natural, self.rare, strict=True)))
 
 
 def choose(counted: Counter[str], records: int, seed: int = SEED) -> Queries:
-    """The queries of a corpus of so many records, given in how many each word occurs.
+    """The queries for a corpus of `records`, given the number of records with each word.
 
     Raises `ValueError` if the corpus has too few common words.
     """
@@ -81,6 +81,6 @@ def choose(counted: Counter[str], records: int, seed: int = SEED) -> Queries:
 
 
 def _dealt(rng: random.Random, cards: Sequence[T]) -> Iterator[T]:
-    """The cards in a new order again and again, so that any stretch is a fair sample of them."""
+    """Yields the cards repeatedly, each time in a new order, so that any run is a fair sample."""
     while True:
         yield from rng.sample(cards, len(cards))
