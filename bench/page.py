@@ -43,12 +43,13 @@ make bench-quick   # every row at small sizes, in two minutes: shows that it wor
 make soak          # an hour of mixed load while the store is written to; adds its figures here
 ```
 
-`.venv/bin/python -m bench --only search million` measures some groups of rows and only prints them;
-`--without million` skips groups and writes the page, which names their rows; `--gate` exits with 1
-if a goal is missed. The benchmark needs Linux with two cores, 16 GB of memory and 25 GB of disk.
-`wrk` makes the load if it is installed; otherwise a loop in Python does. npm installs the
-TypeScript peers; without npm they are left out. Built files stay under `var/bench` and are built
-again when the code that writes them changes; `make clean` removes them.
+`.venv/bin/python -m bench --only search million` measures some groups of rows again and replaces
+them in the saved run and on the page; `--without million` skips groups and writes the page, which
+names their rows; `--gate` exits with 1 if a goal is missed. The benchmark needs Linux with two
+cores, 16 GB of memory and 25 GB of disk. `wrk` makes the load if it is installed; otherwise a loop
+in Python does. npm installs the TypeScript peers; without npm they are left out. Built files stay
+under `var/bench` and are built again when the code that writes them changes; `make clean` removes
+them.
 """
 
 _METHOD = """\
@@ -165,6 +166,8 @@ def _about(found: dict[str, Any]) -> str:
     sizes = found["sizes"]
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     took = f" The run took {found['minutes']:.0f} minutes." if found.get("minutes") else ""
+    if again := found.get("again"):
+        took += f" Measured again after it, with later code: {', '.join(again)}."
     text = f"{found['when']}, {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
     if found["load_before"] > CALM:
         text += (

@@ -14,13 +14,14 @@ import orjson
 
 from bench import load, page, stores
 from bench.findings import Finding, Line, Measured, Note
-from bench.goals import GOALS, Goal, goal
+from bench.goals import GOALS, Goal, goal, groups
 from bench.page import shown, wanted
 from bench.peers import environments, scripts
 from bench.plan import Plan
 from evidence.version import VERSION
 
 PAGE = Path("docs/benchmarks.md")
+GROUPS = groups()
 
 
 def results(
@@ -37,6 +38,28 @@ def results(
         "versions": dict(versions(plan)),
         "places": [[one.group, [_line(line) for line in one.lines]] for one in measured],
     }
+
+
+def replaced(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The saved run of the same plan, with the groups of this run in place of its own.
+
+    None if no run was saved.
+    """
+    saved = _saved(found["plan"])
+    if saved is None:
+        return None
+    latest = dict((*saved["places"], *found["places"]))
+    return {
+        **saved,
+        "load_before": max(saved["load_before"], found["load_before"]),
+        "places": sorted(latest.items(), key=lambda one: GROUPS.index(one[0])),
+        "again": sorted({*saved.get("again", ()), *(name for name, _ in found["places"])}),
+    }
+
+
+def _saved(name: str) -> dict[str, Any] | None:
+    kept = stores.HOME / f"{name}.json"
+    return orjson.loads(kept.read_bytes()) if kept.exists() else None
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -75,14 +98,9 @@ def versions(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def write() -> None:
     """Writes the page from the last full run and the last soak, if they were saved."""
-    kept = stores.HOME / "full.json"
-    if kept.exists():
-        PAGE.write_text(read(orjson.loads(kept.read_bytes()), _soak()), encoding="utf-8")
-
-
-def _soak() -> dict[str, Any] | None:
-    kept = stores.HOME / "soak.json"
-    return orjson.loads(kept.read_bytes()) if kept.exists() else None
+    saved = _saved("full")
+    if saved is not None:
+        PAGE.write_text(read(saved, _saved("soak")), encoding="utf-8")
 
 
 def read(found: dict[str, Any], soak: dict[str, Any] | None) -> str:

@@ -15,7 +15,6 @@ from operator import or_
 from typing import Final
 
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.question import Required
 from evidence.ranking import TITLE_WEIGHT, Group, Ranker
 from service.records.engine import Rows, Scope, Snapshot
 from service.records.view import Coverage
@@ -24,8 +23,9 @@ from service.records.view import Coverage
 PAIRED_MAX: Final = 5
 #: Passages of a long value that are read although others hold the same groups.
 BEST_PASSAGES: Final = 3
-#: Candidates whose score is estimated before some of them are ranked.
+#: Candidates whose score is estimated before some of them are ranked, and those that tie with them.
 EXPECTED: Final = 2 * BUDGETS.candidates_ranked
+TIED: Final = 5 * BUDGETS.candidates_ranked
 #: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
 #: passages are ranked, not all of it.
 CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
@@ -82,8 +82,8 @@ class Candidates:
     def ordered(self, ranker: Ranker, covered: Coverage, most: int) -> list[int]:
         """At least the first `most`, rarest words first, then the newer ones.
 
-        The first of them, and all that tie with the last of these, are then ordered by the score
-        to be expected.
+        The first of them are ordered by the score to be expected, those that tie with the last of
+        these too, as long as there are not too many.
         """
         by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
         for seq, bits in self.held.items():
@@ -94,16 +94,29 @@ class Candidates:
         for value in sorted(alike, reverse=True):
             if len(found) >= max(most, EXPECTED):
                 break
-            found += sorted(alike[value], reverse=True)
+            tied = sorted(alike[value], reverse=True)
             if first < EXPECTED:
-                first = len(found)
+                if len(tied) > TIED:
+                    tied = self._titled_and_short_first(tied, covered)
+                first = len(found) + min(len(tied), TIED)
+            found += tied
         if len(found) > BUDGETS.candidates_ranked:
             scores = self._expected(found[:first], ranker, covered)
             found[:first] = sorted(found[:first], key=scores.__getitem__, reverse=True)
         return found
 
+    def _titled_and_short_first(self, seqs: Sequence[int], covered: Coverage) -> list[int]:
+        titles, titled, short = set(covered.scope("primary-title").fields), set[int](), set[int]()
+        for _, rows in self._rows:
+            short.update(rows.short[0])
+            titled.update([seq for seq, ordinal in zip(*rows.short) if ordinal in titles])
+        return sorted(seqs, key=lambda seq: (seq not in titled, seq not in short))
+
     def _expected(self, seqs: Sequence[int], ranker: Ranker, covered: Coverage) -> dict[int, float]:
-        """The scores of records if a word occurs once in each field that rows were seen of."""
+        """The scores of records if a word occurs once in each field that rows were seen of.
+
+        Titles and the like, whose words are near every place, do not add to the length.
+        """
         titled, others, free = (dict.fromkeys(seqs, 0) for _ in range(3))
         fields, passages = covered.fields, self.passages_of(seqs)
         streams = {
@@ -119,7 +132,11 @@ class Candidates:
                     if field.everywhere:
                         free[seq] |= bits
         lengths = dict.fromkeys(seqs, 0)
-        values = [(seq, ordinal) for seq, one in streams.items() for ordinal in one.searchable]
+        long = {
+            stream.id: [n for n, name in stream.searchable.items() if name not in stream.everywhere]
+            for stream in covered.streams
+        }
+        values = [(seq, ordinal) for seq, stream in streams.items() for ordinal in long[stream.id]]
         for seq, count, words in self.snapshot.sizes(values):
             lengths[seq] += length_of(count, ranker.mean) if count else words
         parts, expected = dict[Seen, tuple[float, float, float]](), dict[int, float]()
@@ -335,50 +352,3 @@ class _Words:
             self.found.ahead |= self._snapshot.holding(others, spellings, seqs)
         for numbers in newest:
             self.found.add(self._newest(numbers), numbers)
-
-
-def of_required(
-    snapshot: Snapshot, scope_of: Callable[[str | None], Scope], required: Sequence[Required]
-) -> Candidates:
-    """Records that hold every required part and no excluded one; `scope_of` a role its fields."""
-    found = Candidates(snapshot)
-    kept = [part for part in required if not part.term.excluded]
-    first: set[int] | None = None
-    for number, part in enumerate(kept):
-        rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
-        found.complete &= not rows.cut
-        found.add(rows, [])
-        seqs = rows.records
-        first = seqs if first is None else first & seqs
-    found.keep(first or ())
-    found.keep(meeting(snapshot, scope_of, required, found.held))
-    return found
-
-
-def meeting(
-    snapshot: Snapshot,
-    scope_of: Callable[[str | None], Scope],
-    required: Sequence[Required],
-    seqs: Iterable[int],
-) -> set[int]:
-    """Those of some records that hold every required part and no excluded one."""
-    left = set(seqs)
-    for part in required:
-        if not left:
-            break
-        term = replace(part.term, excluded=False)
-        there = snapshot.holding(scope_of(part.role), [term], left)
-        left = left - there if part.term.excluded else left & there
-    return left
-
-
-def holding_all(
-    snapshot: Snapshot, scope: Scope, groups: Sequence[Group], seqs: Iterable[int]
-) -> set[int]:
-    """Those of some records that hold every group."""
-    left = set(seqs)
-    for group in sorted(groups, key=lambda one: one.count):
-        if not left:
-            break
-        left &= snapshot.holding(scope, group.spellings, left)
-    return left

@@ -24,6 +24,7 @@ from service.records.blocks import Near, Ranked, Reader, in_order
 from service.records.candidates import Candidates
 from service.records.engine import Order, Scope, Selection, Snapshot, Test
 from service.records.hits import Reads, hits_of
+from service.records.required_parts import holding_all, meeting, with_required
 from service.records.values import EARLIEST, microseconds
 from service.records.view import Coverage, StreamView, View
 from service.records.words import groups_of, required_groups
@@ -179,7 +180,7 @@ class Search:
         """Every candidate, before any is read."""
         snapshot, scope, required = self.snapshot, self.searched.scope, self.question.required
         if any(not part.term.excluded for part in required):
-            found = candidates.of_required(snapshot, scope, required)
+            found = with_required(snapshot, scope, required)
             if self.wanted:
                 found.keep_wanted(scope(), self.wanted, every=self.every)
         else:
@@ -188,10 +189,10 @@ class Search:
                 snapshot, scope(), scope("primary-title"), self.wanted, records
             )
             if self.every:
-                kept = candidates.holding_all(snapshot, scope(), self.wanted, found.held)
+                kept = holding_all(snapshot, scope(), self.wanted, found.held)
                 found.keep(kept)
             if required:
-                found.keep(candidates.meeting(snapshot, scope, required, found.held))
+                found.keep(meeting(snapshot, scope, required, found.held))
         if self.question.only_period and self.question.period:
             found.add_records(self._in_period())
         return found
@@ -236,9 +237,9 @@ class Search:
             seq for seq, one in ranked.items() if seq not in known and wanted & one.score.held
         }
         if others and self.question.required:
-            others = candidates.meeting(self.snapshot, scope, self.question.required, others)
+            others = meeting(self.snapshot, scope, self.question.required, others)
         if others and self.every:
-            others = candidates.holding_all(self.snapshot, scope(), self.wanted, others)
+            others = holding_all(self.snapshot, scope(), self.wanted, others)
         return {seq: one for seq, one in ranked.items() if seq in known or seq in others}
 
     def page(self, sealer: Sealer) -> SearchPage:

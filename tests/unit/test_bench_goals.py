@@ -6,9 +6,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import orjson
 import pytest
 
-from bench import changes, corpus, figures, goals, queries, reasons, report, soak
+from bench import changes, corpus, figures, goals, queries, reasons, report, soak, stores
 from bench.findings import BUSIEST, Finding, Measured, Note
 from bench.load import read_wrk
 from bench.page import markdown
@@ -279,3 +280,21 @@ def test_what_a_run_found_is_kept_whole() -> None:
     kept = report.results(QUICK, [Measured("search", list(lines))], 0.1, 90.0)
     assert kept["plan"] == "quick" and kept["machine"] and kept["versions"]["Rung"]
     assert [report.line_of(line) for line in kept["places"][0][1]] == lines
+
+
+def test_groups_that_are_measured_again_replace_those_of_the_saved_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*groups: tuple[str, str]) -> dict[str, Any]:
+        measured = [Measured(name, [Note("measured", text)]) for name, text in groups]
+        return report.results(QUICK, measured, 0.0, 60.0)
+
+    monkeypatch.setattr(stores, "HOME", tmp_path)
+    assert report.replaced(run(("search", "alone"))) is None
+    saved = run(("papers", "first"), ("search", "first"))
+    (tmp_path / "quick.json").write_bytes(orjson.dumps(saved))
+    found = report.replaced(run(("million", "second"), ("search", "second")))
+    assert found is not None
+    texts = {name: lines[0]["measured"] for name, lines in found["places"]}
+    assert list(texts.items()) == [("search", "second"), ("million", "second"), ("papers", "first")]
+    assert "with later code: million, search." in report.read(found, None)
