@@ -178,7 +178,7 @@ class Ranker:
         return places
 
     def damp(self, length: int) -> float:
-        """How much `length` words keep the occurrences of a word in them from counting."""
+        """The saturation term of `length` words: the more there are, the less a word counts."""
         long = min(length / self.mean, LONGEST)
         return SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
 

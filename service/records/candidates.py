@@ -8,7 +8,7 @@ score that is to be expected from that, from their length and from where the wor
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import chain, combinations
 from operator import or_
@@ -23,9 +23,10 @@ from service.records.view import Coverage
 PAIRED_MAX: Final = 5
 #: Passages of a long value that are read although others hold the same groups.
 BEST_PASSAGES: Final = 3
-#: Candidates whose score is estimated before some of them are ranked, and those that tie with them.
-EXPECTED: Final = 2 * BUDGETS.candidates_ranked
-TIED: Final = 5 * BUDGETS.candidates_ranked
+#: Candidates whose scores are estimated, at least.
+ESTIMATED: Final = 2 * BUDGETS.candidates_ranked
+#: Of the candidates that tie with the last of these, how many are estimated.
+TIES_ESTIMATED: Final = 5 * BUDGETS.candidates_ranked
 #: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
 #: passages are ranked, not all of it.
 CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
@@ -38,8 +39,8 @@ PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 Passages = dict[int, dict[int, int]]
 
 
-#: The groups that a record holds, as bits, and those that rows were seen of in its title, in other
-#: short fields, in fields whose words are near every place, and in each passage.
+#: The groups that a record holds, as bits, and the groups whose rows are of its title, of its other
+#: short fields, of fields whose words are near every place, and of each passage.
 Seen = tuple[int, int, int, int, frozenset[int]]
 
 
@@ -48,12 +49,13 @@ class Candidates:
     """Records with the groups they are known to hold: bit n of a number in `held` is group n.
 
     `known` are the groups of which every row was seen; `complete` says whether that is all of them.
+    `in_titles` are those that were looked for in titles, and in other fields only of new records.
     """
 
     snapshot: Snapshot
     held: dict[int, int] = field(default_factory=dict)
-    ahead: set[int] = field(default_factory=set)
     known: int = 0
+    in_titles: int = 0
     complete: bool = True
     _rows: list[tuple[int, Rows]] = field(default_factory=list)
     _worth: dict[int, float] = field(default_factory=dict)
@@ -82,8 +84,8 @@ class Candidates:
     def ordered(self, ranker: Ranker, covered: Coverage, most: int) -> list[int]:
         """At least the first `most`, rarest words first, then the newer ones.
 
-        The first of them are ordered by the score to be expected, those that tie with the last of
-        these too, as long as there are not too many.
+        The first of them are ordered by their expected scores, those that tie with the last of
+        these too. Of many ties, these are the ones with a word in the title or a short value.
         """
         by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
         for seq, bits in self.held.items():
@@ -92,86 +94,109 @@ class Candidates:
             alike[self._worth_of(bits, ranker.groups)] += seqs
         found, first = list[int](), 0
         for value in sorted(alike, reverse=True):
-            if len(found) >= max(most, EXPECTED):
+            if len(found) >= max(most, ESTIMATED):
                 break
             tied = sorted(alike[value], reverse=True)
-            if first < EXPECTED:
-                if len(tied) > TIED:
+            if first < ESTIMATED:
+                if len(tied) > TIES_ESTIMATED:
                     tied = self._titled_and_short_first(tied, covered)
-                first = len(found) + min(len(tied), TIED)
+                first = len(found) + min(len(tied), TIES_ESTIMATED)
             found += tied
         if len(found) > BUDGETS.candidates_ranked:
-            scores = self._expected(found[:first], ranker, covered)
+            scores = self._expected_scores(found[:first], ranker, covered)
             found[:first] = sorted(found[:first], key=scores.__getitem__, reverse=True)
         return found
 
     def _titled_and_short_first(self, seqs: Sequence[int], covered: Coverage) -> list[int]:
+        """Records with a row of their title first, then those with a row of another short value."""
         titles, titled, short = set(covered.scope("primary-title").fields), set[int](), set[int]()
         for _, rows in self._rows:
             short.update(rows.short[0])
             titled.update([seq for seq, ordinal in zip(*rows.short) if ordinal in titles])
         return sorted(seqs, key=lambda seq: (seq not in titled, seq not in short))
 
-    def _expected(self, seqs: Sequence[int], ranker: Ranker, covered: Coverage) -> dict[int, float]:
-        """The scores of records if a word occurs once in each field that rows were seen of.
+    def _expected_scores(
+        self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
+    ) -> dict[int, float]:
+        """The scores of records if each word occurs once in every value with a row of it."""
+        worths, scores = dict[Seen, tuple[float, float, float]](), dict[int, float]()
+        lengths = self._lengths(seqs, ranker, covered)
+        for seq, seen in self._seen(seqs, ranker, covered):
+            if seen not in worths:
+                worths[seen] = self._worths(seen, ranker.groups)
+            body, title, both = worths[seen]
+            damp = ranker.damp(lengths[seq])
+            # As `Ranker` weighs words that occur so often.
+            scores[seq] = (
+                body / (1 + damp)
+                + title * TITLE_WEIGHT / (TITLE_WEIGHT + damp)
+                + both * (TITLE_WEIGHT + 1) / (TITLE_WEIGHT + 1 + damp)
+            )
+        return scores
 
-        Titles and the like, whose words are near every place, do not add to the length.
-        """
+    def _lengths(self, seqs: Sequence[int], ranker: Ranker, covered: Coverage) -> dict[int, int]:
+        """The words of records, without titles and the like if there are other fields."""
+        long = {
+            stream.id: [n for n, name in stream.searchable.items() if name not in stream.everywhere]
+            or list(stream.searchable)
+            for stream in covered.streams
+        }
+        field_of, lengths = dict[int, int](), dict.fromkeys(seqs, 0)
+        for _, rows in self._rows:
+            for records, ordinals, *_ in (rows.short, rows.passages):
+                field_of.update(zip(records, ordinals))
+        values = [
+            (seq, ordinal)
+            for seq in seqs
+            if seq in field_of
+            for ordinal in long[covered.fields[field_of[seq]].stream.id]
+        ]
+        for seq, count, words in self.snapshot.sizes(values):
+            lengths[seq] += length_of(count, ranker.mean) if count else words
+        return lengths
+
+    def _seen(
+        self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
+    ) -> Iterator[tuple[int, Seen]]:
+        """Where the groups of each record are, as far as rows and short texts tell."""
         titled, others, free = (dict.fromkeys(seqs, 0) for _ in range(3))
         fields, passages = covered.fields, self.passages_of(seqs)
-        streams = {
-            seq: fields[next(iter(known))].stream for seq, known in passages.items() if known
-        }
+
+        def note(seq: int, ordinal: int, bits: int) -> None:
+            found = titled if fields[ordinal].is_title else others
+            found[seq] |= bits
+            if fields[ordinal].everywhere:
+                free[seq] |= bits
+
         for bits, rows in self._rows:
             for seq, ordinal in zip(*rows.short):
                 if seq in titled:
-                    field = fields[ordinal]
-                    streams[seq] = field.stream
-                    found = titled if field.is_title else others
-                    found[seq] |= bits
-                    if field.everywhere:
-                        free[seq] |= bits
-        lengths = dict.fromkeys(seqs, 0)
-        long = {
-            stream.id: [n for n, name in stream.searchable.items() if name not in stream.everywhere]
-            for stream in covered.streams
-        }
-        values = [(seq, ordinal) for seq, stream in streams.items() for ordinal in long[stream.id]]
-        for seq, count, words in self.snapshot.sizes(values):
-            lengths[seq] += length_of(count, ranker.mean) if count else words
-        parts, expected = dict[Seen, tuple[float, float, float]](), dict[int, float]()
+                    note(seq, ordinal, bits)
+        if repeated := [seq for seq in seqs if titled[seq] & self.in_titles]:
+            elsewhere = sorted(n for n, field in fields.items() if not field.is_title)
+            # Long values are not read: they come without their text.
+            for seq, ordinal, _, text in self.snapshot.texts(elsewhere, repeated):
+                note(seq, ordinal, bits_of(ranker.places(text, self.in_titles)))
         for seq in seqs:
             places = frozenset[int]().union(*(starts.values() for starts in passages[seq].values()))
-            both = titled[seq] if seq in self.ahead else 0
-            seen = self.held[seq], titled[seq], others[seq] | both, free[seq], places
-            if seen not in parts:
-                parts[seen] = self._parts(seen, ranker.groups)
-            once, title, twice = parts[seen]
-            damp = ranker.damp(lengths[seq])
-            # As `Ranker` weighs words that occur so often.
-            expected[seq] = (
-                once / (1 + damp)
-                + title * TITLE_WEIGHT / (TITLE_WEIGHT + damp)
-                + twice * (TITLE_WEIGHT + 1) / (TITLE_WEIGHT + 1 + damp)
-            )
-        return expected
+            yield seq, (self.held[seq], titled[seq], others[seq], free[seq], places)
 
-    def _parts(self, seen: Seen, groups: Sequence[Group]) -> tuple[float, float, float]:
-        """How rare the words are that are seen outside the title, in it alone, and in both.
+    def _worths(self, seen: Seen, groups: Sequence[Group]) -> tuple[float, float, float]:
+        """How rare the words are that are outside the title, in it alone, and in both.
 
-        Each is multiplied by how rare those of the best place are. A passage is one place, together
-        with the fields whose words are near every place.
+        Each is multiplied by how rare those of the best place are. A place is a passage, or all
+        other short fields together; fields whose words are near every place belong to each.
         """
         held, titled, others, free, places = seen
         apart = reduce(or_, places, 0)
-        unseen = held & ~(titled | apart)  # in a value of which no row was seen
-        once = others | unseen | apart
+        unseen = held & ~(titled | others | apart)  # in a value of which there is no row
+        outside = others | unseen | apart
         near = max(self._worth_of(bits | unseen | free, groups) for bits in places | {others})
-        once_only, title_only, both = (
+        body, title, both = (
             near * self._worth_of(bits, groups)
-            for bits in (once & ~titled, titled & ~once, titled & once)
+            for bits in (outside & ~titled, titled & ~outside, titled & outside)
         )
-        return once_only, title_only, both
+        return body, title, both
 
     def starts(self, places: dict[int, int], groups: Sequence[Group], most: int) -> list[int]:
         """Where passages of a long value start that hold the rarest groups, as far as rows tell.
@@ -335,20 +360,16 @@ class _Words:
                 room -= self.found.add(rows, pair)
 
     def add_titled_and_newest(self, titles: Scope) -> None:
-        """Adds records with a common word in the title; those that repeat it elsewhere lead.
+        """Adds records with a common word in the title.
 
         Then the newest records with the two rarest common words, and with any of them.
         """
-        fields = {*self._scope.fields} - {*titles.fields}
-        others = replace(self._scope, fields=tuple(sorted(fields)))
         pair = [self.common[:2]] if len(self.common) > 1 else []
         newest = [*pair, *([number] for number in self.common)]
         titled = [partial(self._rows, [number], titles) for number in self.common]
         self._snapshot.ahead(chain(titled, (partial(self._newest, one) for one in newest)))
         for number, ask in zip(self.common, titled):
-            rows, spellings = ask(), self._groups[number].spellings
-            self.found.add(rows, [number])
-            seqs = rows.records
-            self.found.ahead |= self._snapshot.holding(others, spellings, seqs)
+            self.found.add(ask(), [number])
         for numbers in newest:
             self.found.add(self._newest(numbers), numbers)
+        self.found.in_titles = bits_of(self.common)

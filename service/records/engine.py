@@ -310,7 +310,10 @@ class Snapshot(Protocol):
         """
 
     def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
-        """The sizes of some values, which are given by record and ordinal."""
+        """The sizes of some values, which are given by record and ordinal.
+
+        A value that is not in the index may be left out, or have the size 0.
+        """
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
         """Those of some records in which a field of the scope holds one of the terms."""
@@ -321,7 +324,7 @@ class Snapshot(Protocol):
         """The starts, in code points, of passages of a long value that hold one of every group."""
 
     def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
-        """The values of some records in some fields."""
+        """The values of some records in some fields, whose ordinals ascend."""
 
     def passages(self, places: Sequence[Place]) -> dict[Place, str]:
         """The folded texts of passages, without words that their ends may cut.

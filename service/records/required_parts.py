@@ -11,16 +11,22 @@ from service.records.engine import Scope, Snapshot
 
 
 def with_required(
-    snapshot: Snapshot, scope_of: Callable[[str | None], Scope], required: Sequence[Required]
+    snapshot: Snapshot,
+    scope_of: Callable[[str | None], Scope],
+    required: Sequence[Required],
+    first_group: int,
 ) -> Candidates:
-    """Records that hold every required part and no excluded one; `scope_of` a role its fields."""
+    """Records that hold every required part and no excluded one; `scope_of` a role its fields.
+
+    Parts that are not excluded are groups, numbered from `first_group`.
+    """
     found = Candidates(snapshot)
     kept = [part for part in required if not part.term.excluded]
     first: set[int] | None = None
-    for part in kept:
+    for number, part in enumerate(kept, start=first_group):
         rows = snapshot.rows(scope_of(part.role), [[part.term]], BUDGETS.required_rows, newest=True)
         found.complete &= not rows.cut
-        found.add(rows, [])
+        found.add(rows, [number])
         seqs = rows.records
         first = seqs if first is None else first & seqs
     found.keep(first or ())

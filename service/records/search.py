@@ -180,7 +180,7 @@ class Search:
         """Every candidate, before any is read."""
         snapshot, scope, required = self.snapshot, self.searched.scope, self.question.required
         if any(not part.term.excluded for part in required):
-            found = with_required(snapshot, scope, required)
+            found = with_required(snapshot, scope, required, len(self.wanted))
             if self.wanted:
                 found.keep_wanted(scope(), self.wanted, every=self.every)
         else:

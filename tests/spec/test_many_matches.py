@@ -19,7 +19,7 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Local:
         "short": "The walnut is in the shed.",
         "near": f"{FILLER} The crane lifted the anchor. {FILLER}",
         "titled": f"{FILLER} A ferry passed. {FILLER}",
-        "long": f"{FILLER} A walnut was found, then a ferry came. {FILLER}",
+        "long": f"{FILLER} The walnut was found, then a ferry came. {FILLER}",
         "far": f"A crane was seen. {FILLER} {FILLER} An anchor was lost.",
     }
     count = {"long": MANY, "far": MANY}
@@ -41,6 +41,7 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Local:
     "query, best",
     [
         pytest.param("walnut", "short", id="a word in a short record"),
+        pytest.param('"the walnut"', "short", id="a phrase in a short record"),
         pytest.param("crane anchor", "near", id="two words in one passage"),
         pytest.param("ferry", "titled", id="a word in the title too"),
     ],

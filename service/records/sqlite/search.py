@@ -169,7 +169,10 @@ class SearchVerbs(SharedVerbs):
         newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
         order = f"ORDER BY {newer} DESC" if newest else ""
         named = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
-        rows = f"SELECT {named} FROM {table} {joined} WHERE {where} {order} LIMIT ?"
+        source = f"{table} {joined} WHERE {where} {order} LIMIT ?"
+        if not scope.limited:  # only the rows that are kept are joined
+            source = f"(SELECT rowid FROM {table} WHERE {where} {order} LIMIT ?) {table} {joined}"
+        rows = f"SELECT {named} FROM {source}"
         listed = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
         found = self.db.execute(f"SELECT {listed} FROM ({rows})", (match, *values, limit))
         return [orjson.loads(column) for column in found.fetchone()]
