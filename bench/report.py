@@ -21,7 +21,6 @@ from bench.plan import Plan
 from evidence.version import VERSION
 
 PAGE = Path("docs/benchmarks.md")
-GROUPS = groups()
 
 
 def results(
@@ -41,18 +40,18 @@ def results(
 
 
 def replaced(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The saved run of the same plan, with the groups of this run in place of its own.
+    """The saved run of the same plan, its groups replaced by those of this run.
 
     None if no run was saved.
     """
     saved = _saved(found["plan"])
     if saved is None:
         return None
-    latest = dict((*saved["places"], *found["places"]))
+    latest, order = dict((*saved["places"], *found["places"])), groups()
     return {
         **saved,
         "load_before": max(saved["load_before"], found["load_before"]),
-        "places": sorted(latest.items(), key=lambda one: GROUPS.index(one[0])),
+        "places": sorted(latest.items(), key=lambda one: order.index(one[0])),
         "again": sorted({*saved.get("again", ()), *(name for name, _ in found["places"])}),
     }
 

@@ -189,7 +189,7 @@ class Candidates:
         """
         held, titled, others, free, places = seen
         apart = reduce(or_, places, 0)
-        unseen = held & ~(titled | others | apart)  # in a value of which there is no row
+        unseen = held & ~(titled | others | apart)  # in a value without a row
         outside = others | unseen | apart
         near = max(self._worth_of(bits | unseen | free, groups) for bits in places | {others})
         body, title, both = (

@@ -160,9 +160,8 @@ def test_servers_recover_by_themselves_from_a_database_that_stops_under_load(
             cluster.start()
             for base in (one, two):
                 load.until(ASKED, base=base)
-    # On a busy machine a request that was under way can also reach its deadline.
-    assert "store_unavailable" in load.codes <= {"store_unavailable", "deadline_exceeded"}
-    assert {200, 503} <= {status for _, status in load.answers} <= {200, 503, 504}
+    assert load.codes == {"store_unavailable"}
+    assert {status for _, status in load.answers} == {200, 503}
     assert [type(error).__name__ for error in failed] == ["Unavailable"]
     # Each import writes two records in one batch: both are there, or none.
     with open_writer(place) as again:

@@ -47,7 +47,7 @@ def assert_told(library: Library, answer: Answer, code: str, **details: Any) -> 
 
 
 def make_calls(library: Library, answer: Answer) -> int:
-    """Makes every call of an answer, each of which must work; returns their number."""
+    """Makes every call in an answer, expects each to work, and returns how many there were."""
     calls = printed_calls(answer.text)
     for call in calls:
         library.ok(call.tool, **call.args)
