@@ -44,7 +44,7 @@ test-all: $(VENV)/.tools ## Run all tests, in two processes
 	wait $$spec; found=$$?; cat var/spec.log; exit $$((found | others))
 
 test-postgres: $(VENV)/.quality $(VENV)/.tools ## Run the tests of the store over PostgreSQL
-	$(PYTHON) -m tests.postgres.run
+	@mkdir -p var; $(PYTHON) -m tests.postgres.run
 
 lint: $(VENV)/.tools ## Check style, types and generated documents
 	$(PYTHON) -m black --quiet --check $(CODE)
