@@ -1,7 +1,7 @@
 """Counts, sums, extremes and groups over the declared scalar fields of a stream."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -12,7 +12,7 @@ from evidence import pointer
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets, Group
-from service.records.engine import Selection, Snapshot
+from service.records.engine import Cells, Selection, Snapshot
 from service.keys import Sealer, identity
 from service.ports import AggregateQuery
 from service.records import lists
@@ -34,8 +34,8 @@ class Source:
     stream: StreamView
     selection: Selection
 
-    def ordinal(self, field: str) -> int:
-        return self.stream.ordinals[self.stream.path(field)]
+    def cells(self, field: str) -> Cells:
+        return self.selection, self.stream.ordinals[self.stream.path(field)]
 
     def kind(self, field: str) -> FieldType:
         return self.stream.manifest.paths[self.stream.path(field)]
@@ -52,8 +52,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
     sources = [
         Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
     ]
-    snapshot.ahead(partial(snapshot.count, source.selection) for source in sources)
-    count = sum(snapshot.count(source.selection) for source in sources)
+    count = _count(snapshot, [source.selection for source in sources])
     found = Buckets(
         stream=query.stream,
         metric=query.metric,
@@ -67,6 +66,15 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
     if query.group_by or query.group_by_time:
         return _grouped(found, snapshot, sources, query, sealer, view.grant.grant_id)
     return replace(found, value=_value(snapshot, sources, query, count))
+
+
+def _count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
+    """The number of selected records; the store keeps that of a whole stream."""
+    whole = [one.stream for one in selections if not (one.limit or one.tests)]
+    asked = [partial(snapshot.count, one) for one in selections if one.limit or one.tests]
+    kept = partial(snapshot.statistics, whole, ())
+    snapshot.ahead([kept, *asked])
+    return kept()[0] + sum(ask() for ask in asked)
 
 
 def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
@@ -122,14 +130,11 @@ def _value(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery,
         return count
     field = str(query.field)
     if query.metric == "count_distinct":
-        seen: set[Any] = set()
-        for source in sources:
-            seen.update(snapshot.values(source.selection, source.ordinal(field)))
-        return len(seen)
+        return len(set(snapshot.values([source.cells(field) for source in sources])))
     if query.metric == "sum":
         if any(source.kind(field).is_decimal for source in sources):
             return _exact_sum(snapshot, sources, field)
-        total = sum(snapshot.total(source.selection, source.ordinal(field)) for source in sources)
+        total = snapshot.total([source.cells(field) for source in sources])
         total = round(total, DECIMALS) if isinstance(total, float) else total
         return total if abs(total) <= LARGEST else float(total)
     return _extreme(snapshot, sources, query.metric, field)
@@ -137,30 +142,36 @@ def _value(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery,
 
 def _exact_sum(snapshot: Snapshot, sources: Sequence[Source], field: str) -> str:
     counted = (
-        (_number(source, field, value), count)
-        for source in sources
-        for value, count in snapshot.groups(source.selection, source.ordinal(field))
+        (_number(kind, value), count) for kind, value, count in _groups(snapshot, sources, field)
     )
     return plain_decimal(decimal_total(counted))
 
 
-def _number(source: Source, field: str, value: Any) -> Decimal:
+def _groups(
+    snapshot: Snapshot, sources: Sequence[Source], field: str
+) -> Iterator[tuple[FieldType, Any, int]]:
+    """(type, value, number of records) of each value of a field, for each type that it has."""
+    alike = defaultdict[FieldType, list[Cells]](list)
+    for source in sources:
+        alike[source.kind(field)].append(source.cells(field))
+    for kind, fields in alike.items():
+        yield from ((kind, value, count) for value, count in snapshot.groups(fields))
+
+
+def _number(kind: FieldType, value: Any) -> Decimal:
     """The number in a cell."""
-    if source.kind(field).is_decimal:
-        return decimal_of_key(str(value))
-    return Decimal(repr(value))
+    return decimal_of_key(str(value)) if kind.is_decimal else Decimal(repr(value))
 
 
 def _extreme(snapshot: Snapshot, sources: Sequence[Source], metric: str, field: str) -> Any:
     """The least or greatest value as the record spells it, None if there is none."""
-    greatest = metric == "max"
-    best = []
-    for source in sources:
-        ordinal = source.ordinal(field)
-        if one := snapshot.extreme(source.selection, ordinal, greatest=greatest):
-            value, seq = one
-            number = source.kind(field).is_number
-            best.append((_number(source, field, value) if number else value, seq, source))
+    greatest, best = metric == "max", []
+    asked = [partial(snapshot.extreme, one.cells(field), greatest=greatest) for one in sources]
+    snapshot.ahead(asked)
+    for source, ask in zip(sources, asked):
+        if one := ask():
+            kind, (value, seq) = source.kind(field), one
+            best.append((_number(kind, value) if kind.is_number else value, seq, source))
     if not best:
         return None
     _, seq, source = (max if greatest else min)(best, key=lambda one: one[:2])
@@ -206,45 +217,27 @@ def _grouped(
 
 def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Counter[Any]:
     counted: Counter[Any] = Counter()
-    for source in sources:
-        kind = source.kind(field)
-        for value, count in snapshot.groups(source.selection, source.ordinal(field)):
-            if kind.is_decimal:
-                value = plain_decimal(decimal_of_key(str(value)))
-            counted[bool(value) if kind.type == "boolean" else value] += count
+    for kind, value, count in _groups(snapshot, sources, field):
+        if kind.is_decimal:
+            value = plain_decimal(decimal_of_key(str(value)))
+        counted[bool(value) if kind.type == "boolean" else value] += count
     return counted
 
 
 def _by_time(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Counter[int]:
     """Counts by local minute, hour or day: the engine counts slots that no clock change divides."""
-    field = str(query.group_by_time)
-    spans = _spans(snapshot, [source.ordinal(field) for source in sources])
+    fields = [source.cells(str(query.group_by_time)) for source in sources]
+    spans = _spans(snapshot, [ordinal for _, ordinal in fields])
     clock = Clock(str(query.granularity), _zone(query.time_zone), spans)
-    asked = [
-        partial(snapshot.slots, source.selection, source.ordinal(field), FIRST, clock.slot)
-        for source in sources
-    ]
-    snapshot.ahead(asked)
-    counted: Counter[int] = Counter()
-    for ask in asked:
-        counted.update(clock.count(ask()))
-    return counted
+    return clock.count(snapshot.slots(fields, FIRST, clock.slot))
 
 
-def _spans(snapshot: Snapshot, ordinals: Sequence[int]) -> set[int]:
+def _spans(snapshot: Snapshot, ordinals: Sequence[int]) -> Iterator[int]:
     """The numbers of the spans in which some fields have times; gaps cost nothing."""
-    found, left = set[int](), dict.fromkeys(ordinals, FIRST // SPAN)
-    while left:
-        asked = {n: partial(snapshot.next_value, n, span * SPAN) for n, span in left.items()}
-        snapshot.ahead(asked.values())
-        for ordinal, ask in asked.items():
-            at = ask()
-            if at is None:
-                del left[ordinal]
-            else:
-                found.add(at // SPAN)
-                left[ordinal] = at // SPAN + 1
-    return found
+    at = snapshot.next_value(ordinals, FIRST)
+    while at is not None:
+        yield at // SPAN
+        at = snapshot.next_value(ordinals, (at // SPAN + 1) * SPAN)
 
 
 def _zone(name: str | None) -> ZoneInfo:

@@ -194,6 +194,8 @@ def share(limit: int, used: int, fields: int) -> int:
     return max(FIELD_ROWS_LEAST, (limit - used) // fields)
 
 
+#: The values of a field, which an ordinal names, in the selected records of its stream.
+Cells = tuple[Selection, int]
 #: Terms any of which will do.
 Spellings = Sequence[Term]
 #: A passage of a long value: record, ordinal of the field, start in code points.
@@ -338,29 +340,25 @@ class Snapshot(Protocol):
         Only records of the scope count, as places too.
         """
 
-    # Values of fields, for aggregates
+    # Values of fields, for aggregates. The same value may come once for each of several fields.
 
-    def values(self, selection: Selection, ordinal: int) -> Iterator[Value]:
-        """The distinct values of a field."""
+    def values(self, fields: Sequence[Cells]) -> Iterator[Value]:
+        """The distinct values of some fields."""
 
-    def total(self, selection: Selection, ordinal: int) -> int | float:
-        """The sum of a number field, exact if it is a 64-bit integer."""
+    def total(self, fields: Sequence[Cells]) -> int | float:
+        """The sum of number fields, exact if they are 64-bit integers."""
 
-    def extreme(
-        self, selection: Selection, ordinal: int, *, greatest: bool
-    ) -> tuple[Value, int] | None:
+    def extreme(self, cells: Cells, *, greatest: bool) -> tuple[Value, int] | None:
         """(value, seq) of the least or greatest value; ties go the way of the seq."""
 
-    def groups(self, selection: Selection, ordinal: int) -> Iterator[tuple[Value, int]]:
-        """(value, number of records) of each value of a field."""
+    def groups(self, fields: Sequence[Cells]) -> Iterator[tuple[Value, int]]:
+        """(value, number of records) of each value of some fields."""
 
-    def slots(
-        self, selection: Selection, ordinal: int, origin: int, width: int
-    ) -> Iterator[tuple[int, int]]:
+    def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
         """(start, number of records) of each slot of `width` microseconds from `origin` on."""
 
-    def next_value(self, ordinal: int, least: int) -> int | None:
-        """The least value of a field, over the whole store, that is `least` or more."""
+    def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
+        """The least value of some fields, over the whole store, that is `least` or more."""
 
     # Changes
 

@@ -18,7 +18,7 @@ from service.records.store import Store
 from tests.helpers import worlds
 from tests.helpers.places import new_database
 from tests.helpers.two_owners import letters
-from tests.helpers.worlds import Connection, House, World
+from tests.helpers.worlds import Api, Connection, House, World
 
 #: The token; the words, the candidates and the records of a question.
 LEAST = 1 + 3
@@ -92,14 +92,11 @@ class Turns:
         return sent[start:]
 
 
-def test_a_search_asks_for_what_will_follow_together() -> None:
+@contextmanager
+def relayed(world: World) -> Iterator[tuple[Turns, Api]]:
+    """A client of a new database with this world, and the relay between the two."""
     place = new_database()
-    fields = {"body": worlds.text("primary-text")}
-    letters = worlds.stream("letters", fields, query={"search": {"lexical_fields": ["body"]}})
-    texts = {f"short{n}": f"lantern {n}" for n in range(9)} | {"long": PARAGRAPH * 40}
-    texts["apart"] = f"a quay {'amber birch cedar ' * 6_000} a gull"
-    rows = tuple(worlds.row("letters", key, body=text) for key, text in texts.items())
-    worlds.fill(place, World((Connection("mine", "post", None, (letters,), rows),)))
+    worlds.fill(place, world)
     parts = urlsplit(place.url)
     with psycopg.connect(place.url) as db:
         turns = Turns(db.info.host, db.info.port)
@@ -107,7 +104,16 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
     near = parts._replace(netloc=f"{user}127.0.0.1:{turns.port}")
     house = replace(House(place), path=Database(urlunsplit(near)))
     with turns.running():
-        api = worlds.Api(house.application(), House(place).grant()[1])
+        yield turns, Api(house.application(), House(place).grant()[1])
+
+
+def test_a_search_asks_for_what_will_follow_together() -> None:
+    fields = {"body": worlds.text("primary-text")}
+    letters = worlds.stream("letters", fields, query={"search": {"lexical_fields": ["body"]}})
+    texts = {f"short{n}": f"lantern {n}" for n in range(9)} | {"long": PARAGRAPH * 40}
+    texts["apart"] = f"a quay {'amber birch cedar ' * 6_000} a gull"
+    rows = tuple(worlds.row("letters", key, body=text) for key, text in texts.items())
+    with relayed(World((Connection("mine", "post", None, (letters,), rows),))) as (turns, api):
         for words, expected, most in (
             ("lantern 5", 10, None),
             ("lantern 6", 10, LEAST),
@@ -125,6 +131,30 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
         asked = {"field": "body", "offset_chars": 50_000, "limit_chars": 100}
         assert len(api.rest(path, **asked).body["window"]["text"]) == 100
         assert turns.count - before == WINDOW
+
+
+def test_an_aggregate_waits_no_more_often_for_more_connections() -> None:
+    fields = {"at": worlds.moment(), "size": {"type": "integer"}, "kind": worlds.text()}
+    named = {"group_by": ["kind"], "group_by_time": ["at"], "sum": ["size"], "min": ["size"]}
+    notes = worlds.stream("notes", fields, "at", query={"aggregations": named})
+    row = worlds.row("notes", "one", at="2026-03-04T05:06:07Z", size=3, kind="plain")
+    asked = (
+        {"metric": "count", "group_by": "kind"},
+        {"metric": "count", "group_by_time": "at", "granularity": "month"},
+        {"metric": "sum", "field": "size"},
+        {"metric": "min", "field": "size"},
+    )
+    waits = dict[int, list[int]]()
+    for count in (1, 9):
+        connections = [Connection(f"c{n}", "post", None, (notes,), (row,)) for n in range(count)]
+        with relayed(World(tuple(connections))) as (turns, api):
+            waits[count] = []
+            for one in asked * 2:  # the streams are known the second time
+                before = turns.count
+                found = api.rest("/v1/streams/notes/aggregate", **one).body
+                assert found["filtered_record_count"] == count
+                waits[count].append(turns.count - before)
+    assert waits[9][len(asked) :] == waits[1][len(asked) :]
 
 
 def test_a_session_sees_what_was_committed_after_its_token_was_checked(tmp_path: Path) -> None:

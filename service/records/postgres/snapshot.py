@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from evidence.limits import CONTRACT
-from service.records.engine import Big, Place, Selection, Stored, StreamRow, Value
+from service.records.engine import Big, Cells, Place, Selection, Stored, StreamRow, Value
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchVerbs
 from service.records.sql.snapshot import RECORDS, stored
@@ -35,6 +35,7 @@ class PostgresSnapshot(SearchVerbs):
     engine = "postgres"
     whole = "v.number::bigint"
     no_cursor = "''::bytea"
+    together = True
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         if self._named is not None and connection_id not in self._named:
@@ -112,20 +113,17 @@ class PostgresSnapshot(SearchVerbs):
 
     # Values of fields
 
-    def total(self, selection: Selection, ordinal: int) -> int | float:
+    def total(self, fields: Sequence[Cells]) -> int | float:
         columns = "coalesce(sum(v.number), 0), coalesce(bool_or(scale(v.number) > 0), false)"
-        ((total, fractions),) = self.cells(selection, ordinal, columns)
-        return float(total) if fractions else int(total)
+        rows = self.cells(fields, columns)
+        return sum(float(total) if fractions else int(total) for total, fractions in rows)
 
-    def extreme(
-        self, selection: Selection, ordinal: int, *, greatest: bool
-    ) -> tuple[Value, int] | None:
+    def extreme(self, cells: Cells, *, greatest: bool) -> tuple[Value, int] | None:
         order = "DESC" if greatest else "ASC"
         tail = f"ORDER BY v.key {order}, v.seq {order} LIMIT 1"
-        rows = self.cells(selection, ordinal, "v.key, v.number, v.seq", tail)
+        rows = self.cells([cells], "v.key, v.number, v.seq", tail)
         return (kept_value(*rows[0][:2]), rows[0][2]) if rows else None
 
-    def groups(self, selection: Selection, ordinal: int) -> Iterator[tuple[Value, int]]:
-        columns = "v.key, min(v.number), count(*)"
-        rows = self.cells(selection, ordinal, columns, "GROUP BY v.key")
+    def groups(self, fields: Sequence[Cells]) -> Iterator[tuple[Value, int]]:
+        rows = self.cells(fields, "v.key, min(v.number), count(*)", "GROUP BY v.key")
         return ((kept_value(key, number), count) for key, number, count in rows)

@@ -3,7 +3,7 @@
 `?` marks a parameter, for every engine.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -121,13 +121,19 @@ class Conditions:
         values = [value for one in each for value in one.values]
         return Condition([f"({either or 'false'})"], values)
 
-    def selected_values(self, selection: Selection, ordinal: int) -> Condition | None:
-        """The condition on `cell v` alone that its record is selected; None if there is none."""
-        comparisons = on_field(selection, ordinal)
+    def selected_values(self, selection: Selection, ordinals: Sequence[int]) -> Condition | None:
+        """The condition on `cell v` alone that its record is selected; None if there is none.
+
+        Several ordinals are of selections with the same comparisons.
+        """
+        comparisons = on_field(selection, ordinals[0])
         if comparisons is None:
             return None
         condition = Condition()
-        condition.add("v.ordinal = ?", ordinal)
+        if len(ordinals) == 1:
+            condition.add("v.ordinal = ?", *ordinals)
+        else:
+            condition.add(self.in_list.format("v.ordinal"), self.listed(ordinals))
         for comparison, value in comparisons:
             condition.add(f"v.{self.compared} {comparison} ?", self.encode(value))
         return condition

@@ -3,8 +3,8 @@
 An engine adds the verbs that need its own SQL, and runs statements whose parameters are `?`.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Final
 
 import orjson
@@ -12,6 +12,7 @@ import orjson
 from service.records.engine import (
     Big,
     BlobRow,
+    Cells,
     Change,
     Order,
     Position,
@@ -21,7 +22,7 @@ from service.records.engine import (
     Value,
 )
 from service.records.manifest import StreamManifest, parse
-from service.records.sql.conditions import Conditions
+from service.records.sql.conditions import Conditions, on_field
 
 #: Rows of a log read at a time.
 PIECE: Final = 1_000
@@ -57,6 +58,8 @@ class SharedVerbs(Conditions):
     whole: ClassVar[str]
     #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
+    #: Whether the values of several fields are read by one statement.
+    together: ClassVar[bool]
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
@@ -71,6 +74,9 @@ class SharedVerbs(Conditions):
         """A value as it was before `encode`; 0 for `no_cursor`."""
         known: Value = value
         return known
+
+    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
+        """Does nothing: local data need not be fetched."""
 
     def meta(self, key: str) -> Any:
         row = self.row("SELECT value FROM meta WHERE key = ?", key)
@@ -109,7 +115,7 @@ class SharedVerbs(Conditions):
 
     def count(self, selection: Selection) -> int:
         if len({test.ordinal for test in selection.tests}) == 1:
-            return int(self.cells(selection, selection.tests[0].ordinal, "count(*)")[0][0])
+            return int(self.cells([(selection, selection.tests[0].ordinal)], "count(*)")[0][0])
         return self.span(selection)[0]
 
     def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
@@ -135,33 +141,42 @@ class SharedVerbs(Conditions):
 
     # Values of fields
 
-    def values(self, selection: Selection, ordinal: int) -> Iterator[Value]:
-        rows = self.cells(selection, ordinal, f"DISTINCT v.{self.compared}")
+    def values(self, fields: Sequence[Cells]) -> Iterator[Value]:
+        rows = self.cells(fields, f"DISTINCT v.{self.compared}")
         return (self.decode(value) for (value,) in rows)
 
-    def slots(
-        self, selection: Selection, ordinal: int, origin: int, width: int
-    ) -> Iterator[tuple[int, int]]:
+    def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
         zero = origin // width * width  # SQL divides towards 0: no value is below
         slot = f"({self.whole} - ({zero})) / {width}"
         columns = f"{slot} * {width} + ({zero}), count(*)"
-        rows = self.cells(selection, ordinal, columns, f"GROUP BY {slot}")
+        rows = self.cells(fields, columns, f"GROUP BY {slot}")
         return ((start, count) for start, count in rows)
 
-    def next_value(self, ordinal: int, least: int) -> int | None:
-        row = self.row(
-            f"SELECT {self.whole} FROM cell v WHERE v.ordinal = ? AND v.{self.compared} >= ?"
-            f" ORDER BY v.{self.compared} LIMIT 1",
-            ordinal,
-            self.encode(least),
-        )
-        return None if row is None else row[0]
+    def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
+        key = f"v.{self.compared}"
+        where = f"WHERE v.ordinal = s.ordinal AND {key} >= ? ORDER BY {key} LIMIT 1"
+        first = f"SELECT {self.whole} FROM cell v {where}"
+        among = f"FROM scope s WHERE {self.in_list.format('s.ordinal')}"
+        sql = f"SELECT min(at) FROM (SELECT ({first}) AS at {among}) a"
+        ((found,),) = self.run(sql, self.encode(least), self.listed(ordinals))
+        return None if found is None else int(found)
 
-    def cells(
-        self, selection: Selection, ordinal: int, columns: str, tail: str = ""
+    def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
+        """Columns of `cell v` for the values of some fields; `tail` holds for each statement."""
+        alike = dict[object, tuple[Selection, list[int]]]()
+        for number, (selection, ordinal) in enumerate(fields):
+            tests = on_field(selection, ordinal) if self.together else None
+            key = number if tests is None else tuple(tests)
+            alike.setdefault(key, (selection, []))[1].append(ordinal)
+        asked = [partial(self._cells, *some, columns, tail) for some in alike.values()]
+        self.ahead(asked)
+        return [row for ask in asked for row in ask()]
+
+    def _cells(
+        self, selection: Selection, ordinals: Sequence[int], columns: str, tail: str
     ) -> list[tuple[Any, ...]]:
-        """Columns of `cell v` for the values of a field in the selected records."""
-        direct = self.selected_values(selection, ordinal)
+        """The same for one selection, or for several with the same comparisons of their fields."""
+        direct = self.selected_values(selection, ordinals)
         if direct is not None:
             sql = f"SELECT {columns} FROM cell v WHERE {direct.sql()} {tail}"
             return self.run(sql, *direct.values)
@@ -169,7 +184,7 @@ class SharedVerbs(Conditions):
         return self.run(
             f"SELECT {columns} FROM record r JOIN cell v ON v.seq = r.seq AND v.ordinal = ? "
             f"WHERE {found.sql()} {tail}",
-            ordinal,
+            *ordinals,
             *found.values,
         )
 

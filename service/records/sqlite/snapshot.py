@@ -1,12 +1,21 @@
 """The verbs of a snapshot over SQLite; see `engine.Snapshot` for what each returns."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 import orjson
 
-from service.records.engine import Big, Generation, Place, Selection, Stored, StreamRow, Value
+from service.records.engine import (
+    Big,
+    Cells,
+    Generation,
+    Place,
+    Selection,
+    Stored,
+    StreamRow,
+    Value,
+)
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
 from service.records.sqlite.search import SearchVerbs
 
@@ -35,6 +44,7 @@ class SqliteSnapshot(SearchVerbs):
     engine = "sqlite"
     whole = "v.value"
     no_cursor = "0"
+    together = False  # an index gives one field's values in their order
 
     def __init__(self, db: sqlite3.Connection, generation: tuple[int, int]) -> None:
         self.db = db
@@ -48,11 +58,8 @@ class SqliteSnapshot(SearchVerbs):
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Does nothing: a reader of the file can read all of it."""
 
-    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Does nothing: local data need not be fetched."""
-
     def fetch(self, places: Sequence[Place]) -> None:
-        """Does nothing, either."""
+        """Does nothing: local data need not be fetched."""
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         row = self.row(_STREAM, connection_id, name)
@@ -103,22 +110,20 @@ class SqliteSnapshot(SearchVerbs):
 
     # Values of fields
 
-    def total(self, selection: Selection, ordinal: int) -> int | float:
+    def total(self, fields: Sequence[Cells]) -> int | float:
         try:
-            return self.cells(selection, ordinal, "sum(v.value)")[0][0] or 0
+            return sum(total or 0 for (total,) in self.cells(fields, "sum(v.value)"))
         except sqlite3.OperationalError as error:
             if "integer overflow" not in str(error):
                 raise
-            return float(self.cells(selection, ordinal, "total(v.value)")[0][0])
+            return float(sum(total for (total,) in self.cells(fields, "total(v.value)")))
 
-    def extreme(
-        self, selection: Selection, ordinal: int, *, greatest: bool
-    ) -> tuple[Value, int] | None:
+    def extreme(self, cells: Cells, *, greatest: bool) -> tuple[Value, int] | None:
         order = "DESC" if greatest else "ASC"
         tail = f"ORDER BY v.value {order}, v.seq {order} LIMIT 1"
-        rows = self.cells(selection, ordinal, "v.value, v.seq", tail)
+        rows = self.cells([cells], "v.value, v.seq", tail)
         return (rows[0][0], rows[0][1]) if rows else None
 
-    def groups(self, selection: Selection, ordinal: int) -> Iterator[tuple[Value, int]]:
-        rows = self.cells(selection, ordinal, "v.value, count(*)", "GROUP BY v.value")
+    def groups(self, fields: Sequence[Cells]) -> Iterator[tuple[Value, int]]:
+        rows = self.cells(fields, "v.value, count(*)", "GROUP BY v.value")
         return ((value, count) for value, count in rows)
