@@ -117,7 +117,7 @@ class Reader:
         places = _places(starts)
         parts = partial(snapshot.passages, places)
         prepare = partial(snapshot.prepare, seqs)
-        fetch = partial(snapshot.fetch, places if len(places) <= FETCHED_MOST else [])
+        fetch = partial(snapshot.fetch, places[:FETCHED_MOST])
         snapshot.ahead([prepare, near, texts, parts, fetch])
         prepare()
         fetch()

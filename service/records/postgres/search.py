@@ -5,6 +5,7 @@ the fields of every row that it finds.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from service.records.engine import (
@@ -152,21 +153,20 @@ class SearchVerbs(Asking):
         apart = newest and scope.apart
         short, values = self._rows(scope, wanted, limit, newest, apart, "term")
         passages, more = self._rows(scope, wanted, limit, newest, apart, "passage")
-        found = self.run(f"({short}) UNION ALL ({passages})", *values, *more)
-        whole = [(seq, ordinal) for start, seq, ordinal in found if start < 0]
-        parts = [(seq, ordinal, start) for start, seq, ordinal in found if start >= 0]
+        ((seqs, ordinals, *parts),) = self.run(
+            f"SELECT * FROM ({short}) s CROSS JOIN ({passages}) p", *values, *more
+        )
         if apart:
-            return _shared(scope.fields, whole, parts, limit)
-        cut = len(whole) == limit or len(parts) == limit
-        return _rows_of(whole, parts, cut)
+            return _shared(scope.fields, (seqs, ordinals), tuple(parts), limit)
+        return Rows((seqs, ordinals), tuple(parts), limit in (len(seqs), len(parts[0])))
 
     def _rows(
         self, scope: Scope, wanted: str, limit: int, newest: bool, apart: bool, table: str
     ) -> tuple[str, list[Any]]:
-        """SQL for (start or -1, seq, ordinal) of rows of one table, and its parameters."""
-        start = "t.start" if table == "passage" else "-1"
+        """SQL for rows of one table by columns, as in `Rows`, and its parameters."""
+        columns = ("seq", "ordinal", "start")[: 3 if table == "passage" else 2]
         condition = Condition()
-        fields = _array(scope.fields)
+        fields = _ordinals(scope.fields)
         condition.add(
             f"t.terms @@ %s::tsquery AND t.ordinal{_scanned(scope.fields)} = ANY(%s::integer[])",
             wanted,
@@ -177,15 +177,17 @@ class SearchVerbs(Asking):
             joined = "JOIN record r ON r.seq = t.seq"
             either = self.selected_by_any(scope.selections)
             condition.add(either.sql(), *either.values)
+        named = ", ".join(f"t.{column}" for column in columns)
         source = f"FROM {table}_seen t {joined} WHERE {condition.sql()}"
         if apart:
             newer = "PARTITION BY t.ordinal ORDER BY t.seq DESC"
-            ranked = f"SELECT {start} AS start, t.seq, t.ordinal, row_number() OVER ({newer}) AS n"
-            sql = f"SELECT start, seq, ordinal FROM ({ranked} {source}) t WHERE n <= %s ORDER BY n"
+            ranked = f"SELECT {named}, row_number() OVER ({newer}) AS n {source}"
+            sql = f"SELECT * FROM ({ranked}) t WHERE n <= %s ORDER BY n"
         else:
             order = "ORDER BY t.seq DESC" if newest else ""
-            sql = f"SELECT {start}, t.seq, t.ordinal {source} {order} LIMIT %s"
-        return sql, [*condition.values, limit]
+            sql = f"SELECT {named} {source} {order} LIMIT %s"
+        arrays = ", ".join(f"coalesce(array_agg({column}), '{{}}')" for column in columns)
+        return f"SELECT {arrays} FROM ({sql}) t", [*condition.values, limit]
 
     def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
         return self.rows_of(_SIZES, *map(_array, zip(*values))) if values else []
@@ -232,6 +234,12 @@ def _scanned(fields: Sequence[int]) -> str:
     return " + 0" if len(fields) > FIELDS_APART_MOST else ""
 
 
+@lru_cache
+def _ordinals(fields: tuple[int, ...]) -> str:
+    """The same of the fields of a scope, of which every statement names all."""
+    return _array(fields)
+
+
 def _array(numbers: Iterable[int]) -> str:
     """The literal of an array; psycopg would convert a list of numbers one by one.
 
@@ -241,27 +249,18 @@ def _array(numbers: Iterable[int]) -> str:
 
 
 def _shared(
-    fields: Sequence[int],
-    whole: list[tuple[int, int]],
-    parts: list[tuple[int, int, int]],
-    limit: int,
+    fields: Sequence[int], whole: Sequence[list[int]], parts: Sequence[list[int]], limit: int
 ) -> Rows:
     """The newest rows of each field, which share a limit; what one leaves over, the next may have.
 
     Rows come newest first, up to the limit of each field.
     """
-    short, passages, cut = list[tuple[int, int]](), list[tuple[int, int, int]](), False
+    short, passages, cut = Rows(([], []), ([], [], []))
     for number, field in enumerate(fields):
-        most = share(limit, len(short), len(fields) - number)
-        rows = [row for row in whole if row[1] == field][:most]
-        pieces = [part for part in parts if part[1] == field][:most]
-        short += rows
-        passages += pieces
-        cut |= len(rows) == most or len(pieces) == most
-    return _rows_of(short, passages, cut)
-
-
-def _rows_of(short: list[tuple[int, int]], parts: list[tuple[int, int, int]], cut: bool) -> Rows:
-    seqs, ordinals = zip(*short) if short else ((), ())
-    among, fields, starts = zip(*parts) if parts else ((), (), ())
-    return Rows((list(seqs), list(ordinals)), (list(among), list(fields), list(starts)), cut)
+        most = share(limit, len(short[0]), len(fields) - number)
+        for found, columns in ((short, whole), (passages, parts)):
+            rows = [row for row in zip(*columns) if row[1] == field][:most]
+            for column, values in zip(found, zip(*rows)):
+                column += values
+            cut |= len(rows) == most
+    return Rows(short, passages, cut)
