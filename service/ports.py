@@ -34,8 +34,6 @@ class Late(TimedOut):
 
 #: Comparisons of filters other than equality, with their signs in a shell.
 OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
-#: Arguments of a search that PDPP does not have.
-SEARCH_EXTENSIONS: Final = ("words", "since", "until", "sort")
 #: Media types of blobs that a browser may display.
 _HARMLESS: Final = frozenset("""
     application/pdf image/avif image/bmp image/gif image/jpeg image/png image/tiff image/webp
@@ -145,6 +143,15 @@ class SearchQuery:
     widen: bool = dataclasses.field(default=False, metadata=_PAGING)
     limit: int = dataclasses.field(default=10, metadata=_PAGING)
     cursor: str | None = dataclasses.field(default=None, metadata=_PAGING)
+
+
+#: The arguments of a search that PDPP does not have, with their defaults.
+SEARCH_EXTENSIONS: Final = {
+    field.name: field.default
+    for field in dataclasses.fields(SearchQuery)
+    if not field.metadata.get("paging")
+    and field.name not in ("query", "streams", "connection_id", "filter")
+}
 
 
 @dataclass(frozen=True, slots=True)

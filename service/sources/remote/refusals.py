@@ -29,7 +29,7 @@ WORDS = {
 _WITHOUT = {
     "since": "Leave it out, and check the times of the hits",
     "until": "Leave it out, and check the times of the hits",
-    "sort": "Omit sort; hits are returned in the source's order",
+    "sort": "Leave it out; hits are returned in the source's order",
 }
 
 
@@ -45,8 +45,8 @@ def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
         f"This source does not support {name} in searches.",
         code="unsupported_by_source",
         param=name,
-        hint=f"{_WITHOUT[name]}, or list the stream with query_records, sorted or filtered by a "
-        "time field from schema.",
+        hint=_WITHOUT.get(name, "Leave it out")
+        + ", or list the stream with query_records, sorted or filtered by a field with times.",
         calls=(Continuation("search", kept, f"without_{name}"),),
     )
 

@@ -25,7 +25,7 @@ from evidence.ranking import TAIL
 from service.keys import identity
 from service.pdpp.brackets import Pair, filter_pairs, parameters
 from service.pdpp.decode import object_of, search as decode
-from service.ports import Answer, SearchQuery
+from service.ports import SEARCH_EXTENSIONS, Answer, SearchQuery
 from service.sources.remote import bodies, refusals
 from service.sources.remote.origin import Line
 
@@ -196,8 +196,6 @@ def _identity(hit: Hit) -> tuple[str, ...]:
 
 
 Body = dict[str, Any]
-#: The values that have the same effect as omitting an argument.
-_DEFAULTS = {"since": None, "until": None, "sort": "relevance", "words": "any"}
 
 
 def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
@@ -289,8 +287,8 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
 
 def _extra(line: Line, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
     """The arguments beyond PDPP, and a warning about omitted ones."""
-    given = {name: getattr(query, name) for name in _DEFAULTS}
-    used = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
+    given = {name: getattr(query, name) for name in SEARCH_EXTENSIONS}
+    used = {name: value for name, value in given.items() if value != SEARCH_EXTENSIONS[name]}
     if not used:
         return [], []
     declared = line.search_extensions()

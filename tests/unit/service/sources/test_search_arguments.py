@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest, Unavailable
-from service.ports import SearchQuery
+from service.ports import SEARCH_EXTENSIONS, SearchQuery
 from tests.helpers.all_words import AllWords
 from tests.helpers.loopback import Asked, Reply, answering, as_json
 from tests.helpers.remote import caller_of, opener
@@ -40,7 +40,8 @@ def test_words_that_is_not_declared_is_left_out_with_a_warning_in_both_forms() -
 
 
 def test_what_is_declared_is_sent_and_asked_about_once() -> None:
-    source = AllWords(NOTES, declared=["words", "since", "until", "sort"])
+    assert SEARCH_EXTENSIONS.keys() == {"words", *ARGUMENTS}
+    source = AllWords(NOTES, declared=list(SEARCH_EXTENSIONS))
     with answering(source) as server:
         world = Scripted(server)
         for _ in range(2):
