@@ -16,8 +16,10 @@ from service.keys import Sealer
 from service.place import Place, spelled
 from service.records import copying
 from service.records.copying import PARTS, Walk
+from service.records.ingest import Batch
 from service.records.intake import Row
 from service.records.opening import content_of, new_store, open_reader, open_writer
+from service.records.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.places import empty_database, new_database
 from tests.helpers.server import ROOT
@@ -165,3 +167,17 @@ def test_a_copy_that_differs_is_not_kept(house: House) -> None:
             )
             copying.complete(writer, given, lambda done: None)
     assert content(target)[0] == {}
+
+
+def test_a_transaction_holds_no_more_locks_for_more_rows() -> None:
+    place, held = new_database(), list[int]()
+    worlds.fill(place, worlds.two_mailboxes())
+    with open_writer(place) as writer, writer.transaction():
+        batch = Batch(writer)
+        for number in range(9):
+            stream = open_stream(writer, "mail-home", "messages")
+            batch.add(stream, worlds.row("messages", f"new-{number}", subject="One more"))
+            batch.flush()
+            locks = "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()"
+            held += [count for (count,) in writer.run(locks)]
+    assert held[1] == held[-1]

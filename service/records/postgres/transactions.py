@@ -19,8 +19,8 @@ UPDATE counter SET generation = generation + 1, catalog = catalog + %s, version 
 RETURNING version
 """
 
-_INCOMING = "CREATE TEMP TABLE incoming ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
-_ENTER = "INSERT INTO {} OVERRIDING SYSTEM VALUE SELECT * FROM incoming; DROP TABLE incoming"
+_INCOMING = "CREATE TEMP TABLE {} ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
+_ENTER = "INSERT INTO {0} OVERRIDING SYSTEM VALUE SELECT * FROM {1}; TRUNCATE {1}"
 
 
 class Transactions(BaseWriter):
@@ -32,6 +32,8 @@ class Transactions(BaseWriter):
         self._log: list[Entry] = []
         self._wrote = self._catalog = False
         self._fresh: dict[str, list[int]] = {}
+        #: The temporary table of this transaction for each table that rows were copied to.
+        self._incoming: dict[str, str] = {}
         #: Records written since the last `finish`.
         self._written = 0
 
@@ -57,6 +59,7 @@ class Transactions(BaseWriter):
                 yield
                 return
             with self.db.transaction():
+                self._incoming = {}
                 self.db.execute(OPEN)
                 if self.lock_seconds is not None:
                     self.db.execute(f"SET LOCAL lock_timeout = '{self.lock_seconds}s'")
@@ -95,20 +98,21 @@ class Transactions(BaseWriter):
         """Adds rows to a table; `into` names it and its columns.
 
         PostgreSQL cannot COPY into a table with row security, so such tables are filled from
-        another.
+        another: one for the whole transaction, which holds the locks of a dropped table to its end.
         """
         self._wrote = True
         table, _, columns = into.partition(" ")
-        held = table in HELD
         with self._opened():
-            if held:
-                self.db.execute(_INCOMING.format(columns.strip("()") or "*", table).encode())
-            target = "incoming" if held else into
+            target = self._incoming.get(into, into)
+            if table in HELD and target == into:
+                target = self._incoming[into] = f"incoming_{len(self._incoming)}"
+                named = columns.strip("()") or "*"
+                self.db.execute(_INCOMING.format(target, named, table).encode())
             with self.db.cursor().copy(f"COPY {target} FROM STDIN".encode()) as copy:
                 for row in rows:
                     copy.write_row(row)
-            if held:
-                self.db.execute(_ENTER.format(into).encode())
+            if target != into:
+                self.db.execute(_ENTER.format(into, target).encode())
 
     def log(self, entries: Sequence[Entry]) -> None:
         self._log += entries
