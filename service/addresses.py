@@ -1,5 +1,6 @@
 """Addresses of a running Rung, as people type and copy them."""
 
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,9 +21,9 @@ def is_loopback(url: str) -> bool:
     """True if a URL is on this machine."""
     try:
         host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def with_scheme(text: str) -> str:

@@ -191,8 +191,9 @@ def test_a_command_without_a_token_names_the_login_of_that_server(
 def test_a_login_needs_sign_in_at_that_address(root: Path, base: str, house: House) -> None:
     found = ran(root, "login", base.replace("127.0.0.1", "localhost"))
     assert found.returncode == 1 and f"calls itself '{base}'" in found.stderr
-    found = ran(root, "login", "http://rung.example.com")
-    assert found.returncode == 1 and "requires https" in found.stderr
+    for elsewhere in ("http://rung.example.com", "http://127.example.com"):
+        found = ran(root, "login", elsewhere)
+        assert found.returncode == 1 and "requires https" in found.stderr
     with serving("wsgi:app", house.environment) as other:
         found = ran(root, "login", other)
     assert found.returncode == 1 and "RUNG_SIGN_IN=on" in found.stderr

@@ -94,7 +94,11 @@ def test_a_link_has_the_server_in_the_form_of_its_client_and_no_token(token: str
 
 
 def test_plain_http_beyond_this_machine_is_allowed_to_the_bridge_by_name() -> None:
-    for url, allowed in (("http://10.0.0.5/mcp", True), ("http://127.0.0.1:8000/mcp", False)):
+    for url, allowed in (
+        ("http://10.0.0.5/mcp", True),
+        ("http://127.example.com/mcp", True),
+        ("http://127.0.0.1:8000/mcp", False),
+    ):
         (snippet,) = named("mcp-remote").snippets(url, "")
         assert ("--allow-http" in snippet.text) == allowed
 
