@@ -24,7 +24,7 @@ LEGEND = {
 }
 # Fields that a projected record always keeps, because calls need them.
 IDENTITY = "id, stream, connection_id, display_name and emitted_at"
-# The most names that a list shows before it gives the number of the others.
+# Bytes of names that a list shows before it gives the number of the others.
 LIST_BYTES = 400
 EXAMPLE_TIME = "2026-01-01T00:00:00Z"
 #: Type words of fields that hold times.
@@ -91,7 +91,7 @@ def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
 
 
 def _search(stream: StreamSchema) -> str:
-    """The searched fields if the source names them; it can be searched even if not."""
+    """The searched fields, or a note that the source does not name them."""
     searched = [name for name, field in stream.fields.items() if field.lexical]
     described = any(field.flags != NO_FLAGS for field in stream.fields.values())
     where = _names(searched) if described else "fields this source does not name"
@@ -135,7 +135,7 @@ def _first(stream: StreamSchema, kind: str) -> str | None:
 
 ROWS_SHOWN = 8
 PAGE_BYTES = 3_000
-# The example calls of a row, and the call for a row that does not fit.
+# Bytes reserved for the example calls of a row, and for the call that replaces a row.
 EXAMPLES_BYTES = 1_300
 OTHER_ROW_BYTES = 90
 #: Members that a page shows in its own form, after the others.
@@ -172,7 +172,7 @@ def _index(index: Schema, context: Context) -> Rendering:
         lines.append(f"connector {value_of(key)}")
         lines.append("  connections: " + ", ".join(map(_connection, kept[key])))
         if left := len(sources[key]) - len(kept[key]):
-            lines[-1] += f" and {left} more; search hits and ambiguity errors name theirs"
+            lines[-1] += f" and {left} more; search hits and ambiguity errors show their ids"
         lines.append("  streams: " + " ".join(map(value_of, names[key])))
     following = []
     if index.rows:
@@ -182,7 +182,7 @@ def _index(index: Schema, context: Context) -> Rendering:
         lines.append("Fields, filters and example calls of a stream, here of the first:")
     lines += [context.step(one) for one in following]
     if not index.rows:
-        lines.append("This grant shows no stream. Ask the owner for a grant that names some.")
+        lines.append("This grant has no streams. Ask the owner for a grant that includes some.")
     connectors = [
         {
             "connector_key": key,

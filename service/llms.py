@@ -24,7 +24,7 @@ def text(mounted: Mounted) -> str:
         token = f"Needs {needs}The token reads one grant."
         surfaces.append(_section("Records", OPERATIONS, f"{base}/mcp", token))
     if mounted.papers:
-        token = "Needs one of the library's tokens." if mounted.closed else "No token is needed."
+        token = "Needs a token that reads papers." if mounted.closed else "No token is needed."
         surfaces.append(_section("Papers", PAPER_OPERATIONS, f"{base}/mcp/papers", token))
     kinds = {"a person's records": mounted.records, "research papers": mounted.papers}
     return PAGE.read_text(encoding="utf-8").format(

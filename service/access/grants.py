@@ -30,7 +30,7 @@ def freeze(registry: Registry, document: Any) -> str:
     entries = document.get("streams") if isinstance(document, dict) else None
     papers = isinstance(document, dict) and document.get("papers") is True
     if not isinstance(entries, list) or not (entries or papers):
-        raise _fault("streams", 'must be a list: {"streams": [{"connection_id": "…"}]}')
+        raise _fault("streams", 'must be a list, empty only with papers: [{"connection_id": "…"}]')
     declared: dict[str, dict[str, StreamManifest]] = {}
     frozen: list[dict[str, Any]] = []
     for number, entry in enumerate(entries):
@@ -63,14 +63,14 @@ def _freeze_entry(
         declared[connection_id] = _streams(registry, connection_id, path)
     streams, name = declared[connection_id], entry.get("stream")
     if name is not None and not (isinstance(name, str) and name in streams):
-        raise _fault(f"{path}.stream", f"{name!r} is not one of its streams{_near(name, streams)}")
+        raise _fault(f"{path}.stream", f"{connection_id!r} has no {name!r}{_near(name, streams)}")
     limits = _limits(path, entry)
     for stream in [name] if name is not None else streams:
         manifest = streams[stream]
         if "time_constraint" in limits and manifest.time_field is None:
             raise _fault(
                 f"{path}.time_constraint",
-                f"the stream {stream!r} has no time field; leave it out, or grant it without",
+                f"the stream {stream!r} has no time field; leave out time_constraint or the stream",
             )
         fields = _fields(path, entry, manifest)
         yield {"connection_id": connection_id, "stream": stream, "fields": fields, **limits}
@@ -126,7 +126,7 @@ def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 def _near(name: str, known: Any) -> str:
     found = get_close_matches(str(name), known, 1)
-    return f"; did you mean {found[0]!r}?" if found else f"; it has {', '.join(known) or 'nothing'}"
+    return f"; try {found[0]!r}" if found else f"; known: {', '.join(known) or 'none'}"
 
 
 def _fault(path: str, message: str) -> InvalidRequest:
@@ -146,8 +146,7 @@ def create(
     grant_id, token = tokens.new_id("grt_"), tokens.new(tokens.PREFIX)
     with registry.transaction():
         frozen = freeze(registry, document)
-        created = tokens.iso(now), expires_at
-        registry.add_grant(grant_id, keys.hashed(token), label, frozen, *created)
+        registry.add_grant(grant_id, keys.hashed(token), label, frozen, tokens.iso(now), expires_at)
     return grant_id, token
 
 

@@ -67,7 +67,7 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
         if not closed and papers["status"] == READY:
             noun = "paper" if papers["papers"] == 1 else "papers"
             about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
-        access = "Needs one of the library's tokens." if closed else "Open: needs no token."
+        access = "Needs a token that reads papers." if closed else "Open: needs no token."
         path, title = layout.papers_path, "Research papers"
         found.append(Holding(PAPERS, title, about, access, not closed, path, "/papers/v1"))
     return found

@@ -87,7 +87,7 @@ class Part:
         """Refuses a field that is not declared or that a rule forbids."""
         if not isinstance(name, str) or name not in fields:
             near = get_close_matches(str(name), fields, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else "; declare it in schema.properties"
+            hint = f"; try {near[0]!r}" if near else "; declare it in schema.properties"
             raise self.fault(f"{name!r} is not a declared field{hint}")
         complaint = rule(fields[name]) if rule else None
         if complaint:
@@ -105,7 +105,7 @@ class Part:
         for word in self.value:
             if word not in allowed:
                 near = get_close_matches(word, allowed, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(allowed)}"
+                hint = f"try {near[0]!r}" if near else f"use {', '.join(allowed)}"
                 raise self.fault(f"{word!r} is not a valid key; {hint}")
 
 

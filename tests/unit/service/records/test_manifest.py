@@ -92,7 +92,7 @@ def test_a_manifest_is_given_back_as_it_was_declared() -> None:
         ({"name": None}, "manifest.streams[0].name", "add a name"),
         ({"schema": {}}, "manifest.streams[0].schema.properties", "declares no field"),
         ({"primary_key": ["key"]}, "manifest.streams[0].primary_key", "not a declared field"),
-        ({"cursor_field": "sent"}, "manifest.streams[0].cursor_field", "did you mean 'sent_at'"),
+        ({"cursor_field": "sent"}, "manifest.streams[0].cursor_field", "; try 'sent_at'."),
         ({"cursor_field": "tags"}, "manifest.streams[0].cursor_field", "scalar"),
         ({"consent_time_field": "size"}, "manifest.streams[0].consent_time_field", "date-time"),
         ({"query": {"filters": []}}, "manifest.streams[0].query", "'filters' is not a valid key"),
