@@ -12,8 +12,8 @@ from evidence.fold import Folded, fold, fold_literal
 from evidence.question import Needle, Query
 from evidence.ranking import Group
 
+#: Occurrences of one term in one text that are considered, at most: the first ones.
 OCCURRENCES_MAX: int = 2_000
-"""Occurrences of one term that are looked at; in a text with more of them the first ones count."""
 
 #: A passage is at most this long in folded text: what an excerpt can show.
 PASSAGE_CHARS: Final = 280
@@ -161,7 +161,7 @@ def _shortest(stretches: Iterator[Stretch], limit: int) -> list[Stretch]:
 
 
 class Passage(NamedTuple):
-    """A stretch of text with what it holds: `worth` is the rarity of its groups, `held` their
+    """A stretch of text with what it holds: `worth` is the summed idf of its groups, `held` their
     numbers."""
 
     span: Span
@@ -212,7 +212,7 @@ def passages(
 def _worthwhile(
     found: Sequence[Occurrence], groups: Sequence[Group], most: int
 ) -> Iterator[tuple[float, int, int, int]]:
-    """(worth below 0, length, first, last) of stretches that are worth less if they are shorter."""
+    """(minus the worth, length, first, last) of stretches that lose a group if shortened."""
     for first, (start, reach, number) in enumerate(found):
         worth, seen = 0.0, set[int]()
         for last in range(first, len(found)):

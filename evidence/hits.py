@@ -1,6 +1,6 @@
-"""Search results as typed values: hits with their proven windows, their page, and their JSON.
+"""Search results as typed values: hits with their proven windows, their page, and their MCP JSON.
 
-The JSON is that of MCP `structuredContent`. The text channel has the same information.
+The text channel has the same information.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,7 @@ from typing import Any, Final
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Continuation, Source, absolute, chars, known, label_of
-from evidence.model import next_page
-from evidence.model import paged, source_of, spelled
+from evidence.model import next_page, paged, source_of, spelled
 from evidence.text import clip
 
 #: Arguments that limit the search.
@@ -121,7 +120,7 @@ class Hit:
 
     @cached_property
     def rung(self) -> dict[str, Any]:
-        """The hit in the ladder: the positions of its windows, and their calls; shared likewise."""
+        """The hit in the ladder: positions and calls of its windows. Shared, so never modify it."""
         if not self.matches:
             return {"id": self.id, "fetch": self.fetch.as_json}
         first, *others = self.matches

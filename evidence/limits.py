@@ -163,7 +163,7 @@ class Budgets:
     request_seconds: float = _limit(20.0, "one request, everything included")
     upstream_seconds: float = _limit(15.0, "all waiting on upstreams in one request")
     upstream_bytes: int = _limit(16_777_216, "JSON body of an upstream; more is not parsed")
-    json_marks: int = _limit(400_000, "brackets, commas and colons of JSON that is parsed")
+    json_structure: int = _limit(400_000, "structural characters ([]{},:) of JSON that is parsed")
     json_levels: int = _limit(240, "nesting of such JSON; an answer around it adds some levels")
     upstream_record_bytes: int = _limit(69_206_016, "a record read whole: 32 MB of text, escaped")
     preview_chars: int = _limit(512, "beginning of a value that is shown as a preview")

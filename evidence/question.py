@@ -1,4 +1,4 @@
-"""Parses the text of a search box: into terms to find in a text, or into a question to records.
+"""Parses search text: into terms to find in a text, or into a question about records.
 
 A query is a list of terms:
 
@@ -14,9 +14,9 @@ A question can have wanted words, required parts and a time:
     "copper key"  invoi*  -draft  required in every mode: a phrase, a prefix, the absence of a word
     from:Ada  subject:"key safe"  required in the field that says who, or the title
     图书馆在哪里                    wanted: pairs of adjacent characters
-    March 2026                    records whose event time falls in it are lifted
+    March 2026                    records whose event time falls in it rank higher
 
-Words are wanted, not required: `evidence.ranking` computes what each is worth.
+Words are wanted, not required: `evidence.ranking` computes the weight of each.
 """
 
 import re
@@ -131,7 +131,7 @@ class Period(NamedTuple):
 def find_period(text: str) -> tuple[Period | None, str]:
     """(the day, month or year that a text names, or None; the text without it).
 
-    A month needs its year, and a year alone must be a number of four digits.
+    A month needs its year. Years are 1900 to 2099; a year alone is not part of a longer number.
     """
     for pattern in _patterns():
         if match := pattern.search(text):

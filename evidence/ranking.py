@@ -1,12 +1,13 @@
 """Scores how well a record answers a question: the rarity of its words, times its passage.
 
     R = sum over the words of idf * tf * 2.5 / (tf + 1.5 * (.25 + .75 * length / mean length))
-    C = the best place in the record: sum over the words of idf / (1 + distance / 40), as a share
+    C = at the best position: sum over the words of idf / (1 + distance / 40), as a share
     score = R * C, plus part of the scores of the records before and after in the same thread
 
-A word counts together with its inflected forms. Words of the title or the actor count as near every
-place of the record. Distances are code points of folded text. The constants were fixed on public
-collections; the optimum is flat.
+A word counts with its inflected forms; title and actor words count as near every position. C is
+taken at occurrences of the rarest other word, or of the rarest two if the question has 4 or more
+words. Relative length is capped at 2. Distances are code points of folded text. The constants were
+tuned on public collections, where small changes to them hardly matter.
 """
 
 import math
@@ -26,15 +27,15 @@ LENGTH_SHARE: Final = 0.75
 LONGEST: Final = 2.0
 NEAR_CHARS: Final = 40
 TITLE_WEIGHT: Final = 2
-#: The share of its score that a neighbour one or two places away in the thread adds.
+#: The share of its score that a neighbour one or two records away in the thread adds.
 NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
-#: What the order of additions may change of a sum, as a share.
+#: The largest relative error that a different order of summation may cause.
 ROUNDING: Final = 1e-9
-#: Occurrences of one word in one text that are looked at.
+#: Occurrences of one word in one text that are counted, at most.
 PLACES_MAX: Final = 64
 #: A first page ends, after the third hit, where the score falls below this share of the best.
 TAIL: Final = 0.2
-#: How much an event time inside the period of the question lifts a record.
+#: The factor on the score of a record whose event time is in the period of the question.
 PERIOD_LIFT: Final = 1.3
 
 
@@ -75,9 +76,9 @@ def idf(records: int, count: int) -> float:
 class Text(NamedTuple):
     """A field or a passage of a record, folded.
 
-    `weight` is what an occurrence counts. The words of one that is `everywhere` count as near every
-    place; of several that are `part` of long values, the one with the most occurrences counts.
-    Only groups that are `possible`, as bits by their number, are looked for.
+    `weight` multiplies its occurrences. Words of an `everywhere` text count as near every position.
+    Of the `part` passages of long values, each group counts the one with its most occurrences.
+    `possible` is a bit mask of the groups that may occur in the text; -1 is all.
     """
 
     folded: str
@@ -90,7 +91,7 @@ class Text(NamedTuple):
 class Score(NamedTuple):
     """The score of one record; `held` are the numbers of the groups it holds.
 
-    `worths` are those of its texts: how rare the groups of each are together.
+    `worths` has, for each text, the summed idf of its groups.
     """
 
     value: float
@@ -108,7 +109,7 @@ class Ranker:
         self._total = sum(self._idfs) or 1.0
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
-        self._label = [group.idf if group.count else most or 1.0 for group in groups]
+        self._coverage_weights = [group.idf if group.count else most or 1.0 for group in groups]
         #: Numbers of the groups that occur, as bits.
         self._occurring = sum(1 << number for number, group in enumerate(groups) if group.count)
         self._needles: dict[int, list[tuple[str, int, re.Pattern[str] | None, int]]] = {}
@@ -123,13 +124,13 @@ class Ranker:
 
     def coverage(self, held: Iterable[int]) -> float:
         """The share of the question a record holds, 0 to 1."""
-        whole = sum(self._label)
-        return sum(self._label[number] for number in held) / whole if whole else 0.0
+        whole = sum(self._coverage_weights)
+        return sum(self._coverage_weights[number] for number in held) / whole if whole else 0.0
 
     def score(self, texts: Sequence[Text], length: int, least: float = 0.0) -> Score:
         """The score of a record of `length` words with these texts.
 
-        One that cannot reach `least` may be given as more than it is, but as less than `least`.
+        A score below `least` may be overestimated, but stays below `least`.
         """
         counts, parts = dict[int, int](), dict[int, int]()
         free, worths, idfs = set[int](), list[float](), self._idfs
@@ -210,9 +211,9 @@ class Ranker:
         placed: Sequence[tuple[float, Mapping[int, Sequence[int]]]],
         least: float,
     ) -> float:
-        """C: the share of the question near one place of the record, 0 to 1.
+        """C: the share of the question near one position in the record, 0 to 1.
 
-        One below `least` may be given as more than it is, but as less than `least`.
+        A share below `least` may be overestimated, but stays below `least`.
         """
         idfs, total = self._idfs, self._total
         best = near = sum([idfs[number] for number in free])
@@ -241,20 +242,20 @@ class Ranker:
 
 
 def with_neighbours(
-    own: Mapping[int, float], places: Mapping[int, Mapping[int, int]]
+    own: Mapping[int, float], near: Mapping[int, Mapping[int, int]]
 ) -> dict[int, float]:
-    """Scores with what neighbours add; `places` maps a record to {neighbour: places away}."""
+    """Scores with what neighbours add; `near` maps a record to {neighbour: distance}."""
     return {
         record: value
         + sum(
-            NEIGHBOURS[away] * own.get(other, 0.0) for other, away in places.get(record, {}).items()
+            NEIGHBOURS[away] * own.get(other, 0.0) for other, away in near.get(record, {}).items()
         )
         for record, value in own.items()
     }
 
 
 def _distance(starts: Sequence[int], centre: int) -> int:
-    """The distance from a place to the nearest of ascending places."""
+    """The distance from an offset to the nearest of ascending offsets."""
     if len(starts) == 1:
         return abs(starts[0] - centre)
     index = bisect_left(starts, centre)

@@ -133,7 +133,7 @@ class Record:
 
     @cached_property
     def rung(self) -> dict[str, Any]:
-        """The record in the ladder of a page: fields that continue, with calls; shared likewise."""
+        """The record in the ladder of a page: fields that continue. Shared, so never modify it."""
         rung: dict[str, Any] = {"id": self.id}
         if held := self.bytes:
             rung["bytes"] = [one.entry for one in held]
@@ -174,7 +174,7 @@ class Count(NamedTuple):
     value: int | None = None
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """The number of records on all pages, and the times they span."""
 
     total: int
@@ -192,7 +192,7 @@ class RecordPage:
     next_cursor: str | None = None
     next_changes_since: str | None = None
     count: Count = Count()
-    span: Span | None = None
+    span: TimeSpan | None = None
     warnings: list[dict[str, Any]] = field(default_factory=list)
     args: dict[str, Any] = field(default_factory=dict)
     ended_early: bool = False

@@ -1,7 +1,7 @@
-"""Facts of one request while it is answered, for its log line, its metrics and its trace.
+"""What is recorded about a request while it is answered: for its log line, metrics and trace.
 
-They contain no token, record id, query or text. `used` names streams, for the owner's counts; it is
-never logged.
+This includes no token, record id, query or text. `used` names streams, for the owner's counts; it
+is never logged.
 """
 
 import re
@@ -67,13 +67,13 @@ def uncounted(outcome: str) -> None:
 
 @dataclass(slots=True)
 class RequestLog:
-    """Facts of one request, filled in by the surfaces and written to the log and the metrics.
+    """What is recorded about one request: filled in by the surfaces, for the log and the metrics.
 
-    `error` is the code of the returned error. `asked` is called with the outcome of each request to
-    an upstream, from any thread. `began` is a reading of `perf_counter`. `traced` is True if the
-    trace came from a header, `streams` if the body is generated while it is sent, `incomplete` if
-    the answer leaves something out because time ran out. `grant` is the id of the grant or package
-    of the token, `used` the (grant id, stream) of the records in the answer.
+    `error` is the code of the returned error. `on_upstream_outcome` is called with the outcome of
+    each request to an upstream, from any thread. `began` is a value of `perf_counter`. `traced` is
+    True if the trace came from a header, `streamed` if the body is generated while it is sent,
+    `incomplete` if the answer leaves something out because time ran out. `grant` is the id of the
+    grant or package of the token, `used` the (grant id, stream) of the records in the answer.
     """
 
     request_id: str = ""
@@ -84,9 +84,9 @@ class RequestLog:
     era: str = ""
     error: str = ""
     allowance: Allowance | None = None
-    asked: Callable[[str], None] = uncounted
+    on_upstream_outcome: Callable[[str], None] = uncounted
     began: float = 0.0
-    streams: bool = False
+    streamed: bool = False
     incomplete: bool = False
     grant: str = ""
     used: set[tuple[str, str]] = field(default_factory=set)
@@ -114,7 +114,7 @@ def end() -> None:
 
 
 def current() -> RequestLog:
-    """The log of the request being answered; outside a request, one that is dropped."""
+    """The log of the request being answered; outside a request, a new one, which is discarded."""
     return _current.get() or RequestLog()
 
 

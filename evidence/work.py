@@ -1,6 +1,6 @@
 """Limits on work: deadlines, one function applied to many items, JSON from other sources.
 
-The only module that reads the clock. `parse_json` enforces the limits on JSON from other sources.
+Deadlines use the monotonic clock. `parse_json` enforces the limits on JSON from other sources.
 """
 
 import logging
@@ -65,11 +65,11 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class Overdue:
     """The call did not finish in time; its result is dropped."""
 
 
-Outcome = Done[R] | Failed | Late
+Outcome = Done[R] | Failed | Overdue
 
 
 class Each(Protocol):
@@ -81,8 +81,8 @@ class Each(Protocol):
 
 
 def serial(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
-    """Runs the calls in sequence, here; those not begun by the deadline are `Late`."""
-    return [Late() if deadline.expired() else attempt(fn, item) for item in items]
+    """Runs the calls in sequence, here; those not begun by the deadline are `Overdue`."""
+    return [Overdue() if deadline.expired() else attempt(fn, item) for item in items]
 
 
 def attempt(fn: Callable[[T], R], item: T) -> Outcome[R]:
@@ -98,18 +98,18 @@ def attempt(fn: Callable[[T], R], item: T) -> Outcome[R]:
         return Failed(Internal())
 
 
-#: Every byte except quotes and the marks between values.
+#: Every byte except quotes and structural characters: brackets, commas and colons.
 _OTHERS = bytes(set(range(256)) - set(b'",:[]{}'))
 #: Brackets as steps: one level down, one level up.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class TooManyValues(ValueError):
-    """The JSON has more values than are parsed; the message reports how many."""
+    """The JSON has more structural characters than the limit, which the message states."""
 
 
 class TooDeeplyNested(ValueError):
-    """The JSON is nested too deeply to be written out; the message reports how many levels."""
+    """The JSON is nested more deeply than the limit, which the message states."""
 
 
 def parse_json(raw: bytes) -> Any:
@@ -119,13 +119,13 @@ def parse_json(raw: bytes) -> Any:
     `TooManyValues` and `TooDeeplyNested`, before any of it is parsed, and `orjson.JSONDecodeError`:
     each is a `ValueError`.
     """
-    _look_over(raw)
+    _check_structure(raw)
     return orjson.loads(raw)
 
 
-def _look_over(raw: bytes) -> None:
-    """Counts marks outside strings and follows the levels, a piece at a time."""
-    marks = level = 0
+def _check_structure(raw: bytes) -> None:
+    """Raises if the structural characters outside strings are too many or nested too deeply."""
+    count = level = 0
     inside, held = False, b""
     for start in range(0, len(raw), BUDGETS.piece_bytes):
         piece = held + raw[start : start + BUDGETS.piece_bytes]
@@ -135,15 +135,15 @@ def _look_over(raw: bytes) -> None:
         parts = piece.translate(None, _OTHERS).split(b'"')
         found = b"".join(parts[inside::2])
         inside ^= len(parts) % 2 == 0
-        marks += len(found)
-        if marks > BUDGETS.json_marks:
-            raise TooManyValues(f"holds more than {BUDGETS.json_marks} brackets, commas and colons")
+        count += len(found)
+        if count > BUDGETS.json_structure:
+            raise TooManyValues(f"has more than {BUDGETS.json_structure} structural characters")
         level = _level_after(found, level)
 
 
-def _level_after(marks: bytes, level: int) -> int:
-    """The level after some marks; raises `TooDeeplyNested` if it is too deep on the way."""
-    steps = marks.translate(_STEPS, b",:")
+def _level_after(found: bytes, level: int) -> int:
+    """The level after some structural characters; raises `TooDeeplyNested` if one is too deep."""
+    steps = found.translate(_STEPS, b",:")
     downs = steps.count(b"\x01")
     if level + downs > BUDGETS.json_levels:
         if max(accumulate(memoryview(steps).cast("b"), initial=level)) > BUDGETS.json_levels:

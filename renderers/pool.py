@@ -15,7 +15,7 @@ from queue import Full, Queue
 from typing import Any, TypeVar
 
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, Late, Outcome, attempt, serial
+from evidence.work import Deadline, Outcome, Overdue, attempt, serial
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ class WorkerPool:
         wait(futures, deadline.left())
         for future in futures:
             future.cancel()  # unless it has begun
-        return [Late() if one.cancelled() or not one.done() else one.result() for one in futures]
+        return [Overdue() if one.cancelled() or not one.done() else one.result() for one in futures]
 
     def _threads(self) -> "_Threads":
         """The threads of this process, because a fork does not copy its parent's."""

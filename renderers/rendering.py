@@ -189,9 +189,9 @@ def late_warning(count: int) -> dict[str, Any]:
     }
 
 
-def timed_out(reading: Any) -> bool:
+def timed_out(result: Any) -> bool:
     """True if a page shows items without their text because they took too long."""
-    listed = getattr(reading, "warnings", None) or ()
+    listed = getattr(result, "warnings", None) or ()
     return any(one.get("code") == TIMED_OUT for one in listed)
 
 
@@ -204,7 +204,7 @@ def most(
 ) -> int:
     """The largest number of `count` items that fits when rendered, at least 1 if there are any.
 
-    `cut` renders a reading cut to so many items.
+    `cut` renders a result cut to so many items.
     """
     room = budgets.text_bytes if text_bytes is None else text_bytes
     context = Context(budgets)
@@ -220,24 +220,24 @@ def most(
 
 
 def shortened(
-    reading: T,
+    result: T,
     name: str,
     render: Callable[[T, Context], Rendering],
     budgets: Budgets,
     *,
     text_bytes: int | None = None,
 ) -> T:
-    """The reading with as many items of the list `name` as fit when rendered."""
-    whole = getattr(reading, name) or ()
+    """The result with as many items of the list `name` as fit when rendered."""
+    whole = getattr(result, name) or ()
 
     def cut(count: int) -> T:
-        return replace(reading, **{name: whole[:count]})  # type: ignore[type-var]
+        return replace(result, **{name: whole[:count]})  # type: ignore[type-var]
 
     def shown(count: int, context: Context) -> Rendering:
         return render(cut(count), context)
 
     kept = most(len(whole), shown, budgets, text_bytes=text_bytes)
-    return reading if kept == len(whole) else cut(kept)
+    return result if kept == len(whole) else cut(kept)
 
 
 # A code point takes at least one byte and at most this many, as an escape.

@@ -33,7 +33,7 @@ def with_scheme(text: str) -> str:
     return f"{'http' if is_loopback(f'http://{text}') else 'https'}://{text}"
 
 
-def parted(url: str) -> tuple[str, str]:
+def split_endpoint(url: str) -> tuple[str, str]:
     """(address of the service, path of its MCP endpoint) of an address without a query."""
     url = url.rstrip("/")
     end = next((end for end in ENDPOINTS if url.endswith(end)), "")
@@ -45,7 +45,7 @@ def rung_url(text: str) -> str:
 
     Raises `InvalidRequest`.
     """
-    return parted(provider_url(with_scheme(text)))[0]
+    return split_endpoint(provider_url(with_scheme(text)))[0]
 
 
 def endpoint(text: str) -> str:
@@ -60,7 +60,7 @@ def endpoint(text: str) -> str:
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         known = False
-    if not known or any(sign.isspace() or not sign.isprintable() for sign in url):
+    if not known or any(char.isspace() or not char.isprintable() for char in url):
         raise InvalidRequest(
             f"{url!r} is not an http URL. Use the URL of the service, such as "
             "https://rung.example.com."
@@ -68,5 +68,5 @@ def endpoint(text: str) -> str:
     if parts.username or parts.password:
         raise InvalidRequest("The URL contains a credential. Pass the token with --token-file.")
     if parts.query or parts.fragment:
-        raise InvalidRequest("Use the URL without ? or # and the text after it.")
-    return "".join(parted(url))
+        raise InvalidRequest("Remove ? or # and everything after it from the URL.")
+    return "".join(split_endpoint(url))

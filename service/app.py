@@ -92,7 +92,7 @@ def _services() -> Services:
 
 
 def _opened(mcp_path: str, prefix: str) -> dict[str, list[str]]:
-    """For each path, the paths that its tokens open.
+    """For each path, the paths that accept its tokens.
 
     Answers of an MCP surface link to its routes.
     """

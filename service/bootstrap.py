@@ -1,4 +1,4 @@
-"""Builds services from settings, and opens tokens: the only module that names concrete sources.
+"""Builds services from settings, and checks tokens: the only module that names concrete sources.
 
 Optional parts are imported only if the settings need them, because the command line builds services
 too, for one question. Everything is loaded before workers fork.
@@ -44,12 +44,12 @@ DEFAULT_STORE: Path = next(found.default for found in SETTINGS if found.name == 
 
 
 class Authority:
-    """Opens tokens.
+    """Checks tokens, and opens the resource servers that they may read.
 
     Created before workers fork, shared by all threads of a worker. With a store, tokens in its
     format are looked up there and never sent elsewhere; all others are sent to the upstream, if
     any. `each` waits for the members of a package. `signins` has the tokens that sign-in issued for
-    grants of the store, `issuers` opens those of other servers.
+    grants of the store, `issuers` checks those of other servers.
     """
 
     def __init__(
@@ -180,8 +180,8 @@ class Services:
             raise Unauthenticated(
                 "This token cannot read the papers.",
                 code=UNKNOWN_TOKEN,
-                hint="Send one of the library's tokens in the header `Authorization: Bearer "
-                "<token>`.",
+                hint="Send a token of the library, or of a grant with papers, in the header "
+                "`Authorization: Bearer <token>`.",
             )
 
     @property
@@ -198,15 +198,14 @@ class Services:
     def _secret(self) -> bytes:
         if self.store is not None and (self.upstream is None or self.store.reader.exists()):
             return self.store.secret()
-        told = self.settings.secret_key
-        return told.encode() if told else self._own_secret
+        return (self.settings.secret_key or "").encode() or self._own_secret
 
 
 def build(settings: Settings) -> Services:
     """The services of a deployment. Opens nothing yet: workers fork first.
 
-    The settings decide: papers if a snapshot is named, an upstream if its address is, and the store
-    unless only one of those is set.
+    The settings decide: papers if a snapshot is named, an upstream if its address is, and a store
+    unless one of those is set, no store is named, and the default store does not exist.
     """
     papers = _papers(settings)
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
@@ -264,8 +263,8 @@ def _authority(
 
 
 def _issuers(settings: Settings, store: Store) -> "Issuers | None":
-    """Opens tokens of other authorization servers. Clients are sent only to servers whose tokens
-    open something."""
+    """Checks tokens of other authorization servers; None if no such server is set. Raises
+    `SettingsError` for a server without a mapped user, whose tokens would read nothing."""
     if not settings.authorization_servers:
         return None
     signins = Signins(Entries(store.sidecar))
@@ -278,8 +277,8 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
     for name in settings.authorization_servers:
         if name not in mapped:
             raise SettingsError(
-                f"RUNG_AUTHORIZATION_SERVERS lists {name}, but none of its users is mapped to "
-                f"a grant. Map one: rung grant map {name} USER GRANT."
+                f"RUNG_AUTHORIZATION_SERVERS lists {name}, but no mapping of its users was found. "
+                f"Check the store, or map a user: rung grant map {name} USER GRANT."
             )
     from service.issuers import Issuers
 

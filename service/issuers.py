@@ -32,7 +32,7 @@ KEPT_SECONDS, AGAIN_SECONDS = 3_600, 60
 
 
 class Issuers:
-    """Opens tokens of the issuers `names`. `base` is the public URL of this server. `after` makes
+    """Checks tokens of the issuers `names`. `base` is the public URL of this server. `after` makes
     deadlines."""
 
     def __init__(

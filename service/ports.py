@@ -184,8 +184,8 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One stream of one connection in a grant."""
+class MemberStream:
+    """One stream of one connection in a member of a package."""
 
     stream: str
     connection_id: str

@@ -44,9 +44,9 @@ TYPES: Final = {
 }
 
 #: Statuses that no kind of error has. Sources may use the other codes with any kind.
-_OF_HTTP: Final = {CODES[status]: status for status in (405, 415)}
+_STATUS_OF_CODE: Final = {CODES[status]: status for status in (405, 415)}
 
 
 def status_of(kind: str, code: str) -> int:
     """The status of an error that an HTTP surface raises before it reads a body."""
-    return _OF_HTTP.get(code) or STATUS[kind]
+    return _STATUS_OF_CODE.get(code) or STATUS[kind]

@@ -24,7 +24,7 @@ from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
 from service import keys
 from service.pdpp import encode
-from service.ports import Held
+from service.ports import MemberStream
 from service.ports import SearchQuery
 from service.access import packages
 from service.records.store import Store
@@ -199,7 +199,7 @@ def _packaged(
 
 def _member(number: int, url: str) -> Member:
     name = f"Source {number}"
-    held = (Held(stream, f"source-{number}", "made-up", name) for stream in made_up.STREAMS)
+    held = (MemberStream(stream, f"source-{number}", "made-up", name) for stream in made_up.STREAMS)
     return Member(name, f"grt_{number}", tuple(held), url, f"token-{number}")
 
 

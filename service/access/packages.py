@@ -20,7 +20,7 @@ from service import keys
 from service.access import tokens
 from service.access.registry import Member, Package, Registry, RegistryReader
 from service.keys import Sealer
-from service.ports import Held
+from service.ports import MemberStream
 from service.records.engine import Snapshot
 
 
@@ -39,14 +39,14 @@ def local_member(
     snapshot.confine(grant.connection_ids)
     rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
     held = tuple(
-        Held(item.stream, item.connection_id, row.connector_key, row.display_name)
+        MemberStream(item.stream, item.connection_id, row.connector_key, row.display_name)
         for item, row in rows
         if row is not None
     )
     return Member(grant.label or name_of(held), grant.grant_id, held)
 
 
-def name_of(held: Sequence[Held]) -> str:
+def name_of(held: Sequence[MemberStream]) -> str:
     """The display name of a member: the names of its connections."""
     labels = {one.connection_id: one.display_name or one.connection_id for one in held}
     named = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())

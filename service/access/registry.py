@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from functools import cached_property, lru_cache
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
 from service.access import tokens
-from service.ports import Held
+from service.ports import MemberStream
 from service.records.manifest import StreamManifest
 from service.records.values import microseconds
 
@@ -106,15 +107,15 @@ def _stream(entry: dict[str, Any]) -> StreamGrant:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One grant of a package.
+    """One grant of a package. `held` are its streams.
 
-    With `origin` it is a grant at another server, opened by `token`. In the store, `token` is
+    With `origin` it is a grant at another server, which `token` reads. In the store, `token` is
     encrypted.
     """
 
     name: str
     grant_id: str
-    held: tuple[Held, ...]
+    held: tuple[MemberStream, ...]
     origin: str | None = None
     token: str | None = field(default=None, repr=False)
 
@@ -136,10 +137,10 @@ class Package:
 
 
 class RegistryReader:
-    """Grants and packages, ended ones too, in a snapshot or a store that is open for writing."""
+    """Grants and packages, including ended ones, in a snapshot or a store open for writing."""
 
     def __init__(self, source: "Snapshot | Writing") -> None:
-        # The ports have no verb for statements, but every engine runs these.
+        # `Snapshot` and `Writing` do not declare `run`, but every engine has it.
         self._rows: Callable[..., list[tuple[Any, ...]]] = cast(Any, source).run
 
     def grant_of_token(self, token_hash: bytes) -> Grant | None:
@@ -172,7 +173,7 @@ class RegistryReader:
 
     def _package(self, id: int, package_id: str, label: str | None, *times: Any) -> Package:
         members = tuple(
-            Member(name, grant_id, tuple(Held(*one) for one in orjson.loads(held)), origin, token)
+            Member(name, grant_id, tuple(starmap(MemberStream, orjson.loads(held))), origin, token)
             for name, grant_id, held, origin, token in self._rows(_MEMBERS, id)
         )
         return Package(package_id, label, members, *times)
@@ -195,7 +196,7 @@ class Registry(RegistryReader):
     def add_grant(self, grant_id: str, token_hash: bytes, *columns: str | None) -> None:
         """Stores a grant under the hash of its token.
 
-        The other columns are its label, the JSON for `read`, its start and its end.
+        The other columns: label, frozen document (see `read`), `created_at`, `expires_at`.
         """
         with self.transaction():
             self._rows(_ADD_GRANT, grant_id, token_hash, *columns)

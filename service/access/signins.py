@@ -72,7 +72,7 @@ class Signins:
         with self.entries.reading() as kept:
             return {owner: found[0].body for owner, found in kept.owned(_CONSENT).items()}
 
-    def code(self, text: str) -> Entry | None:
+    def check_code(self, text: str) -> Entry | None:
         """Returns an authorization code. For a used one, revokes its tokens and returns None."""
         with self.entries.reading() as kept:
             entry = kept.get(_CODE, text)
@@ -103,7 +103,7 @@ class Signins:
         """Returns new tokens for a refresh token. If it was used too long ago, revokes all."""
         with self.entries.changing() as kept:
             if entry := kept.get(_REFRESH, refresh):
-                _await(kept, entry.owner)
+                _lock(kept, entry.owner)
             entry = kept.use(_REFRESH, refresh)
             if entry is None or kept.now - entry.used_at > GRACE_SECONDS:
                 _end(kept, entry.owner if entry else "")
@@ -140,12 +140,12 @@ def _issue(
     }
 
 
-def _await(kept: Kept, grant_id: str) -> None:
+def _lock(kept: Kept, grant_id: str) -> None:
     """Locks the consent of a grant in PostgreSQL, so that its tokens change one at a time."""
     kept.use(_CONSENT, grant_id)
 
 
 def _end(kept: Kept, grant_id: str) -> None:
-    _await(kept, grant_id)
+    _lock(kept, grant_id)
     for kind in (_ACCESS, _REFRESH):
         kept.end(kind, grant_id)

@@ -39,7 +39,7 @@ class ConfigError(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The effective keys. `written` has the file's values, `warning` the warning about it."""
+    """Effective keys; `written` are those of the file. `warning`: others can read its token."""
 
     path: Path
     found: tuple[InForce, ...]
@@ -135,8 +135,8 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
     return values
 
 
-def is_of(context: click.Context, name: str, value: object) -> bool:
-    """True if the file names this source. Its token is never sent to another."""
+def file_names(context: click.Context, name: str, value: object) -> bool:
+    """True if the file names this source. The file's token is never sent to another."""
     return str((context.default_map or {}).get(name)) == str(value)
 
 
@@ -145,7 +145,9 @@ def _read(path: Path, *, required: bool) -> dict[str, str]:
     text = _text(path)
     if text is None:
         if required:
-            raise ConfigError(f"{VARIABLE} names {path}, which does not exist.")
+            raise ConfigError(
+                f"{VARIABLE} names {path}, which does not exist. Create it or unset {VARIABLE}."
+            )
         return {}
     try:
         table = tomllib.loads(text)
@@ -212,7 +214,7 @@ _LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
 @click.option(
     "--example", is_flag=True, help="Print an example file with all settings and their defaults."
 )
-@click.option("--check", is_flag=True, help="Print only errors.")
+@click.option("--check", is_flag=True, help="Print only warnings and errors.")
 def config(explain: bool, example: bool, check: bool) -> None:
     """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
 

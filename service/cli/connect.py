@@ -25,8 +25,8 @@ from service.credentials import TOKEN_VARIABLE
 from service.clients.servers import Taken, Unreadable, add, remove, server
 from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Client, Config, Credential
 from service.clients.table import Entry, in_file, named
-from service.clients.writing import Changed, Held, alone
-from service.sources.remote.outbound import trouble
+from service.clients.writing import Changed, FileState, alone
+from service.sources.remote.outbound import endpoint_problem
 
 TRIES = 3
 BOM = "\ufeff"
@@ -44,7 +44,7 @@ class Target:
 
 def rewrite(
     target: Target,
-    change: Callable[[str, Held], str | None],
+    change: Callable[[str, FileState], str | None],
     *,
     private: bool = False,
     shown: str | None = None,
@@ -56,7 +56,7 @@ def rewrite(
     """
     with alone():
         for _ in range(TRIES):
-            held = Held.of(target.path)
+            held = FileState.of(target.path)
             text, mark = split(held.content or b"", target.path)
             try:
                 new = change(text, held)
@@ -279,7 +279,7 @@ def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> C
 def _check(address: str, secret: str, *, needed: bool) -> None:
     if secret and address.startswith("http:") and not is_loopback(address):
         say(f"Warning: {address} is not encrypted. Anyone on the network can read the token.")
-    problem = trouble(address, secret)
+    problem = endpoint_problem(address, secret)
     if problem:
         raise click.ClickException(
             f"{problem} Nothing was written. Run `rung doctor {address}` for details, or repeat "
@@ -291,7 +291,7 @@ def _check(address: str, secret: str, *, needed: bool) -> None:
 
 
 def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> None:
-    def change(text: str, held: Held) -> str:
+    def change(text: str, held: FileState) -> str:
         try:
             return add(target.config, text, target.name, entry, force=asked.force)
         except Taken:
@@ -316,7 +316,7 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> N
 
 
 def _take_out(target: Target, *, dry_run: bool) -> None:
-    def change(text: str, held: Held) -> str | None:
+    def change(text: str, held: FileState) -> str | None:
         if held.content is None or server(target.config, text, target.name) is None:
             return text
         earlier = [split(content, target.path)[0] for content in held.earlier()]

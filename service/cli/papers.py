@@ -96,17 +96,17 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
         with report_errors(shelf.spell, operation, given):
             given |= entry.given(options)
             session = PaperSession(library.open())
-            reading = run_bounded(operation, session, entry.load(given))
+            result = run_bounded(operation, session, entry.load(given))
             if form == "json":
                 here = links.href(Continuation(operation.name, given, "self"))
-                output.json(links.body(papers_wire.body(reading, links.as_links), here))
+                output.json(links.body(papers_wire.body(result, links.as_links), here))
                 return
             context = Context(fence_key=session.fence_key, spell=shelf.spell)
-            text, *beside = operation.render(reading, context).blocks
-            if form is None and output.on_terminal() and not isinstance(reading, PaperText):
+            text, *beside = operation.render(result, context).blocks
+            if form is None and output.on_terminal() and not isinstance(result, PaperText):
                 from service.cli import screen  # a library that pipes do not need
 
-                screen.show(reading, text, context)
+                screen.show(result, text, context)
                 return
             output.text(text)
             for block in beside:

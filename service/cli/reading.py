@@ -63,8 +63,8 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
             if entry.name == "read":
                 given |= _primary_text(session, given)
             if form in (None, "plain"):
-                reading = run_bounded(operation, session, entry.load(given))
-                _text(reading, operation, session, spelling, plain=form == "plain")
+                result = run_bounded(operation, session, entry.load(given))
+                _text(result, operation, session, spelling, plain=form == "plain")
                 return
             here = bodies.address(operation, given)
             body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
@@ -101,30 +101,30 @@ def _help(entry: Entry[RecordOperation], form: str) -> str:
 
 
 def _text(
-    reading: Any, operation: RecordOperation, session: Session, spelling: Spelling, *, plain: bool
+    result: Any, operation: RecordOperation, session: Session, spelling: Spelling, *, plain: bool
 ) -> None:
     """The answer as text. `plain` is the form for a pipe."""
     served: dict[str, Any] = {"fence_key": session.fence_key, "base_url": session.base_url}
     context = Context(**served, spell=spelling, blob=spelling.blob)
     person = output.on_terminal() and not plain
-    if isinstance(reading, (Document, FieldRead)):  # the exact text; notes go to stderr
-        output.text(reading.text, newline=person and bool(reading.text))
-        if isinstance(reading, Document):
-            notes = document.about(reading, context)
+    if isinstance(result, (Document, FieldRead)):  # the exact text; notes go to stderr
+        output.text(result.text, newline=person and bool(result.text))
+        if isinstance(result, Document):
+            notes = document.about(result, context)
         else:
-            notes = field.about(reading, context)
+            notes = field.about(result, context)
         for line in notes:
             output.say(line)
         return
-    (text,) = operation.render(reading, context).blocks
+    (text,) = operation.render(result, context).blocks
     if person:
         from service.cli import screen  # a library that pipes do not need
 
-        screen.show(reading, text, context, session)
+        screen.show(result, text, context, session)
     else:
         output.text(text)
-    if output.on_terminal() and isinstance(reading, SearchPage):
-        keep_ids(reading)
+    if output.on_terminal() and isinstance(result, SearchPage):
+        keep_ids(result)
 
 
 def _table(table: rows.Rows, operation: str, spelling: Spelling, form: str, raw: bool) -> None:

@@ -88,16 +88,16 @@ _MARK = re.compile("<mark>(.*?)</mark>", re.DOTALL)
 _FENCED = re.compile(r"^<<<(\w+) untrusted record text\n(.*?)\n\1>>>$", re.DOTALL | re.MULTILINE)
 
 
-def show(reading: Any, text: str, context: Context, session: Session | None = None) -> None:
-    """Shows a reading on the terminal; `text` is the output for a pipe."""
+def show(result: Any, text: str, context: Context, session: Session | None = None) -> None:
+    """Shows a result on the terminal; `text` is the output for a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
-    _line(console, _plain(sentence(reading)), "dim")
-    if isinstance(reading, RecordPage) and reading.records and session is not None:
-        _records(console, reading, context, order(reading, session))
-    elif isinstance(reading, SearchPage):
-        _hits(console, reading, context)
-    elif isinstance(reading, Buckets) and reading.groups:
-        _groups(console, reading, context)
+    _line(console, _plain(sentence(result)), "dim")
+    if isinstance(result, RecordPage) and result.records and session is not None:
+        _records(console, result, context, order(result, session))
+    elif isinstance(result, SearchPage):
+        _hits(console, result, context)
+    elif isinstance(result, Buckets) and result.groups:
+        _groups(console, result, context)
     else:
         _text(console, text.partition("\n")[2])
 
@@ -241,9 +241,9 @@ METRICS = {
 
 
 @singledispatch
-def sentence(reading: Any) -> str:
+def sentence(result: Any) -> str:
     """Describes an answer and its size in a sentence. Raises `TypeError` for other values."""
-    raise TypeError(f"{type(reading).__name__} has no sentence")
+    raise TypeError(f"{type(result).__name__} has no sentence")
 
 
 @sentence.register

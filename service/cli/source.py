@@ -140,30 +140,30 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.pass_context
     @wraps(command)
     def taking(context: click.Context, /, **given: Any) -> Any:
-        told = {name: given.pop(name) for name in (*NAMES, "token", "token_file")}
-        return context.invoke(command, source=_chosen(context, told), **given)
+        options = {name: given.pop(name) for name in (*NAMES, "token", "token_file")}
+        return context.invoke(command, source=_chosen(context, options), **given)
 
     return taking
 
 
-def _chosen(context: click.Context, told: dict[str, Any]) -> Source:
+def _chosen(context: click.Context, options: dict[str, Any]) -> Source:
     """The one source: the command line overrides the environment, and that the configuration."""
     given, typed = context.get_parameter_source, typed_names(context)
     if len(typed & {*NAMES}) > 1:
         raise click.UsageError("Use only one of --url, --provider-url and --store.")
     for name in ("url", "provider_url"):
-        if name in typed and not told[name]:
+        if name in typed and not options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
     if "token" in typed and "token_file" in typed:
         raise click.UsageError("Use only one of --token and --token-file.")
-    named = [name for level in LEVELS for name in NAMES if given(name) is level and told[name]]
+    named = [name for level in LEVELS for name in NAMES if given(name) is level and options[name]]
     chosen = named[0] if named else "store"
     for name in ("token", "token_file"):
         by_file = given(name) is ParameterSource.DEFAULT_MAP
-        if by_file and named and not config.is_of(context, chosen, told[chosen]):
-            told[name] = None
+        if by_file and named and not config.file_names(context, chosen, options[chosen]):
+            options[name] = None
     words = typed_words(context, *NAMES, "token_file")
-    by_file = "token_file" in typed or told["token"] is None
-    told["token" if by_file else "token_file"] = None
-    told |= {name: None for name in ("url", "provider_url") if name != chosen}
-    return Source(**told, words=words)
+    by_file = "token_file" in typed or options["token"] is None
+    options["token" if by_file else "token_file"] = None
+    options |= {name: None for name in ("url", "provider_url") if name != chosen}
+    return Source(**options, words=words)

@@ -89,8 +89,8 @@ def ask(method: str, url: str, **more: Any) -> dict[str, Any]:
     if answer.status >= 500 or answer.status == 429:
         raise Unavailable(f"The server returned status {answer.status}. Try again later.")
     if answer.status not in (200, 201) or not isinstance(body, dict):
-        told = str(body.get("error")) if isinstance(body, dict) else ""
-        why = told if _CODE.fullmatch(told) else f"status {answer.status}"
+        code = str(body.get("error")) if isinstance(body, dict) else ""
+        why = code if _CODE.fullmatch(code) else f"status {answer.status}"
         raise Unauthenticated(f"The server refused the request: {why}.")
     return body
 

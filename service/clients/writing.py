@@ -43,14 +43,14 @@ class Changed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FileState:
     """A file as it was read: its resolved path, and its bytes; None if it does not exist."""
 
     path: Path
     content: bytes | None
 
     @classmethod
-    def of(cls, path: Path) -> "Held":
+    def of(cls, path: Path) -> "FileState":
         """Reads the file at `path`, following links."""
         real = Path(os.path.realpath(path))
         return cls(real, content_of(real))

@@ -13,7 +13,7 @@ from evidence.errors import ENDED
 from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline
-from service.addresses import MCP, is_loopback, parted, with_scheme
+from service.addresses import MCP, is_loopback, split_endpoint, with_scheme
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
 from service.doctor.route import NOBODY, Route, Stopped, in_place_of, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
@@ -46,7 +46,7 @@ def address(route: Route) -> Finding:
     if parts.scheme not in health_check.PORTS or not host:
         return problem("url-incomplete")
     name = f"[{host}]" if ":" in host else host
-    path, ending = parted(parts.path)
+    path, ending = split_endpoint(parts.path)
     route.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{path}"
     route.endpoint = route.base + ending
     server = f"the server is {route.base}, its endpoint {route.endpoint}"
@@ -59,7 +59,7 @@ def address(route: Route) -> Finding:
 
 def proxy(route: Route) -> Finding:
     """Checks whether requests go through a proxy."""
-    proxy_url, route.trusted = outbound.way(route.base)
+    proxy_url, route.trusted = outbound.proxy_and_certificates(route.base)
     scheme = urlsplit(route.base).scheme.upper()
     if proxy_url is None:
         return ok("none: requests go directly to the server")

@@ -179,8 +179,8 @@ def read_workbook(source: Source) -> Iterator[Item]:
             reported = len(source.notes)
             cells = _cells(workbook_parts.rows(sheet, source.name), source.notes)
             for line, item in rows_of(source, cells):
-                told = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
-                yield line, told
+                named = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
+                yield line, named
             source.notes[reported:] = [f"{sheet.title}: {note}" for note in source.notes[reported:]]
         book.close()
 

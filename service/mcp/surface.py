@@ -123,11 +123,11 @@ class OperationTools:
     def rendered(self, operation: Operation, given: dict[str, Any], session: Caller) -> Rendering:
         """Both channels of the answer of an operation to unchecked arguments."""
         arguments = operation.load(given)
-        reading = run_bounded(operation, session, arguments)
-        if timed_out(reading):
+        result = run_bounded(operation, session, arguments)
+        if timed_out(result):
             request_log.current().incomplete = True
         context = Context(fence_key=session.fence_key, base_url=session.base_url)
-        return operation.render(reading, context)
+        return operation.render(result, context)
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from evidence.model import known
 from evidence.limits import CONTRACT
 from evidence.version import VERSION
 from service.operations import OPERATIONS, arguments
-from service.operations.base import Asked, PaperOperation, RecordOperation, Route, names_in
+from service.operations.base import BaseOperation, PaperOperation, RecordOperation, Route, names_in
 from service.operations.json_schema import property_of
 from service.operations.listings import BLOB, LISTINGS
 from service.operations.papers import PAPER_OPERATIONS
@@ -103,7 +103,7 @@ def _in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> l
     ]
 
 
-def of_operation(operation: Asked, path: str, fixed: dict[str, Any]) -> list[Shape]:
+def of_operation(operation: BaseOperation, path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
     route, fields = operation.route, operation.arguments.fields
     example = spelled_example(operation, path)
@@ -127,7 +127,7 @@ def of_operation(operation: Asked, path: str, fixed: dict[str, Any]) -> list[Sha
     return listed
 
 
-def posted(operation: Asked) -> Shape:
+def posted(operation: BaseOperation) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
     route, fields = operation.route, operation.arguments.fields
     members = {route.spelled(name): _typed(route, name, fields[name]) for name in fields}
@@ -142,7 +142,7 @@ def posted(operation: Asked) -> Shape:
     }
 
 
-def spelled_example(operation: Asked, path: str) -> dict[str, Any]:
+def spelled_example(operation: BaseOperation, path: str) -> dict[str, Any]:
     """The first example of an operation with REST names; an id is split into its parts."""
     given = dict(operation.examples[0])
     if "<record_id>" in path:
@@ -271,7 +271,7 @@ def of_papers(closed: bool) -> Paths:
     return paths
 
 
-def _of(operation: Asked, asked: list[Shape], suffix: str = "") -> Shape:
+def _of(operation: BaseOperation, asked: list[Shape], suffix: str = "") -> Shape:
     tag = "papers" if isinstance(operation, PaperOperation) else "records"
     info = operation_info(f"{operation.name}{suffix}", operation.title, operation.description, tag)
     return {**info, "parameters": asked}

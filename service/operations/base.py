@@ -97,7 +97,7 @@ def names_in(path: str) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class BaseOperation:
     """A request that is available over REST alone, or as an operation of a surface.
 
     `rewrite` replaces undeclared names, which callers of PDPP tools send, with the declared ones;
@@ -197,16 +197,16 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation(Asked):
+class Operation(BaseOperation):
     """One operation of a surface.
 
-    `run` returns a reading, `render` both of its channels. `fit` returns a reading within its
+    `run` returns a result, `render` both of its channels. `fit` returns a result within its
     budget, with fewer items if necessary; its third argument renders the items of heavy pages.
     """
 
     run: Callable[..., Any]
     render: Callable[[Any, Context], Rendering]
-    fit: Callable[[Any, Budgets, Each], Any] = lambda reading, budgets, each: reading
+    fit: Callable[[Any, Budgets, Each], Any] = lambda result, budgets, each: result
 
     @property
     def tool_description(self) -> str:
@@ -233,23 +233,23 @@ class Operation(Asked):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOperation(Operation):
-    """`ask` returns the answer of the source, which REST serves; `run` its reading."""
+    """An operation on records. `ask` returns the source's answer, for REST; `run` its value."""
 
     ask: Callable[..., Answer[Any]]
 
 
-def passed_on(verb: str, query: Callable[..., Any]) -> Callable[..., Answer[Any]]:
-    """An `ask` that hands the arguments to a verb of the source, as the query it takes."""
+def ask_of(method: str, query: Callable[..., Any]) -> Callable[..., Answer[Any]]:
+    """An `ask` that calls a method of the source with `query(**arguments)`."""
 
     def ask(session: Session, **args: Any) -> Answer[Any]:
-        answer: Answer[Any] = getattr(session.rs, verb)(query(**args))
+        answer: Answer[Any] = getattr(session.rs, method)(query(**args))
         return answer
 
     return ask
 
 
 def run_of(ask: Callable[..., Answer[Any]], **more: Any) -> Callable[..., Any]:
-    """A `run` whose reading is the value of an answer with the arguments that asked for it.
+    """A `run` whose result is the value of an answer with the arguments that asked for it.
 
     `more` are arguments of the port that callers cannot set.
     """
@@ -308,7 +308,7 @@ def retries(
         papers = error.details.get("candidates") or error.details.get("near") or ()
         changes += [{"paper_id": paper["paper_id"]} for paper in papers[: BUDGETS.retries_shown]]
     known, given = operation.arguments.fields, operation.named(given)
-    kept = {name: value for name, value in given.items() if name != "cursor"}  # fits no other call
+    kept = {name: one for name, one in given.items() if name != "cursor"}  # fits only its own call
     return tuple(
         Continuation(operation.name, {**kept, **change}, "retry")
         for change in changes
@@ -319,19 +319,19 @@ def retries(
 def run_bounded(
     operation: Operation, session: Caller, args: dict[str, Any], budgets: Budgets = BUDGETS
 ) -> Any:
-    """Returns the reading; asks again for a smaller page if the first exceeds its budget."""
-    reading = operation.run(session, **args)
-    fitted = operation.fit(reading, budgets, session.each)
-    while (kept := _size(fitted)) < _size(reading):
-        reading = operation.run(session, **{**args, "limit": kept})
+    """Returns the result; asks again for a smaller page if the first exceeds its budget."""
+    result = operation.run(session, **args)
+    fitted = operation.fit(result, budgets, session.each)
+    while (kept := _size(fitted)) < _size(result):
+        result = operation.run(session, **{**args, "limit": kept})
         # The next page uses the caller's arguments.
-        reading = replace(reading, ended_early=True, args=args)
-        fitted = operation.fit(reading, budgets, session.each)
+        result = replace(result, ended_early=True, args=args)
+        fitted = operation.fit(result, budgets, session.each)
     return fitted
 
 
-def _size(reading: Any) -> int:
+def _size(result: Any) -> int:
     """The number of items on a page; only pages are requested twice."""
-    lists = (getattr(reading, name, None) for name in ("hits", "records", "groups", "values"))
+    lists = (getattr(result, name, None) for name in ("hits", "records", "groups", "values"))
     items: Sized = next((found for found in lists if found), ())
     return len(items)

@@ -12,7 +12,8 @@ from evidence.errors import Ambiguous, InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from service.pdpp import encode
 from service.operations.arguments import Number
-from service.operations.base import Asked, Operation, RecordOperation, Route, Session, checked
+from service.operations.base import BaseOperation, Operation, RecordOperation, Route, Session
+from service.operations.base import checked
 from service.operations.base import names_in
 from service.operations.listings import Listing
 from service.pdpp.brackets import pairs_of
@@ -86,7 +87,7 @@ def linked(envelope: Body, here: Address, warnings: Sequence[Body] = ()) -> Body
     return {**envelope, "links": links, "meta": meta}
 
 
-def _lenient(operation: Asked, given: Body) -> tuple[Body, list[Body]]:
+def _lenient(operation: BaseOperation, given: Body) -> tuple[Body, list[Body]]:
     """Apply PDPP's leniency to arguments, with a warning for each clamped one."""
     route, right, warnings = operation.route, dict(given), list[Body]()
     for name, words in route.synonyms.items():
@@ -154,7 +155,7 @@ def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
     return Address(path, urlencode(query))
 
 
-def _more(operation: Asked, extra: Mapping[str, str], asked: dict[str, Any]) -> dict[str, Any]:
+def _more(operation: BaseOperation, extra: Mapping[str, str], asked: Body) -> Body:
     """The REST-only arguments, as arguments of the port."""
     arguments: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:

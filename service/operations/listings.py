@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.operations import arguments
-from service.operations.base import Arguments, Asked, Route
+from service.operations.base import Arguments, BaseOperation, Route
 
 
 class OfConnection(Arguments):
@@ -17,7 +17,7 @@ class OfStream(OfConnection):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listing(Asked):
+class Listing(BaseOperation):
     """A route without a tool. `ask` returns the source's answer."""
 
     ask: Callable[..., Any]

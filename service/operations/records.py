@@ -14,7 +14,7 @@ from evidence.values import Preview
 from evidence.wire import link_excerpts
 from renderers import document, records, schema, search
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session, passed_on, run_of
+from service.operations.base import Arguments, RecordOperation, Route, Session, ask_of, run_of
 from service.ports import AggregateQuery, Answer, RecordQuery, RecordRead, SchemaQuery
 from service.ports import SearchQuery, WindowRequest
 
@@ -82,7 +82,7 @@ class QueryRecordsArguments(Arguments):
     expand_limit = arguments.ExpandLimit()
 
 
-_records = passed_on("records", RecordQuery)
+_records = ask_of("records", RecordQuery)
 
 
 def _ordered(given: dict[str, Any]) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class AggregateArguments(Arguments):
     connection_id = arguments.connection_id()
 
 
-_aggregate = passed_on("aggregate", AggregateQuery)
+_aggregate = ask_of("aggregate", AggregateQuery)
 
 AGGREGATE = RecordOperation(
     name="aggregate",
@@ -175,7 +175,7 @@ class SearchArguments(Arguments):
     cursor = arguments.cursor()
 
 
-_search = passed_on("search", SearchQuery)
+_search = ask_of("search", SearchQuery)
 
 SEARCH = RecordOperation(
     name="search",

@@ -99,7 +99,7 @@ class Texts:
 
 
 class _Proof(NamedTuple):
-    """The best passage of a text; `worth` is the rarity of the groups in it."""
+    """The best passage of a text; `worth` is the summed idf of the groups in it."""
 
     place: Place
     text: str

@@ -160,7 +160,7 @@ def encode_search(page: SearchPage) -> Body:
         "object": "list",
         "url": "/v1/search",
         "has_more": page.has_more,
-        "data": [_row(hit) for hit in page.hits],
+        "data": [_encode_hit(hit) for hit in page.hits],
         "meta": _meta(page),
     }
     if page.next_cursor is not None:
@@ -212,7 +212,7 @@ def _package(found: FanIn) -> Body:
     }
 
 
-def _row(hit: Hit) -> Body:
+def _encode_hit(hit: Hit) -> Body:
     source = hit.source
     row: Body = {
         "object": "search_result",

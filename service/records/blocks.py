@@ -22,7 +22,7 @@ from service.records.view import Coverage, SearchedField, StreamView
 #: Passages of which the chunks are fetched before it is known which of them are shown.
 FETCHED_MOST: Final = 100
 
-#: {record: {neighbour: places away}}, as `Snapshot.neighbours` returns it.
+#: {record: {neighbour: distance in its thread}}, as `Snapshot.neighbours` returns it.
 Near = dict[int, dict[int, int]]
 
 
@@ -36,9 +36,10 @@ class Part(NamedTuple):
 
 
 class Likely(NamedTuple):
-    """A part of a record in which words were found; no passage of it is worth more than `worth`.
+    """A part of a record in which words were found.
 
-    `place` is that of a passage of a long value.
+    `worth` is the summed idf of its groups, which no passage of it exceeds. `place` is that of a
+    passage of a long value.
     """
 
     field: str
@@ -195,7 +196,7 @@ class Reader:
     def ranked(self, most: int | None = None) -> dict[int, Ranked]:
         """The loaded records, each with its score.
 
-        Only the best `most` scores are exact; others may be more than they are, but stay below.
+        Only the best `most` scores are exact; others may be overestimated, but stay below.
         """
         wordless = [seq for seq in self._passages if seq not in self._texts]
         streams = {stream.id: stream for stream in self._covered.streams} if wordless else {}
@@ -289,7 +290,7 @@ def in_order(
     Ties go to the newer event time, then to the record id. After the first `most`, records that
     tie come in any order, so that their times need not be read.
     """
-    lifted = with_neighbours({seq: one.value for seq, one in ranked.items()}, near)
+    values = with_neighbours({seq: one.value for seq, one in ranked.items()}, near)
     period, ranker = question.period, reader.ranker
     times = {} if period is None else reader.times(ranked.values())
     alike: dict[float, list[Ranked]] = {}
@@ -297,10 +298,10 @@ def in_order(
         at = times.get(seq)
         if period is not None and at is not None and period.since <= at < period.until:
             if question.only_period:  # its time is all that was asked for
-                lifted[seq] = max(lifted[seq], ranker.best)
+                values[seq] = max(values[seq], ranker.best)
                 one.score = one.score._replace(held=frozenset(range(len(ranker.groups))))
-            lifted[seq] *= PERIOD_LIFT
-        one.value = lifted[seq]
+            values[seq] *= PERIOD_LIFT
+        one.value = values[seq]
         alike.setdefault(one.value, []).append(one)
     ordered = list[Ranked]()
     for value in sorted(alike, reverse=True):

@@ -182,9 +182,9 @@ class Candidates:
             yield seq, (self.held[seq], titled[seq], others[seq], free[seq], places)
 
     def _worths(self, seen: Seen, groups: Sequence[Group]) -> tuple[float, float, float]:
-        """How rare the words are that are outside the title, in it alone, and in both.
+        """The summed idf of the words outside the title, in it alone, and in both.
 
-        Each is multiplied by how rare those of the best place are. A place is a passage, or all
+        Each is multiplied by the summed idf of the best place. A place is a passage, or all
         other short fields together; fields whose words are near every place belong to each.
         """
         held, titled, others, free, places = seen
@@ -228,7 +228,7 @@ class Candidates:
         return ~self.known | self.held[seq] if seq in self.held else -1
 
     def _worth_of(self, bits: int, groups: Sequence[Group]) -> float:
-        """How rare the groups are that bits stand for."""
+        """The summed idf of the groups that bits stand for."""
         worth = self._worth.get(bits)
         if worth is None:
             held = (group.idf for number, group in enumerate(groups) if bits >> number & 1)

@@ -2,7 +2,7 @@
 
 Grants, rules, ranking and proof live above this border; SQL, row ids and full-text expressions
 live below it. A record has a `seq`, a field of a stream an `ordinal`: numbers an engine hands out,
-opaque to everybody else. Every verb raises `TimedOut` once the deadline of its snapshot has
+opaque to everybody else. Every method raises `TimedOut` once the deadline of its snapshot has
 passed, and `Unavailable` if the store cannot be read.
 """
 
@@ -222,7 +222,7 @@ class Snapshot(Protocol):
     def generation(self, expected: Generation | None = None) -> Generation:
         """Equal only for the same contents.
 
-        An engine that is far away may return the expected one without asking. Its next verb, or
+        An engine that is far away may return the expected one without asking. Its next call, or
         the end of the snapshot, then raises `Moved` if it is another.
         """
 
@@ -239,7 +239,7 @@ class Snapshot(Protocol):
         """Limits the request to some connections, None for all; PostgreSQL enforces this too."""
 
     def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Calls of verbs that will follow: an engine that is far away fetches them in one go.
+        """Calls that will follow: an engine that is far away fetches them in one go.
 
         A call is made until it asks the engine, in each turn for the next time, so it must have no
         effect. An engine that is near does not even ask which calls they are.
@@ -335,7 +335,7 @@ class Snapshot(Protocol):
         """
 
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
-        """{record: {neighbour: places away}}: one and two places before and after in its thread.
+        """{record: {neighbour: distance}}: one and two records before and after in its thread.
 
         Only records of the scope count, as places too.
         """

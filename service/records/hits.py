@@ -171,7 +171,7 @@ class Reads:
         return text, self._question.text, groups, possible, apart
 
 
-#: A further window of a hit adds at least this share of the worth of its first one.
+#: A further window of a hit adds at least this share of the summed idf of its first one.
 WORTH_ADDED: Final = 0.75
 #: Characters that a window shows around the passage it proves, if there is room for them.
 BESIDE_CHARS: Final = 40

@@ -10,7 +10,7 @@ from evidence.errors import Ambiguous, EvidenceError, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.model import members
 from evidence.limits import BUDGETS
-from evidence.records import Count, Record, RecordPage, Span
+from evidence.records import Count, Record, RecordPage, TimeSpan
 from service.records.engine import Order, Position, Row, Selection, Snapshot
 from service.keys import Sealer, identity
 from service.pdpp.encode import encode_row
@@ -216,7 +216,7 @@ def _page(
 
 def _span(
     snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
-) -> Span:
+) -> TimeSpan:
     """The number of records on all pages and the times they span."""
     total, times = 0, list[int]()
     for stream, selection in zip(streams, selections):
@@ -224,6 +224,5 @@ def _span(
         count, first, last = snapshot.span(selection)
         total += count
         times += [at for at in (first, last) if shown and at is not None]
-    return (
-        Span(total, values.moment(min(times)), values.moment(max(times))) if times else Span(total)
-    )
+    ends = [values.moment(at) for at in (min(times), max(times))] if times else []
+    return TimeSpan(total, *ends)

@@ -32,7 +32,7 @@ class Engine(Protocol):
     """A store, read through snapshots. Safe to share between threads."""
 
     def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
-        """One consistent view; its verbs raise `TimedOut` past `seconds`."""
+        """One consistent view; its methods raise `TimedOut` past `seconds`."""
 
     def exists(self) -> bool:
         """Whether a store exists at its place, or may exist."""

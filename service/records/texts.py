@@ -176,7 +176,7 @@ def text_of(
     return InlineText(text)
 
 
-#: Passages of one piece of a text, and pieces that hold only some words, that are looked at.
+#: Passages of one piece of a text, and pieces with only some words, that are considered, at most.
 PASSAGES_LISTED = 8
 # Signs that only a search for the very text can tell apart: not words, not spaces between them.
 _PUNCTUATION = re.compile(r"[^\w\s]")

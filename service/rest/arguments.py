@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.operations import arguments
-from service.operations.base import Asked
+from service.operations.base import BaseOperation
 
 #: Parameters of the PDPP contract that every route of records accepts.
 ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
@@ -23,7 +23,7 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 def read(
-    operation: Asked,
+    operation: BaseOperation,
     query_string: str,
     *,
     known: tuple[str, ...] = (),
@@ -51,7 +51,7 @@ def read(
 
 
 def read_posted(
-    operation: Asked, body: dict[str, Any], *, known: tuple[str, ...] = ()
+    operation: BaseOperation, body: dict[str, Any], *, known: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for a JSON body, whose members already have types."""
     spelled = operation.queried("")

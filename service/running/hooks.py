@@ -63,7 +63,7 @@ def prepare(
         opened = request_log.current()
         finish(asked, response, guard, opened.allowance)
         if response.is_streamed:
-            opened.streams = True
+            opened.streamed = True
             response.call_on_close(lambda: log(asked, response, opened))
         else:
             log(asked, response, opened)
@@ -101,7 +101,7 @@ def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
             header("REMOTE_ADDR", ""),
             trace or Trace.begun(),
             traced=trace is not None,
-            asked=asked,
+            on_upstream_outcome=asked,
             began=began,
         )
         request_log.begin(opened)
@@ -112,7 +112,7 @@ def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
         except BaseException:
             end()
             raise
-        if opened.streams:
+        if opened.streamed:
             return ClosingIterator(answer, end)
         end()
         return answer

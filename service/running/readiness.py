@@ -21,7 +21,7 @@ def readiness(services: Services) -> dict[str, Any]:
         body["papers"] = {key: fact for key, fact in papers.items() if key in PUBLIC or not closed}
         body["status"] = body["papers"]["status"]
     if services.upstream is not None:
-        body["upstream"] = {"failing": services.upstream.breaker.resting}
+        body["upstream"] = {"failing": services.upstream.breaker.is_open}
     try:
         if services.store is not None:
             services.store.ready()

@@ -133,7 +133,7 @@ DENIED = "access_denied"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizationRequest:
     """A valid authorization request. `words` are the client's statements of purpose."""
 
     client: Client
@@ -162,14 +162,14 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
             return see_other(str(refused))
         if request.method == "POST":
             site.sessions.check_form(session, _purpose())
-            return _decided(site, server, asked, session)
+            return _decide(site, server, asked, session)
         return _page(site, asked, session, asked.choices)
 
     view = site.view(answered)
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
 
 
-def _asked(site: OwnerSite, server: Server) -> Asked:
+def _asked(site: OwnerSite, server: Server) -> AuthorizationRequest:
     """Validates the request. Raises `InvalidRequest` if the client or redirect URI is invalid, and
     `Refused` for other errors."""
     try:
@@ -203,7 +203,7 @@ def _asked(site: OwnerSite, server: Server) -> Asked:
         "resource": targets,
         "paths": paths,
     }
-    return Asked(grant.client, uri, code, choices, words, bool(details))
+    return AuthorizationRequest(grant.client, uri, code, choices, words, bool(details))
 
 
 def _refused(server: Server, uri: str, error: str, why: str) -> Refused:
@@ -219,7 +219,7 @@ def _location(server: Server, uri: str, **answer: str) -> str:
 
 def _page(
     site: OwnerSite,
-    asked: Asked,
+    asked: AuthorizationRequest,
     session: str,
     choices: list[Choice],
     error: EvidenceError | None = None,
@@ -242,7 +242,7 @@ def _purpose() -> str:
     return request.query_string.decode("latin-1")
 
 
-def _decided(site: OwnerSite, server: Server, asked: Asked, session: str) -> Response:
+def _decide(site: OwnerSite, server: Server, asked: AuthorizationRequest, session: str) -> Response:
     """Sends the browser back to the client with a code or a refusal."""
     uri = asked.redirect_uri
     place, _ = destination(uri)

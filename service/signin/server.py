@@ -37,7 +37,7 @@ from service.signin.consent import DETAILS_TYPE
 
 AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
 
-#: The paths of the surfaces, the default first, each with the paths that its tokens open.
+#: The paths of the surfaces, the default first, each with the paths that accept its tokens.
 Paths = Mapping[str, Sequence[str]]
 _REPEATED: Final = "resource"
 #: When a grant ends; None if never. Raises `Unauthenticated` if it has ended.
@@ -193,7 +193,7 @@ class _Code(_Grant, AuthorizationCodeGrant):
         return uri
 
     def query_authorization_code(self, code: str, client: Client) -> Credential | None:
-        entry = self.server.signins.code(code)
+        entry = self.server.signins.check_code(code)
         return self.server.credential(self.request, client, code, entry)
 
     def generate_token(self, user: Credential, **_: Any) -> dict[str, Any]:

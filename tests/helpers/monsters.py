@@ -1,4 +1,4 @@
-"""Readings that no sane upstream would send, to test that all rendered output is bounded."""
+"""Results that no sane upstream would send, to test that all rendered output is bounded."""
 
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
@@ -20,7 +20,7 @@ monstrous = settings(
     max_examples=20,
     deadline=None,
     derandomize=True,
-    phases=(Phase.explicit, Phase.generate),  # shrinking such readings takes minutes
+    phases=(Phase.explicit, Phase.generate),  # shrinking such results takes minutes
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -40,7 +40,7 @@ ALPHABETS = (
 
 
 class Held(Generic[Reading]):
-    """A reading that hypothesis can print without writing megabytes."""
+    """A result that hypothesis can print without writing megabytes."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading

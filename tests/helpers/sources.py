@@ -14,14 +14,14 @@ from evidence.hits import SearchPage
 from evidence.model import Buckets, Source
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
-from evidence.work import Deadline, Each, Late, Outcome, attempt, serial
+from evidence.work import Deadline, Each, Outcome, Overdue, attempt, serial
 from service.keys import Sealer
 from service.pdpp.decode import schema
 from service.pdpp.decode.records import decode_buckets
 from service.pdpp.decode import search as decode
 from service.pdpp.encode import body_of
 from service.sources.package import Child, PackageResourceServer
-from service.ports import Held
+from service.ports import MemberStream
 from service.ports import (
     AggregateQuery,
     Answer,
@@ -64,7 +64,7 @@ class Plan:
 
 
 class TooSlow(BaseException):
-    """A source is late. `planned` turns it into the outcome `Late`; nothing else may catch it."""
+    """A source is late. `planned` turns it into the outcome `Overdue`; only it may catch this."""
 
 
 class ListServer:
@@ -205,7 +205,8 @@ class Crowd:
 
     def _child(self, server: ListServer) -> Child:
         held = tuple(
-            Held(name, server.connection_id, "list", server.name) for name in server.plan.streams
+            MemberStream(name, server.connection_id, "list", server.name)
+            for name in server.plan.streams
         )
         return Child(server.name, f"grant of {server.name}", held, lambda deadline: server)
 
@@ -242,7 +243,9 @@ def _of_grant(store: Store, name: str, grant_id: str, token: str) -> Child:
     server = store.open(token)
     rows = [row for one in server.connectors().value.connectors for row in one.rows]
     held = tuple(
-        Held(row.stream.name, source.connection_id or "", row.connector_key, source.display_name)
+        MemberStream(
+            row.stream.name, source.connection_id or "", row.connector_key, source.display_name
+        )
         for row in rows
         for source in row.connections
     )
@@ -250,13 +253,13 @@ def _of_grant(store: Store, name: str, grant_id: str, token: str) -> Child:
 
 
 def planned(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
-    """Runs the calls in order; a source that is planned to be late gives `Late`."""
+    """Runs the calls in order; a source that is planned to be late gives `Overdue`."""
     found = list[Outcome[R]]()
     for item in items:
         try:
             found.append(attempt(fn, item))
         except TooSlow:
-            found.append(Late())
+            found.append(Overdue())
     return found
 
 

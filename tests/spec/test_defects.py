@@ -15,7 +15,7 @@ from renderers.pool import WorkerPool
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
 from service.sources.package import Child, PackageResourceServer
-from service.ports import Held, ResourceServer
+from service.ports import MemberStream, ResourceServer
 from tests.helpers import worlds
 from tests.helpers.caller import Answer, Caller
 from tests.helpers.loopback import Asked, Reply, answering
@@ -133,7 +133,7 @@ def unsteady(house: House, seconds: float) -> Iterator[Caller]:
     with answering(silent) as server:
         opens = {"Here": lambda deadline: store.open(token)}
         opens |= {"Silent": at(server.url), "Gone": at(nowhere)}
-        held = (Held("messages", "mail-home", "gmail", "Home mail"),)
+        held = (MemberStream("messages", "mail-home", "gmail", "Home mail"),)
         children = [Child(name, f"grt_{name}", held, opens[name]) for name in opens]
         each = WorkerPool(4, "of-a-test").map
         try:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from evidence.errors import InvalidRequest
 from evidence.hits import Counts, SearchPage
 from evidence.work import Deadline
-from service.ports import Held, SearchQuery
+from service.ports import MemberStream, SearchQuery
 from service.sources.package import Child, PackageResourceServer
 from service.sources.remote.origin import Origin
 from service.sources.remote.server import HttpResourceServer
@@ -166,7 +166,7 @@ def test_a_source_that_does_not_take_an_argument_is_told_and_the_others_answer()
         def remote(deadline: Deadline) -> HttpResourceServer:
             return HttpResourceServer(origin, "t", deadline, own=False)
 
-        away = Child("Away", "grant of Away", (Held("notes", "away"),), remote)
+        away = Child("Away", "grant of Away", (MemberStream("notes", "away"),), remote)
         crowd = Crowd([Plan(2)])
         crowd.children.append(away)
         page = ask(crowd, since="2026-01-01")
@@ -187,7 +187,7 @@ def test_a_widened_source_gives_every_hit_once_whatever_the_limits(
     notes = {f"k{n}": f"a key, {n}" for n in range(4)} | {f"c{n}": f"copper {n}" for n in range(4)}
     with answering(AllWords(notes | {"both": "copper key"})) as server:
         origin = Origin(server.url)
-        held = (Held("notes", "away"),)
+        held = (MemberStream("notes", "away"),)
         away = Child(
             "Away",
             "grant of Away",

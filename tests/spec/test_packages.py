@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from service import keys
-from service.ports import Held
+from service.ports import MemberStream
 from service.access import packages
 from service.access.registry import Registry
 from service.access.registry import Member
@@ -173,7 +173,7 @@ def test_the_dead_token_of_a_member_is_neither_shown_nor_taken_for_that_of_the_c
 ) -> None:
     """A token that a server repeats in an error does not reach the holder of the package."""
     token, local = "member/token-of-the-owner", pair.here.grant()[0]
-    held = (Held("letters", "away", "post", "Away"),)
+    held = (MemberStream("letters", "away", "post", "Away"),)
     for slash in ("/", "\\/"):
 
         def refuse(asked: Asked, slash: str = slash) -> Reply:

@@ -134,7 +134,7 @@ def test_millions_of_small_values_are_refused_before_they_fill_memory(
 def test_as_many_values_as_are_parsed_stay_small_in_every_tool(
     front: Operated, source: Loopback, tool: str, status: int
 ) -> None:
-    values = (b'{"%x":"%x"}' % (one, one) for one in range(BUDGETS.json_marks // 4 - 10))
+    values = (b'{"%x":"%x"}' % (one, one) for one in range(BUDGETS.json_structure // 4 - 10))
     body = b'{"error":{},"window":{},"value":1,"data":{"a":[' + b",".join(values) + b"]}}"
     api = Api(front.url, "at_client")
     gives(source, body, status)

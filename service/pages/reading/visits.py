@@ -104,7 +104,7 @@ class Visits:
         return response  # type: ignore[return-value]
 
     def _checked(self, token: str, surface: str) -> str:
-        """The token, if it opens the surface and fits a cookie."""
+        """The token, if the surface accepts it and it fits a cookie."""
         token, services = bearer(f"Bearer {token}"), self.layout.services
         if len(token) > TOKEN_CHARS:
             raise InvalidRequest("This token is too long for a browser session.")

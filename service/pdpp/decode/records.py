@@ -5,7 +5,7 @@ from typing import Any
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Buckets, Group, Source
-from evidence.records import Count, FieldRead, Record, RecordPage, Related, Span
+from evidence.records import Count, FieldRead, Record, RecordPage, Related, TimeSpan
 from evidence.text import looks_binary
 from evidence.values import BASE64, Base64, BlobRef, Preview, base64_of, is_reference
 from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, source_of
@@ -85,11 +85,11 @@ def _count(found: Any) -> Count:
     return Count(kind, number_of(found, "value")) if kind else Count()
 
 
-def _span(found: Any) -> Span | None:
+def _span(found: Any) -> TimeSpan | None:
     total = number_of(found, "total")
     if total is None:
         return None
-    return Span(total, text_of(found, "earliest_at"), text_of(found, "latest_at"))
+    return TimeSpan(total, text_of(found, "earliest_at"), text_of(found, "latest_at"))
 
 
 #: Members of a reference to a blob that do not describe the blob.

@@ -8,7 +8,7 @@ from evidence.work import Deadline
 from service.records.engine import Generation, Moved
 from service.records.failures import timed_out
 from service.records.postgres.catalog import Catalog
-from service.records.sql.snapshot import SharedVerbs
+from service.records.sql.snapshot import SharedMethods
 from service.records.postgres.connections import Connection, Loan, Rows, Statement
 
 _CONFINE = "SELECT rung_confine(%s::text[])"
@@ -21,7 +21,7 @@ class _Later(Exception):
     """A statement was noted that is not made yet."""
 
 
-class Asking(SharedVerbs):
+class Asking(SharedMethods):
     """A transaction that reads, and what it knows without asking.
 
     The statements in `opening` begin it, together with the first one that is asked.

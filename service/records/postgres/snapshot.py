@@ -1,4 +1,4 @@
-"""The verbs of a snapshot over PostgreSQL; see `engine.Snapshot` for what each returns."""
+"""The methods of a snapshot over PostgreSQL; see `engine.Snapshot` for what each returns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property

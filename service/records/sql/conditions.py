@@ -1,4 +1,4 @@
-"""Selections as SQL conditions on `record r` and `cell v`, with their parameters.
+"""Filters and grant limits as SQL conditions on `record r` and `cell v`; a writer's statements.
 
 `?` marks a parameter, for every engine.
 """
@@ -140,7 +140,7 @@ class Conditions:
 
 
 class Statements:
-    """The statements of the steps of a writer; `writing.Writing` describes the verbs.
+    """The statements of the steps of a writer; `writing.Writing` describes its methods.
 
     `owner` is the column with a stream's connection, `shown` the condition that a stream is not
     hidden.

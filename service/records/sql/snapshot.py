@@ -1,6 +1,6 @@
-"""The verbs of a snapshot with the same SQL in every engine; see `engine.Snapshot`.
+"""The methods of a snapshot with the same SQL in every engine; see `engine.Snapshot`.
 
-An engine adds the verbs that need its own SQL, and runs statements whose parameters are `?`.
+An engine adds the methods that need its own SQL, and runs statements whose parameters are `?`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,8 +51,8 @@ WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
 """
 
 
-class SharedVerbs(Conditions):
-    """The verbs that need only `run`."""
+class SharedMethods(Conditions):
+    """The methods that need only `run`."""
 
     #: The column of a `cell` with its value as a whole number.
     whole: ClassVar[str]

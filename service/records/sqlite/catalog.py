@@ -30,7 +30,7 @@ UPDATE connection SET connector_key = coalesce(?, connector_key),
 
 
 class Catalog(Transactions):
-    """The verbs of a writer for connections, streams and blobs; see `writing.Writing`."""
+    """The methods of a writer for connections, streams and blobs; see `writing.Writing`."""
 
     # The names of hidden streams sort before all others.
     statements = Statements("connection", "s.name >= char(1)")

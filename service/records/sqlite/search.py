@@ -23,7 +23,7 @@ from service.records.engine import (
     share,
 )
 from service.records.passages import STRIDE
-from service.records.sql.snapshot import SharedVerbs
+from service.records.sql.snapshot import SharedMethods
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 
 #: From this many matching records on, candidates are probed one by one instead of listed first.
@@ -76,8 +76,8 @@ WHERE r.seq IN (SELECT value FROM json_each(?)) AND r.stream = ? AND r.thread IS
 """
 
 
-class SearchVerbs(SharedVerbs):
-    """The verbs of search of a snapshot. See `engine.Snapshot`."""
+class SearchMethods(SharedMethods):
+    """The methods of search of a snapshot. See `engine.Snapshot`."""
 
     db: sqlite3.Connection
     compared = "value"

@@ -1,4 +1,4 @@
-"""The verbs of a snapshot over SQLite; see `engine.Snapshot` for what each returns."""
+"""The methods of a snapshot over SQLite; see `engine.Snapshot` for what each returns."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from service.records.engine import (
     Value,
 )
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
-from service.records.sqlite.search import SearchVerbs
+from service.records.sqlite.search import SearchMethods
 
 _STREAM = """
 SELECT s.id, s.manifest, c.connector_key, c.display_name, c.languages,
@@ -38,7 +38,7 @@ FROM json_each(?) e CROSS JOIN document d ON d.seq = e.value CROSS JOIN record r
 """
 
 
-class SqliteSnapshot(SearchVerbs):
+class SqliteSnapshot(SearchMethods):
     """One consistent view of a store file. See `engine.Snapshot`."""
 
     engine = "sqlite"

@@ -9,7 +9,7 @@ from evidence.errors import Ambiguous
 from evidence.work import Deadline
 from service import port_rules
 from service.port_rules import unknown_connection, unknown_stream
-from service.ports import Held, ResourceServer
+from service.ports import MemberStream, ResourceServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Child:
 
     name: str
     grant_id: str
-    held: tuple[Held, ...]
+    held: tuple[MemberStream, ...]
     open: Callable[[Deadline], ResourceServer]
 
 
@@ -31,7 +31,7 @@ class Place:
     """One stream of one connection, and the child that has it."""
 
     child: Child
-    held: Held
+    held: MemberStream
 
     @property
     def connection(self) -> tuple[str, str]:

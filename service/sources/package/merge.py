@@ -15,7 +15,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Source
 from evidence.proven import Judge, Order
 from service.pdpp.decode.search import address
-from service.ports import Held
+from service.ports import MemberStream
 from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, State
 from service.sources.package.membership import Child
 
@@ -143,7 +143,7 @@ class SourceReader:
         return _of_connection(hit, held)
 
 
-def _of_connection(hit: Hit, held: Held) -> Hit:
+def _of_connection(hit: Hit, held: MemberStream) -> Hit:
     """The hit with its connection in its id, its address and its calls."""
     ref = hit.ref._replace(connection_id=held.connection_id)
     id = str(ref)

@@ -68,7 +68,7 @@ def send(
         if accepts or not _thread.kept:
             raise
         response = session.ask(request, seconds_left(deadline))
-    request_log.current().asked(f"{response.status_code // 100}xx")
+    request_log.current().on_upstream_outcome(f"{response.status_code // 100}xx")
     return response
 
 
@@ -80,7 +80,7 @@ def _with_dots(url: str, prepared: str) -> str:
     return urlunsplit(urlsplit(prepared)._replace(path=path))
 
 
-def way(url: str) -> tuple[str | None, str]:
+def proxy_and_certificates(url: str) -> tuple[str | None, str]:
     """(the proxy for requests to `url`, the file of trusted certificates)."""
     merged = _session().merge_environment_settings(url, {}, True, None, None)
     trusted = merged["verify"] if isinstance(merged["verify"], str) else DEFAULT_CA_BUNDLE_PATH

@@ -1,7 +1,7 @@
 """Requests to one resource server: retries, a circuit breaker, JSON bodies, declared extensions.
 
-The breakers and the permits are created before workers fork, and shared by all threads of a worker.
-They keep a failing or busy upstream from occupying every thread.
+All threads of a worker share the breakers and the bulkhead, which keep a failing or busy upstream
+from occupying every thread. Each client request takes at most one permit of the bulkhead.
 """
 
 import math
@@ -34,21 +34,21 @@ BUSY_SECONDS = 1
 class Breaker:
     """Temporarily blocks requests to an upstream that failed several times in a row.
 
-    Then one request tries it; if it succeeds, all are allowed again. `after` makes deadlines.
+    After a pause, one request tries it: success allows all again, failure starts another pause.
     """
 
     def __init__(self, after: Callable[[float], Deadline] = Deadline.after) -> None:
         self._after = after
         self._lock = threading.Lock()
         self._failures = 0
-        self._rest: Deadline | None = None
+        self._open_until: Deadline | None = None
         self._trying = False
 
     @property
-    def resting(self) -> bool:
+    def is_open(self) -> bool:
         """True if requests to the upstream are blocked now."""
-        rest = self._rest
-        return rest is not None and not rest.expired()
+        until = self._open_until
+        return until is not None and not until.expired()
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -68,9 +68,9 @@ class Breaker:
     def _enter(self) -> bool:
         """True if this request is the one that tries a blocked upstream."""
         with self._lock:
-            if self._rest is None:
+            if self._open_until is None:
                 return False
-            left = self._rest.left()
+            left = self._open_until.left()
             if left or self._trying:
                 raise Unavailable(
                     "An upstream server does not answer, so requests to it are paused. Try "
@@ -84,7 +84,7 @@ class Breaker:
         with self._lock:
             self._failures = self._failures + 1 if failed else 0
             open_now = self._failures >= BUDGETS.breaker_failures
-            self._rest = self._after(BUDGETS.breaker_seconds) if open_now else None
+            self._open_until = self._after(BUDGETS.breaker_seconds) if open_now else None
             self._trying = False
 
 
@@ -125,7 +125,7 @@ class Permit:
                 self._bulkhead.release()
 
 
-#: The places of the declaration: the metadata that PDPP requires, then the discovery index.
+#: Paths that may declare extensions: the metadata that PDPP requires, then the discovery index.
 PATHS: Final = ("/.well-known/oauth-protected-resource", "/")
 
 
@@ -156,12 +156,12 @@ class Origin:
 
     @property
     def accepts(self) -> dict[str, str]:
-        """The `Accept` headers. Bodies are compressed unless the server is near, without TLS."""
+        """The `Accept` headers. gzip is requested unless the URL is http: such servers are near."""
         return JSON if self.url.startswith("http:") else JSON | PACKED
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OriginClient:
     """One request's connection to an origin; its token is sent nowhere else.
 
     `own` is True if the token is the caller's, and not one stored for a member of a package.
@@ -195,7 +195,7 @@ class Line:
         self, method: str, path: str, params: Pairs, headers: dict[str, str], most_bytes: int
     ) -> Answer:
         """The answer with any status; transient ones are retried."""
-        self.deadline.check("a server behind this one was asked")
+        self.deadline.check("waiting for an upstream server")
         with self.permit, self.origin.breaker.guard():
             for left in reversed(range(BUDGETS.upstream_retries + 1)):
                 try:
@@ -226,7 +226,7 @@ class Line:
         return known[0][0]
 
     def _listed(self, path: str) -> list[Any]:
-        """The arguments that a document names; empty without a document."""
+        """The search parameters that the document at `path` declares; empty if there is none."""
         try:
             body = self.read(path, [])
         except (TimedOut, RateLimited):

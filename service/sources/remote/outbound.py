@@ -156,11 +156,11 @@ def is_public(address: str) -> bool:
     return found.is_global and not found.is_multicast
 
 
-def way(url: str) -> tuple[str | None, str]:
+def proxy_and_certificates(url: str) -> tuple[str | None, str]:
     """(the proxy for requests to `url`, the file of trusted certificates)."""
     from service.sources.remote import connections
 
-    return connections.way(url)
+    return connections.proxy_and_certificates(url)
 
 
 def download(url: str, *, seconds: float, most_bytes: int) -> Iterator[bytes]:
@@ -216,7 +216,7 @@ def _check_length(response: "Response", most_bytes: int) -> None:
 def _failure(error: Exception, deadline: Deadline) -> EvidenceError:
     """The error for a network fault, without its address; counts it."""
     found = _meaning(error, deadline)
-    request_log.current().asked(found.code)
+    request_log.current().on_upstream_outcome(found.code)
     return found
 
 
@@ -265,7 +265,7 @@ def _too_large() -> TooLarge:
 _RECORDS = "/mcp"
 
 
-def trouble(url: str, token: str) -> str | None:
+def endpoint_problem(url: str, token: str) -> str | None:
     """The problem of a client with this token at an MCP endpoint, or None. It calls no tool."""
     deadline = Deadline.after(BUDGETS.start_seconds)
     try:

@@ -21,7 +21,7 @@ from service.access.packages import name_of
 from service.access.registry import Member
 from service.lru import LruCache
 from service.pdpp.decode import short
-from service.ports import Held, SchemaQuery
+from service.ports import MemberStream, SchemaQuery
 from service.sources.remote import bodies, outbound, remote_errors
 from service.sources.remote.origin import JSON, Breaker, Bulkhead, Origin, Permit
 from service.sources.remote.server import HttpResourceServer
@@ -209,7 +209,7 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)
     schema = server.schema(SchemaQuery()).value
     held = dict.fromkeys(
-        Held(
+        MemberStream(
             row.stream.name,
             source.connection_id,
             source.connector_key,

@@ -27,7 +27,7 @@ from service.pdpp.brackets import Pair, filter_pairs, parameters
 from service.pdpp.decode import object_of, search as decode
 from service.ports import SEARCH_EXTENSIONS, Answer, SearchQuery
 from service.sources.remote import bodies, refusals
-from service.sources.remote.origin import Line
+from service.sources.remote.origin import OriginClient
 
 _CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
 
@@ -198,23 +198,23 @@ def _identity(hit: Hit) -> tuple[str, ...]:
 Body = dict[str, Any]
 
 
-def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
+def search(client: OriginClient, query: SearchQuery) -> Answer[SearchPage]:
     """The page of a query; raises `InvalidRequest` (`unsupported_by_source`).
 
     With `widen`, narrower queries are also sent to a source that has few hits.
     """
-    extra, warnings = _extra(line, query)
+    extra, warnings = _extra(client, query)
     place = opened(query)
     if place is not None:
-        return _reopened(line, query, extra, place)
-    body = _asked(line, query, extra)
+        return _reopened(client, query, extra, place)
+    body = _asked(client, query, extra)
     for warning in warnings:
         body = bodies.warned(body, **warning)
     body = bodies.bounded(body)
     found = decode.within(decode.read(body), query.query)
     # A source that counts the records with some of the words has searched for each word.
     if "counts" not in object_of(body, "meta") and helps(query, found):
-        widened = _widened(line, query, extra, found)
+        widened = _widened(client, query, extra, found)
         if widened is not None:
             return widened
     if query.cut_tail and query.cursor is None and query.sort == "relevance":
@@ -223,16 +223,16 @@ def search(line: Line, query: SearchQuery) -> Answer[SearchPage]:
 
 
 def _widened(
-    line: Line, query: SearchQuery, extra: list[Pair], found: SearchPage
+    client: OriginClient, query: SearchQuery, extra: list[Pair], found: SearchPage
 ) -> Answer[SearchPage] | None:
     """The page with the hits of narrower searches, as far as time allows."""
-    line = replace(
-        line, deadline=line.deadline.share(BUDGETS.narrower_share, most=BUDGETS.source_seconds)
+    client = replace(
+        client, deadline=client.deadline.share(BUDGETS.narrower_share, most=BUDGETS.source_seconds)
     )
     pages, asked = [found], list[str]()
     for text in queries(query.query):
         try:
-            pages.append(_page(line, replace(query, query=text), extra))
+            pages.append(_page(client, replace(query, query=text), extra))
         except EvidenceError:
             break
         asked.append(text)
@@ -248,26 +248,26 @@ def _widened(
 
 
 def _reopened(
-    line: Line, query: SearchQuery, extra: list[Pair], place: Place
+    client: OriginClient, query: SearchQuery, extra: list[Pair], place: Place
 ) -> Answer[SearchPage]:
     """Another page of the same searches; fails if one of them does."""
     first = replace(query, cursor=None, limit=place.size)
     if not place.narrower:
-        return Answer(rest(query, place, _page(line, first, extra)), reopen=query.cursor)
+        return Answer(rest(query, place, _page(client, first, extra)), reopen=query.cursor)
     asked = queries(query.query)[: place.narrower]
-    pages = [_page(line, replace(first, query=text), extra) for text in (query.query, *asked)]
+    pages = [_page(client, replace(first, query=text), extra) for text in (query.query, *asked)]
     return Answer(
         pooled_page(query, place, pages, asked),
         reopen=query.cursor,
     )
 
 
-def _page(line: Line, query: SearchQuery, extra: list[Pair]) -> SearchPage:
-    found = decode.read(bodies.bounded(_asked(line, query, extra)))
+def _page(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> SearchPage:
+    found = decode.read(bodies.bounded(_asked(client, query, extra)))
     return decode.within(found, query.query)
 
 
-def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
+def _asked(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> Body:
     """The body of one search; raises errors with an explanation."""
     params = [
         *parameters(q=query.query),
@@ -276,7 +276,7 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
         *extra,
     ]
     try:
-        body = line.read("/v1/search", params)
+        body = client.read("/v1/search", params)
     except TooLarge as error:
         error.hint = error.hint or "Request fewer hits with limit."
         raise
@@ -285,13 +285,13 @@ def _asked(line: Line, query: SearchQuery, extra: list[Pair]) -> Body:
     return bodies.hits(body, query)
 
 
-def _extra(line: Line, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
+def _extra(client: OriginClient, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
     """The arguments beyond PDPP, and a warning about omitted ones."""
     given = {name: getattr(query, name) for name in SEARCH_EXTENSIONS}
     used = {name: value for name, value in given.items() if value != SEARCH_EXTENSIONS[name]}
     if not used:
         return [], []
-    declared = line.search_extensions()
+    declared = client.search_extensions()
     unknown = [name for name in used if name not in declared]
     for name in unknown:
         if name != "words":

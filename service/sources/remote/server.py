@@ -24,7 +24,7 @@ from service.pdpp.decode import schema
 from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
 from service.pdpp.decode.records import decode_value
-from service.sources.remote.origin import Line, Origin, Permit
+from service.sources.remote.origin import OriginClient, Origin, Permit
 from service import port_rules, ports
 from service.ports import Answer
 
@@ -57,7 +57,7 @@ class HttpResourceServer:
         *,
         own: bool = True,
     ) -> None:
-        self._line = Line(origin, token, deadline, permit or Permit(), own)
+        self._client = OriginClient(origin, token, deadline, permit or Permit(), own)
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         where = parameters(stream=query.stream, connection_id=query.connection_id)
@@ -65,7 +65,7 @@ class HttpResourceServer:
             body = self._compact(where)
         else:
             full = [("detail", "full")] if query.detail == "full" else []
-            body = self._line.read("/v1/schema", [*full, *where])
+            body = self._client.read("/v1/schema", [*full, *where])
         streams = bodies.streams(body)
         bodies.require(streams is not None, "schema")
         if where and not streams:
@@ -76,13 +76,13 @@ class HttpResourceServer:
     def _compact(self, where: list[Pair]) -> Body:
         """The compact document, or the whole one if the server has no other."""
         try:
-            body = self._line.read("/v1/schema", [("view", "compact"), *where])
+            body = self._client.read("/v1/schema", [("view", "compact"), *where])
             if bodies.streams(body) is not None:
                 return body
         except InvalidRequest as error:
             if error.code not in NO_COMPACT:
                 raise
-        return self._line.read("/v1/schema", where)
+        return self._client.read("/v1/schema", where)
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         body = self._list("/v1/streams", parameters(connection_id=connection_id))
@@ -162,7 +162,7 @@ class HttpResourceServer:
         return Answer(decode_buckets(body, stream=query.stream, metric=query.metric), body)
 
     def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
-        return search.search(self._line, query)
+        return search.search(self._client, query)
 
     def field_window(
         self, ref: RecordRef, field_path: str, window: ports.WindowRequest
@@ -204,10 +204,10 @@ class HttpResourceServer:
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
         path, params = f"/v1/blobs/{_segment(blob_id)}", parameters(connection_id=connection_id)
-        answer = self._line.ask("HEAD", path, params, {}, 0)
+        answer = self._client.ask("HEAD", path, params, {}, 0)
         if answer.status != 200:  # a HEAD has no body with the reason
-            answer = self._line.ask("GET", path, params, {}, BUDGETS.piece_bytes)
-            raise self._line.refusal(answer)
+            answer = self._client.ask("GET", path, params, {}, BUDGETS.piece_bytes)
+            raise self._client.refusal(answer)
         length = answer.headers.get("Content-Length", "")
         bodies.require(length.isascii() and length.isdigit(), "length of a blob")
         size = int(length)
@@ -227,7 +227,7 @@ class HttpResourceServer:
         if start >= stop:
             return
         asked = {"Range": f"bytes={start}-{stop - 1}"}
-        with self._line.opened(path, params, asked) as answer:
+        with self._client.opened(path, params, asked) as answer:
             if answer.status not in (200, 206):
                 raise remote_errors.invalid("no longer returns a blob that it listed")
             place = start if answer.status == 206 else 0
@@ -255,7 +255,7 @@ class HttpResourceServer:
     ) -> Body:
         """The checked body at a path; raises errors with an explanation."""
         try:
-            body = self._line.read(path, params, most_bytes=most_bytes)
+            body = self._client.read(path, params, most_bytes=most_bytes)
         except TooLarge as error:
             error.hint = error.hint or "Request fewer fields, or read one with read_record_field."
             raise

@@ -19,12 +19,12 @@ values = st.recursive(
 )
 
 
-def marks(value: Any) -> int:
+def structure(value: Any) -> int:
     """Brackets, commas and colons that a value is written with."""
     if isinstance(value, list):
-        return 2 + max(0, len(value) - 1) + sum(map(marks, value))
+        return 2 + max(0, len(value) - 1) + sum(map(structure, value))
     if isinstance(value, dict):
-        return 2 + max(0, len(value) - 1) + len(value) + sum(map(marks, value.values()))
+        return 2 + max(0, len(value) - 1) + len(value) + sum(map(structure, value.values()))
     return 0
 
 
@@ -34,13 +34,13 @@ def levels(value: Any) -> int:
 
 
 @given(value=values, before=st.integers(ROOM - 40, ROOM + 5), padding=st.sampled_from(["\\", "x"]))
-def test_exactly_as_many_marks_and_levels_as_are_allowed_pass(
+def test_exactly_as_much_structure_and_as_many_levels_as_are_allowed_pass(
     value: Any, before: int, padding: str
 ) -> None:
     """The value lies across the end of a piece; what fills up the bounds stands before it."""
     text = padding * (before // len(orjson.dumps(padding)[1:-1]))
     for more, refused in ((0, False), (1, True)):
-        filling = BUDGETS.json_marks - marks([text, value, []]) + more
+        filling = BUDGETS.json_structure - structure([text, value, []]) + more
         raw = orjson.dumps([text, value, []])[:-2] + b"," * filling + b"]]"
         assert is_refused(raw, TooManyValues) == refused
     for more, refused in ((0, False), (1, True)):
@@ -68,5 +68,5 @@ def test_escapes_at_the_end_of_a_piece_are_read_as_such(size: int) -> None:
 
 
 def test_what_is_nested_again_and_again_is_not_deep() -> None:
-    side_by_side = [[[[]]] for _ in range(BUDGETS.json_marks // 8)]
+    side_by_side = [[[[]]] for _ in range(BUDGETS.json_structure // 8)]
     assert parse_json(orjson.dumps(side_by_side)) == side_by_side

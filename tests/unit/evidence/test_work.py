@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from evidence.errors import NotFound, TimedOut
-from evidence.work import Deadline, Done, Failed, Late, attempt, serial
+from evidence.work import Deadline, Done, Failed, Overdue, attempt, serial
 
 
 class Clock:
@@ -42,7 +42,7 @@ def test_serial_keeps_the_order_and_what_has_not_begun_in_time_is_late() -> None
         return item * 10
 
     outcomes = serial(work, [1, 2, 3], Deadline.after(3, clock))
-    assert outcomes == [Done(10), Done(20), Late()]
+    assert outcomes == [Done(10), Done(20), Overdue()]
 
 
 def test_an_error_that_can_be_told_is_the_outcome() -> None:

@@ -1,4 +1,4 @@
-"""Monstrous readings: whatever an upstream sends, an answer stays inside its budget and whole."""
+"""Monstrous results: whatever an upstream sends, an answer stays inside its budget and whole."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def bounded(rendering: Rendering, text_bytes: int = BUDGETS.text_bytes) -> str:
 
 
 def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
-    """Each continuation of the reading stands in both channels."""
+    """Each continuation of the result stands in both channels."""
     text = "\n".join(rendering.blocks)
     found = structured_calls(rendering.structured)
     for one in continuations:

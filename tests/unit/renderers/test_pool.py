@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evidence.errors import NotFound
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, Done, Failed, Late, Outcome
+from evidence.work import Deadline, Done, Failed, Outcome, Overdue
 from renderers.pool import WorkerPool
 
 ROOT = Path(__file__).parents[3]
@@ -45,10 +45,10 @@ def test_an_item_that_is_late_leaves_the_others_and_its_result_is_dropped() -> N
         return number
 
     outcomes = WorkerPool(3, "test").map(work, range(3), Deadline.after(SHORT * 4))
-    assert outcomes == [Done(0), Late(), Done(2)]
+    assert outcomes == [Done(0), Overdue(), Done(2)]
     gate.set()
     assert left.wait(LONG)
-    assert outcomes == [Done(0), Late(), Done(2)]
+    assert outcomes == [Done(0), Overdue(), Done(2)]
 
 
 def test_time_in_the_queue_counts_and_what_waits_too_long_is_never_begun() -> None:
@@ -60,7 +60,7 @@ def test_time_in_the_queue_counts_and_what_waits_too_long_is_never_begun() -> No
         gate.wait(LONG)
         return number
 
-    assert pool.map(work, range(3), Deadline.after(SHORT)) == [Late()] * 3
+    assert pool.map(work, range(3), Deadline.after(SHORT)) == [Overdue()] * 3
     gate.set()
     assert pool.map(str, range(2), soon()) == [Done("0"), Done("1")]
     assert begun == [0]
@@ -72,7 +72,7 @@ def test_a_full_queue_makes_late_not_more_memory() -> None:
     many = range(BUDGETS.pool_queue_items + 10)
     outcomes = pool.map(lambda _: gate.wait(LONG), many, Deadline.after(SHORT))
     gate.set()
-    assert outcomes == [Late()] * len(many)
+    assert outcomes == [Overdue()] * len(many)
 
 
 def test_failures_are_outcomes_and_the_threads_live_on() -> None:
@@ -146,4 +146,4 @@ def test_a_process_ends_although_its_pool_hangs() -> None:
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=LONG, check=True
     )
-    assert found.stdout == b"[Late(), Late()]\n"
+    assert found.stdout == b"[Overdue(), Overdue()]\n"

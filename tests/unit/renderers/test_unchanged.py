@@ -1,4 +1,4 @@
-"""Renderers return new values: a reading compares equal after it was fitted and rendered."""
+"""Renderers return new values: a result compares equal after it was fitted and rendered."""
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -27,7 +27,7 @@ Step = Callable[..., Any]
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """The operations that were rendered; every step of a renderer leaves its reading as it was."""
+    """The operations that were rendered; every step of a renderer leaves its result as it was."""
     rendered = set[str]()
 
     def checked(name: str, step: Step) -> Step:

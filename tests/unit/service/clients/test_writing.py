@@ -15,7 +15,7 @@ from evidence.limits import BUDGETS
 from service.cli.connect import Target, rewrite
 from service.clients.table import named
 from service.clients.servers import add
-from service.clients.writing import Changed, Held
+from service.clients.writing import Changed, FileState
 
 NOW = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC)
 ENTRY = {"url": "https://rung.example.com/mcp"}
@@ -31,7 +31,7 @@ def test_a_file_that_changed_since_it_was_read_stays_as_it_is(tmp_path: Path) ->
     path = tmp_path / "mcp.json"
     for now in (b"{}", None):
         path.write_bytes(b"old")
-        held = Held.of(path)
+        held = FileState.of(path)
         path.unlink() if now is None else path.write_bytes(now)
         with pytest.raises(Changed):
             held.replace(b"new", NOW, private=False)
@@ -40,7 +40,7 @@ def test_a_file_that_changed_since_it_was_read_stays_as_it_is(tmp_path: Path) ->
 
 
 def test_a_file_that_came_since_there_was_none_stays(tmp_path: Path) -> None:
-    held = Held.of(tmp_path / "mcp.json")
+    held = FileState.of(tmp_path / "mcp.json")
     (tmp_path / "mcp.json").write_bytes(b"theirs")
     with pytest.raises(Changed):
         held.replace(b"ours", NOW, private=False)
@@ -53,7 +53,7 @@ def test_what_somebody_wrote_meanwhile_is_read_again_and_kept(tmp_path: Path) ->
     wanted = target(path)
     asked = []
 
-    def change(text: str, held: Held) -> str:
+    def change(text: str, held: FileState) -> str:
         if not asked:
             path.write_text('{"mcpServers": {"theirs": {}}}')
         asked.append(text)
@@ -69,7 +69,7 @@ def test_a_file_that_changes_all_the_time_is_given_up_with_advice(tmp_path: Path
     path = tmp_path / "mcp.json"
     path.write_text("0")
 
-    def change(text: str, held: Held) -> str:
+    def change(text: str, held: FileState) -> str:
         path.write_text(str(int(text) + 1))
         return "mine"
 
@@ -91,7 +91,7 @@ def test_a_reader_sees_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     reader = threading.Thread(target=look)
     reader.start()
     for number in range(20):
-        Held.of(path).replace(sorted(whole)[number % 2], NOW, private=False)
+        FileState.of(path).replace(sorted(whole)[number % 2], NOW, private=False)
     done.set()
     reader.join()
     assert seen and seen <= whole
@@ -102,10 +102,10 @@ def test_a_backup_is_never_written_over(tmp_path: Path) -> None:
     path.write_text("{}")
     taken = tmp_path / "mcp.json.rung-backup-20261121T123005Z"
     taken.write_text("earlier")
-    backup = Held.of(path).replace(b"new", NOW, private=True)
+    backup = FileState.of(path).replace(b"new", NOW, private=True)
     assert backup == tmp_path / "mcp.json.rung-backup-20261121T123005Z-2"
     assert taken.read_text() == "earlier" and backup.read_text() == "{}"
-    assert Held.of(path).earlier() == [b"{}", b"earlier"]
+    assert FileState.of(path).earlier() == [b"{}", b"earlier"]
 
 
 def test_servers_that_are_added_at_the_same_time_are_all_there(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_what_is_no_ordinary_file_is_refused_unread(kind: str, tmp_path: Path) -
         with path.open("wb") as file:
             file.truncate(BUDGETS.client_file_bytes + 1)
     with pytest.raises(OSError, match="regular file|too large") as refused:
-        Held.of(path)
+        FileState.of(path)
     assert refused.value.filename == str(path)
     (tmp_path / "other.json.rung-backup-1").symlink_to(path)
-    assert Held.of(tmp_path / "other.json").earlier() == []
+    assert FileState.of(tmp_path / "other.json").earlier() == []

@@ -13,7 +13,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.model import Source
 from evidence.pointer import path_of
-from evidence.records import Count, FieldRead, Record, RecordPage, Related, Span
+from evidence.records import Count, FieldRead, Record, RecordPage, Related, TimeSpan
 from evidence.text import looks_binary
 from evidence.values import Base64, BlobRef, Preview
 from renderers import document, field, records
@@ -78,7 +78,7 @@ pages = st.builds(
     next_cursor=st.none() | names,
     next_changes_since=st.none() | names,
     count=st.just(Count()) | st.builds(Count, st.just("exact"), numbers),
-    span=st.none() | st.builds(Span, numbers, times, times),
+    span=st.none() | st.builds(TimeSpan, numbers, times, times),
     warnings=warnings,
 )
 

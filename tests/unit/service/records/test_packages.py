@@ -17,7 +17,7 @@ from evidence.errors import (
 from evidence.limits import BUDGETS
 from service import keys
 from service.keys import Sealer
-from service.ports import Held
+from service.ports import MemberStream
 from service.access import grants, packages
 from service.records.store import Store
 from service.access.registry import Member
@@ -29,7 +29,11 @@ from tests.helpers.two_owners import local_member
 SEALER = keys.of_tokens(b"a secret of tests only")
 TOKEN = "at_of-another-server"
 AWAY = Member(
-    "Work mail", "grt_away", (Held("messages", "work", "gmail", "Work"),), "https://a", TOKEN
+    "Work mail",
+    "grt_away",
+    (MemberStream("messages", "work", "gmail", "Work"),),
+    "https://a",
+    TOKEN,
 )
 
 
@@ -49,7 +53,7 @@ def test_a_package_comes_back_with_its_members_in_order(
     writer: Writer, notes: StreamHandle
 ) -> None:
     here = local(writer, label="diary")
-    assert here.held == (Held("notes", "c", "c", None),) and here.name == "diary"
+    assert here.held == (MemberStream("notes", "c", "c", None),) and here.name == "diary"
     package_id, token = packages.create(Registry(writer), [here, AWAY], SEALER, label="both")
     found = packages.find(Registry(writer), token)
     assert found is not None and found.package_id == package_id

@@ -51,9 +51,9 @@ def refused(breaker: Breaker) -> Unavailable:
 def test_after_some_failures_in_a_row_nobody_asks(breaker: Breaker) -> None:
     fail(breaker, BUDGETS.breaker_failures - 1)
     ask(breaker)
-    assert not breaker.resting
+    assert not breaker.is_open
     fail(breaker)
-    assert breaker.resting
+    assert breaker.is_open
     error = refused(breaker)
     assert error.code == "upstream_unreachable"
     assert error.details["retry_after"] == BUDGETS.breaker_seconds
