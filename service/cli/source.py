@@ -71,11 +71,7 @@ def read_json(path: Path) -> Any:
 
 #: The sources, and where they may be named, in order of precedence.
 NAMES = ("url", "provider_url", "store")
-LEVELS = (
-    ParameterSource.COMMANDLINE,
-    ParameterSource.ENVIRONMENT,
-    ParameterSource.DEFAULT_MAP,
-)
+LEVELS = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
 
 
 class NoToken(Unauthenticated):

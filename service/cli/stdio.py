@@ -50,11 +50,7 @@ Served = tuple[Surface, Callable[[], Any], str]
     envvar="RUNG_UPSTREAM_URL",
     help="A PDPP resource server to serve instead of a store. Also read from RUNG_UPSTREAM_URL.",
 )
-@click.option(
-    "--papers",
-    type=PATH,
-    help="A papers snapshot to serve instead. Needs no token.",
-)
+@click.option("--papers", type=PATH, help="A papers snapshot to serve instead. Needs no token.")
 @click.option(
     "--cache-root",
     type=PATH,

@@ -56,11 +56,7 @@ def encode_record(record: Record) -> Body:
 
 
 def _members(record: Record) -> Body:
-    body: Body = {
-        "object": "record",
-        "id": record.ref.record_id,
-        "stream": record.ref.stream,
-    }
+    body: Body = {"object": "record", "id": record.ref.record_id, "stream": record.ref.stream}
     if record.deleted:
         body |= {"deleted": True, "deleted_at": record.deleted_at}
     body |= {"emitted_at": record.emitted_at, **source_members(record.source)}

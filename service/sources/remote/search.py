@@ -256,10 +256,7 @@ def _reopened(
         return Answer(rest(query, place, _page(client, first, extra)), reopen=query.cursor)
     asked = queries(query.query)[: place.narrower]
     pages = [_page(client, replace(first, query=text), extra) for text in (query.query, *asked)]
-    return Answer(
-        pooled_page(query, place, pages, asked),
-        reopen=query.cursor,
-    )
+    return Answer(pooled_page(query, place, pages, asked), reopen=query.cursor)
 
 
 def _page(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> SearchPage:
