@@ -85,8 +85,8 @@ FROM record r WHERE r.seq = ANY(%s) AND r.stream = %s AND r.thread IS NOT NULL)
 """
 
 
-class SearchVerbs(Asking):
-    """The verbs of search of a snapshot. See `engine.Snapshot`."""
+class SearchMethods(Asking):
+    """The methods of search of a snapshot. See `engine.Snapshot`."""
 
     compared = "key"
     live = "NOT {}.deleted"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from evidence.limits import CONTRACT
 from service.records.engine import Big, Cells, Place, Selection, Stored, StreamRow, Value
 from service.records.postgres.keys import kept_value
-from service.records.postgres.search import SearchVerbs
+from service.records.postgres.search import SearchMethods
 from service.records.sql.snapshot import RECORDS, stored
 from service.records.texts import chunks_of
 
@@ -29,7 +29,7 @@ SELECT value, no, c.text FROM place JOIN chunk c USING (value, no)
 """
 
 
-class PostgresSnapshot(SearchVerbs):
+class PostgresSnapshot(SearchMethods):
     """One consistent view of a store. See `engine.Snapshot`."""
 
     engine = "postgres"
