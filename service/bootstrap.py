@@ -87,8 +87,8 @@ class Authority:
         grant_id = self._signed_in(token, path)
         if not (grant_id or token.startswith(tokens.PREFIX)):
             return None
-        by_id = partial(grants.active, grant_id=grant_id or "")
-        return self._store.granted(by_id if grant_id else partial(grants.find, token=token))
+        active = partial(grants.active, grant_id=grant_id or "")
+        return self._store.granted(active if grant_id else partial(grants.find, token=token))
 
     def _signed_in(self, token: str, path: str | None) -> str | None:
         """The id of the grant that a token of sign-in, or of another issuer, reads."""

@@ -64,7 +64,7 @@ class Candidates:
     def add(self, rows: Rows, groups: Sequence[int]) -> int:
         """Notes what rows hold; returns how many they are."""
         bits, held = bits_of(groups), self.held
-        for seq in rows.records:
+        for seq in chain(rows.short[0], rows.passages[0]):
             held[seq] = held.get(seq, 0) | bits
         self._rows.append((bits, rows))
         return len(rows.short[0]) + len(rows.passages[0])

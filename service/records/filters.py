@@ -1,4 +1,4 @@
-"""Typed filters as tests of field values, only for declared and granted fields."""
+"""Filters as tests of declared and granted fields, which `sql/conditions.py` turns into SQL."""
 
 from dataclasses import replace
 from typing import Any

@@ -56,7 +56,7 @@ def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | No
 
 
 class Conditions:
-    """The conditions of one engine, which defines the SQL that differs between engines."""
+    """The conditions of one engine, whose `SearchMethods` define the SQL that differs."""
 
     #: The column of a `cell` that is compared.
     compared: ClassVar[str]
