@@ -16,16 +16,7 @@ from service.ports import OPERATORS
 
 #: Without minimum lengths, which are all 1, and without the largest whole number: every bound costs
 #: bytes in every conversation, and no caller exceeds these by mistake.
-KEPT = (
-    "type",
-    "description",
-    "enum",
-    "items",
-    "minimum",
-    "maximum",
-    "maxLength",
-    "maxItems",
-)
+KEPT = ("type", "description", "enum", "items", "minimum", "maximum", "maxLength", "maxItems")
 _SCALAR = {"type": ["string", "number", "boolean"], "maxLength": CONTRACT.filter_value_chars}
 _RANGE = {
     "type": "object",
@@ -47,11 +38,7 @@ OPEN: dict[type, dict[str, Any]] = {
         "type": "object",
         "minProperties": 1,
         "propertyNames": _NAMES,
-        "additionalProperties": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": CONTRACT.whole_number,
-        },
+        "additionalProperties": {"type": "integer", "minimum": 1, "maximum": CONTRACT.whole_number},
     },
 }
 

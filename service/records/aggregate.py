@@ -52,7 +52,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
     sources = [
         Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
     ]
-    count = _count(snapshot, [source.selection for source in sources])
+    count = lists.count(snapshot, [source.selection for source in sources])
     found = Buckets(
         stream=query.stream,
         metric=query.metric,
@@ -66,15 +66,6 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
     if query.group_by or query.group_by_time:
         return _grouped(found, snapshot, sources, query, sealer, view.grant.grant_id)
     return replace(found, value=_value(snapshot, sources, query, count))
-
-
-def _count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
-    """The number of selected records; the store keeps that of a whole stream."""
-    whole = [one.stream for one in selections if not (one.limit or one.tests)]
-    asked = [partial(snapshot.count, one) for one in selections if one.limit or one.tests]
-    kept = partial(snapshot.statistics, whole, ())
-    snapshot.ahead([kept, *asked])
-    return kept()[0] + sum(ask() for ask in asked)
 
 
 def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
@@ -130,7 +121,7 @@ def _value(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery,
         return count
     field = str(query.field)
     if query.metric == "count_distinct":
-        return len(set(snapshot.values([source.cells(field) for source in sources])))
+        return len(_by_value(snapshot, sources, field))
     if query.metric == "sum":
         if any(source.kind(field).is_decimal for source in sources):
             return _exact_sum(snapshot, sources, field)
@@ -151,11 +142,13 @@ def _groups(
     snapshot: Snapshot, sources: Sequence[Source], field: str
 ) -> Iterator[tuple[FieldType, Any, int]]:
     """(type, value, number of records) of each value of a field, for each type that it has."""
-    alike = defaultdict[FieldType, list[Cells]](list)
+    alike = defaultdict[tuple[str, bool], list[Source]](list)
     for source in sources:
-        alike[source.kind(field)].append(source.cells(field))
-    for kind, fields in alike.items():
-        yield from ((kind, value, count) for value, count in snapshot.groups(fields))
+        kind = source.kind(field)
+        alike[kind.type, kind.is_decimal].append(source)
+    for some in alike.values():
+        kind, groups = some[0].kind(field), snapshot.groups([one.cells(field) for one in some])
+        yield from ((kind, value, count) for value, count in groups)
 
 
 def _number(kind: FieldType, value: Any) -> Decimal:
@@ -194,7 +187,7 @@ def _grouped(
     if query.group_by:
         counted = _by_value(snapshot, sources, query.group_by)
         ordered = sorted(
-            [([-n, str(name), type(name).__name__], name, n) for name, n in counted.items()],
+            [([-n, str(name), type(name).__name__], name, n) for (_, name), n in counted.items()],
             key=lambda group: group[0],
         )
     else:
@@ -215,12 +208,16 @@ def _grouped(
     )
 
 
-def _by_value(snapshot: Snapshot, sources: Sequence[Source], field: str) -> Counter[Any]:
-    counted: Counter[Any] = Counter()
+def _by_value(
+    snapshot: Snapshot, sources: Sequence[Source], field: str
+) -> Counter[tuple[bool, Any]]:
+    """How often each value occurs: (whether it is a boolean, value), as True equals 1."""
+    counted = Counter[tuple[bool, Any]]()
     for kind, value, count in _groups(snapshot, sources, field):
         if kind.is_decimal:
             value = plain_decimal(decimal_of_key(str(value)))
-        counted[bool(value) if kind.type == "boolean" else value] += count
+        is_bool = kind.type == "boolean"
+        counted[is_bool, bool(value) if is_bool else value] += count
     return counted
 
 

@@ -342,9 +342,6 @@ class Snapshot(Protocol):
 
     # Values of fields, for aggregates. The same value may come once for each of several fields.
 
-    def values(self, fields: Sequence[Cells]) -> Iterator[Value]:
-        """The distinct values of some fields."""
-
     def total(self, fields: Sequence[Cells]) -> int | float:
         """The sum of number fields, exact if they are 64-bit integers."""
 

@@ -86,12 +86,7 @@ class Reads:
         last = max(window.end, window.match[1] + CONTRACT.match_after_chars)
         size = min(last, total) - first
         return window_read(
-            id,
-            path,
-            {
-                "offset_chars": first,
-                "limit_chars": min(size, CONTRACT.window_chars_max),
-            },
+            id, path, {"offset_chars": first, "limit_chars": min(size, CONTRACT.window_chars_max)}
         )
 
     def ahead(self, shown: Sequence[Shown], walking: int) -> None:
@@ -188,13 +183,7 @@ def hits_of(ranker: Ranker, ranked: Sequence[Shown], first: int, reads: Reads) -
     return [_hit(ranker, one, rank, shown, reads) for one, rank, shown in each]
 
 
-def _hit(
-    ranker: Ranker,
-    one: Shown,
-    rank: int,
-    shown: Sequence[Window],
-    reads: Reads,
-) -> Hit:
+def _hit(ranker: Ranker, one: Shown, rank: int, shown: Sequence[Window], reads: Reads) -> Hit:
     stream, record = one.stream, one.record
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
     id, url = str(ref), ref.url

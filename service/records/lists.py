@@ -43,7 +43,7 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
         records=page,
         has_more=more,
         next_cursor=cursor,
-        count=Count("exact", sum(map(snapshot.count, selections))) if counted else Count(),
+        count=Count("exact", count(snapshot, selections)) if counted else Count(),
         span=_span(snapshot, streams, selections) if query.window == "exact" else None,
     )
 
@@ -214,15 +214,29 @@ def _page(
     return page, len(found) > query.limit
 
 
+def count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
+    """The number of selected records; the store keeps that of a whole stream."""
+    whole = [one.stream for one in selections if not (one.limit or one.tests)]
+    asked: list[Callable[[], int]] = [
+        partial(snapshot.count, one) for one in selections if one.limit or one.tests
+    ]
+    if whole:
+        asked.append(lambda: snapshot.statistics(whole, ())[0])
+    snapshot.ahead(asked)
+    return sum(ask() for ask in asked)
+
+
 def _span(
     snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
 ) -> TimeSpan:
     """The number of records on all pages and the times they span."""
     total, times = 0, list[int]()
-    for stream, selection in zip(streams, selections):
+    asked = [partial(snapshot.span, selection) for selection in selections]
+    snapshot.ahead(asked)
+    for stream, ask in zip(streams, asked):
         shown = stream.manifest.time_field in stream.granted
-        count, first, last = snapshot.span(selection)
-        total += count
+        counted, first, last = ask()
+        total += counted
         times += [at for at in (first, last) if shown and at is not None]
     ends = [values.moment(at) for at in (min(times), max(times))] if times else []
     return TimeSpan(total, *ends)

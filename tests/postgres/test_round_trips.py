@@ -5,15 +5,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 
-from evidence.errors import Unauthenticated
+from evidence.errors import TimedOut, Unauthenticated
 from service.place import Database
 from service.ports import SchemaQuery, SearchQuery
+from service.records.opening import open_reader
 from service.records.store import Store
 from tests.helpers import worlds
 from tests.helpers.places import new_database
@@ -155,6 +157,15 @@ def test_an_aggregate_waits_no_more_often_for_more_connections() -> None:
                 assert found["filtered_record_count"] == count
                 waits[count].append(turns.count - before)
     assert waits[9][len(asked) :] == waits[1][len(asked) :]
+
+
+def test_statements_that_are_sent_together_stay_within_the_deadline() -> None:
+    place = new_database()
+    worlds.fill(place, letters("home", 1))
+    with open_reader(place).snapshot(1) as snapshot:
+        slow = [partial(snapshot.run, "SELECT pg_sleep(0.1), ?", n) for n in range(60)]
+        with pytest.raises(TimedOut):
+            snapshot.ahead(slow)
 
 
 def test_a_session_sees_what_was_committed_after_its_token_was_checked(tmp_path: Path) -> None:

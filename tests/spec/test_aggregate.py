@@ -1,9 +1,11 @@
 """Figures and groups: printed in full, over one connection or many, within the grant."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers import worlds
 from tests.helpers.caller import Local
 from tests.spec.scenarios import scenario
 
@@ -84,3 +86,18 @@ def test_what_is_not_declared_is_refused_with_words_to_act_on(
 ) -> None:
     answer = small.fails("aggregate", **WORK, **given)
     assert len(answer.lines) >= 3 and answer.error["message"] in answer.text
+
+
+def test_a_yes_is_no_one_where_connections_differ(tmp_path: Path) -> None:
+    connections = []
+    for name, kind, value in (("flags", "boolean", True), ("counts", "integer", 1)):
+        query = {"aggregations": {"group_by": ["on"], "count_distinct": ["on"]}}
+        stream = worlds.stream("states", {"on": {"type": kind}}, query=query)
+        rows = tuple(worlds.row("states", f"{name}-{n}", on=value) for n in range(2))
+        connections.append(worlds.Connection(name, "house", None, (stream,), rows))
+    api = worlds.build(worlds.World(tuple(connections)), tmp_path).api()
+    path = "/v1/streams/states/aggregate"
+    groups = api.rest(path, metric="count", group_by="on").body["groups"]
+    assert [repr(group["key"]) for group in groups] == ["1", "True"]
+    assert [group["count"] for group in groups] == [2, 2]
+    assert api.rest(path, metric="count_distinct", field="on").body["value"] == 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from evidence.work import Deadline
 from service.records.engine import Generation, Moved
@@ -11,6 +11,8 @@ from service.records.postgres.catalog import Catalog
 from service.records.sql.snapshot import SharedMethods
 from service.records.postgres.connections import Connection, Loan, Rows, Statement
 
+#: Statements sent at once: each has the whole time limit of a statement.
+TOGETHER_MOST: Final = 16
 _CONFINE = "SELECT rung_confine(%s::text[])"
 
 #: (generation, catalog) of the row that the last opening statement gives.
@@ -127,14 +129,16 @@ class Asking(SharedMethods):
         return self.rows_of(sql.replace("?", "%s"), *values)
 
     def _together(self, asked: Sequence[Statement]) -> list[Rows]:
-        """The rows of several statements, in one round trip."""
-        if self._deadline.expired():
-            raise timed_out()
-        opening = self._opening if self._generation is None else ()
-        before, self._confined = (*opening, *self._confined), []
-        if not (before or asked):
-            return []
-        found = self._loan.run(*before, *asked)
-        if opening:
-            self.begun(found[len(opening) - 1])
-        return found[len(before) :]
+        """The rows of several statements, in one round trip unless they are many."""
+        rows = list[Rows]()
+        for start in range(0, max(1, len(asked)), TOGETHER_MOST):
+            if self._deadline.expired():
+                raise timed_out()
+            opening = self._opening if self._generation is None else ()
+            before, self._confined = (*opening, *self._confined), []
+            piece = asked[start : start + TOGETHER_MOST]
+            found = self._loan.run(*before, *piece) if before or piece else []
+            if opening:
+                self.begun(found[len(opening) - 1])
+            rows += found[len(before) :]
+        return rows

@@ -4,6 +4,7 @@ The grant acts inside every statement: by lexemes of the scope, which the index 
 the fields of every row that it finds.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,7 +24,7 @@ from service.records.engine import (
 )
 from service.records.passages import STRIDE
 from service.records.postgres.asking import Asking
-from service.records.postgres.catalog import Counts
+from service.records.postgres.catalog import SETS_MOST, Counts
 from service.records.postgres.ddl import WHOLE
 from service.records.postgres.keys import key_of, value_of
 from service.records.postgres.terms import query
@@ -234,18 +235,18 @@ def _scanned(fields: Sequence[int]) -> str:
     return " + 0" if len(fields) > FIELDS_APART_MOST else ""
 
 
-@lru_cache
-def _ordinals(fields: tuple[int, ...]) -> str:
-    """The same of the fields of a scope, of which every statement names all."""
-    return _array(fields)
-
-
 def _array(numbers: Iterable[int]) -> str:
     """The literal of an array; psycopg would convert a list of numbers one by one.
 
     An array of the type of its column is looked up by hash.
     """
     return f"{{{','.join(map(str, numbers))}}}"
+
+
+@lru_cache(SETS_MOST)
+def _ordinals(fields: tuple[int, ...]) -> str:
+    """The same for the fields of a scope, which every statement names."""
+    return _array(fields)
 
 
 def _shared(
@@ -256,11 +257,20 @@ def _shared(
     Rows come newest first, up to the limit of each field.
     """
     short, passages, cut = Rows(([], []), ([], [], []))
+    rows_of, parts_of = _by_field(whole), _by_field(parts)
     for number, field in enumerate(fields):
         most = share(limit, len(short[0]), len(fields) - number)
-        for found, columns in ((short, whole), (passages, parts)):
-            rows = [row for row in zip(*columns) if row[1] == field][:most]
+        for found, by_field in ((short, rows_of), (passages, parts_of)):
+            rows = by_field[field][:most]
             for column, values in zip(found, zip(*rows)):
                 column += values
             cut |= len(rows) == most
     return Rows(short, passages, cut)
+
+
+def _by_field(columns: Sequence[list[int]]) -> dict[int, list[tuple[int, ...]]]:
+    """The rows of some columns, by the ordinal, which is the second one."""
+    rows = defaultdict[int, list[tuple[int, ...]]](list)
+    for row in zip(*columns):
+        rows[row[1]].append(row)
+    return rows

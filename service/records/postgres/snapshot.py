@@ -35,7 +35,7 @@ class PostgresSnapshot(SearchMethods):
     engine = "postgres"
     whole = "v.number::bigint"
     no_cursor = "''::bytea"
-    together = True
+    merges_fields = True
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         if self._named is not None and connection_id not in self._named:

@@ -58,8 +58,8 @@ class SharedMethods(Conditions):
     whole: ClassVar[str]
     #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
-    #: Whether the values of several fields are read by one statement.
-    together: ClassVar[bool]
+    #: Whether one statement reads the values of several fields.
+    merges_fields: ClassVar[bool]
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
@@ -141,10 +141,6 @@ class SharedMethods(Conditions):
 
     # Values of fields
 
-    def values(self, fields: Sequence[Cells]) -> Iterator[Value]:
-        rows = self.cells(fields, f"DISTINCT v.{self.compared}")
-        return (self.decode(value) for (value,) in rows)
-
     def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
         zero = origin // width * width  # SQL divides towards 0: no value is below
         slot = f"({self.whole} - ({zero})) / {width}"
@@ -165,7 +161,7 @@ class SharedMethods(Conditions):
         """Columns of `cell v` for the values of some fields; `tail` holds for each statement."""
         alike = dict[object, tuple[Selection, list[int]]]()
         for number, (selection, ordinal) in enumerate(fields):
-            tests = on_field(selection, ordinal) if self.together else None
+            tests = on_field(selection, ordinal) if self.merges_fields else None
             key = number if tests is None else tuple(tests)
             alike.setdefault(key, (selection, []))[1].append(ordinal)
         asked = [partial(self._cells, *some, columns, tail) for some in alike.values()]

@@ -44,7 +44,7 @@ class SqliteSnapshot(SearchMethods):
     engine = "sqlite"
     whole = "v.value"
     no_cursor = "0"
-    together = False  # an index gives one field's values in their order
+    merges_fields = False  # an index gives one field's values in their order
 
     def __init__(self, db: sqlite3.Connection, generation: tuple[int, int]) -> None:
         self.db = db
