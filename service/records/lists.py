@@ -215,7 +215,7 @@ def _page(
 
 
 def count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
-    """The number of selected records; the store keeps that of a whole stream."""
+    """The number of selected records; the store knows that of a whole stream."""
     whole = [one.stream for one in selections if not (one.limit or one.tests)]
     asked: list[Callable[[], int]] = [
         partial(snapshot.count, one) for one in selections if one.limit or one.tests

@@ -158,7 +158,7 @@ class SharedMethods(Conditions):
         return None if found is None else int(found)
 
     def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
-        """Columns of `cell v` for the values of some fields; `tail` holds for each statement."""
+        """Columns of `cell v` for the values of some fields; `tail` ends each statement."""
         alike = dict[object, tuple[Selection, list[int]]]()
         for number, (selection, ordinal) in enumerate(fields):
             tests = on_field(selection, ordinal) if self.merges_fields else None
