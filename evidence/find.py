@@ -161,8 +161,7 @@ def _shortest(stretches: Iterator[Stretch], limit: int) -> list[Stretch]:
 
 
 class Passage(NamedTuple):
-    """A stretch of text with what it holds: `worth` is the summed idf of its groups, `held` their
-    numbers."""
+    """A stretch of text. `held` has the numbers of its groups, `worth` is their summed idf."""
 
     span: Span
     worth: float

@@ -228,7 +228,7 @@ class Candidates:
         return ~self.known | self.held[seq] if seq in self.held else -1
 
     def _worth_of(self, bits: int, groups: Sequence[Group]) -> float:
-        """The summed idf of the groups that bits stand for."""
+        """The summed idf of the groups in a bit mask."""
         worth = self._worth.get(bits)
         if worth is None:
             held = (group.idf for number, group in enumerate(groups) if bits >> number & 1)

@@ -340,7 +340,7 @@ class Snapshot(Protocol):
         Only records of the scope count, as places too.
         """
 
-    # Values of fields, for aggregates. The same value may come once for each of several fields.
+    # Values of fields, for aggregates. A value that several fields have may come once for each.
 
     def total(self, fields: Sequence[Cells]) -> int | float:
         """The sum of number fields, exact if they are 64-bit integers."""

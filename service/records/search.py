@@ -114,15 +114,14 @@ class Searched:
         """How many records a time range leaves out because they have no event time."""
         if not self._timed:
             return 0
-        count = self.snapshot.count
-        left_out = 0
+        whole, dated = list[Selection](), list[Selection]()
         for stream in self.streams:
             tests = self._tests(stream)
-            left_out += count(stream.selection(tests))
+            whole.append(stream.selection(tests))
             if stream.event_ordinal is not None:
-                dated = Test(stream.event_ordinal, "gte", EARLIEST)
-                left_out -= count(stream.selection((*tests, dated)))
-        return left_out
+                at = Test(stream.event_ordinal, "gte", EARLIEST)
+                dated.append(stream.selection((*tests, at)))
+        return lists.count(self.snapshot, whole) - lists.count(self.snapshot, dated)
 
     @cached_property
     def covered(self) -> Coverage:

@@ -67,7 +67,7 @@ def refused(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def teaches(error: dict[str, Any], says: str) -> None:
-    """Fails unless the error says what is wrong and what to do, and shows nothing internal."""
+    """Fails unless the error says what is wrong and what to do, and leaks no internals."""
     told = json.dumps(error)
     assert re.search(says, told), told
     assert not OURS.search(told), told

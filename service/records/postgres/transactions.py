@@ -98,7 +98,7 @@ class Transactions(BaseWriter):
         """Adds rows to a table; `into` names it and its columns.
 
         PostgreSQL cannot COPY into a table with row security, so such tables are filled from
-        another: one for the whole transaction, which holds the locks of a dropped table to its end.
+        another. One serves the whole transaction, which would keep the locks of each dropped one.
         """
         self._wrote = True
         table, _, columns = into.partition(" ")

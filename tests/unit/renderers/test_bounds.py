@@ -42,7 +42,7 @@ def bounded(rendering: Rendering, text_bytes: int = BUDGETS.text_bytes) -> str:
 
 
 def carries(rendering: Rendering, continuations: list[Continuation]) -> None:
-    """Each continuation of the result stands in both channels."""
+    """Each continuation of the result is in both channels."""
     text = "\n".join(rendering.blocks)
     found = structured_calls(rendering.structured)
     for one in continuations:
