@@ -35,7 +35,7 @@ CONNECTIONS = (
     ("bank", "bank", "Giro account"),
 )
 LABEL = "demo"
-VERSION = "3"
+VERSION = "4"
 
 
 @dataclass(frozen=True, slots=True)

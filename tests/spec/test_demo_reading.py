@@ -43,5 +43,10 @@ def test_a_calendar_entry_says_where_and_an_empty_field_is_left_out(visit: Flask
     assert "Where Praxis Dr. Yılmaz" in shown and "attendees" not in shown
 
 
+def test_a_time_with_an_offset_shows_the_offset(visit: FlaskClient) -> None:
+    shown = text(page(visit, "/read/calendar/events:e_0019"))
+    assert "When 4 Nov 2025, 16:00 UTC+09:00 " in shown
+
+
 def test_an_attachment_is_listed_once(visit: FlaskClient) -> None:
     assert page(visit, "/read/gmail-home/messages:m_0001").count("Alfama.png</a>") == 1

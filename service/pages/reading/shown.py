@@ -64,8 +64,7 @@ def when(text: str) -> str:
     day = f"{at.day} {at:%b} {at.year}"
     if _MIDNIGHT.fullmatch(text):
         return day
-    zone = "" if at.tzinfo is None else " UTC" if not at.utcoffset() else f" UTC{at:%:z}"
-    return f"{day}, {at:%H:%M}{zone}"
+    return f"{day}, {at:%H:%M} {at.tzname() or ''}".rstrip()
 
 
 def plain(value: Any) -> str:
