@@ -1,6 +1,6 @@
 """Rules for every source, so that packages and remote sources answer like a single grant."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import islice
@@ -23,8 +23,24 @@ def unknown_connection(name: str, known: Iterable[str]) -> NotFound:
     )
 
 
-def unknown_stream(name: str, known: Iterable[str], param: str = "stream") -> Forbidden:
-    """403 `grant_stream_not_allowed` with the nearest of the known names."""
+def unknown_stream(
+    name: str, known: Iterable[str], elsewhere: Collection[str] = (), param: str = "stream"
+) -> Forbidden:
+    """403 `grant_stream_not_allowed` with the nearest of the known names.
+
+    `elsewhere` are the other connections of the grant that have the stream.
+    """
+    if elsewhere:
+        listed = sorted({*elsewhere})
+        return Forbidden(
+            f"This connection has no stream {name!r}. Use one of available_connections, which "
+            "have it.",
+            code="grant_stream_not_allowed",
+            param=param,
+            retry_with="connection_id",
+            available_connections=[{"connection_id": id} for id in listed[: CONTRACT.candidates]],
+            available_connection_count=len(listed),
+        )
     return Forbidden(
         f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
         code="grant_stream_not_allowed",

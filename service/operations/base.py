@@ -10,6 +10,7 @@ from typing import Any
 
 from marshmallow import RAISE, Schema, ValidationError
 
+from evidence import handles
 from evidence.model import Continuation
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
@@ -299,7 +300,7 @@ def retries(
 ) -> tuple[Continuation, ...]:
     """The same call, with an argument, connection or paper that the error suggests."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
-    if error.retry_with == "connection_id":
+    if error.retry_with == "connection_id" and not _names_connection(given):
         listed = error.details.get("available_connections", ())
         changes += [
             {"connection_id": one["connection_id"]} for one in listed[: BUDGETS.retries_shown]
@@ -314,6 +315,11 @@ def retries(
         for change in changes
         if known.keys() >= change.keys()
     )
+
+
+def _names_connection(given: Mapping[str, Any]) -> bool:
+    """Whether the id of a valid call contains its connection, which no argument can replace."""
+    return "id" in given and handles.parse(given["id"]).connection_id is not None
 
 
 def run_bounded(

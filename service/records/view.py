@@ -291,7 +291,8 @@ class View:
         candidates = self.within(connection_id)
         found = [s for s in candidates if s.name == name]
         if not found:
-            raise unknown_stream(name, (stream.name for stream in candidates), param)
+            elsewhere = [stream.connection_id for stream in self.streams if stream.name == name]
+            raise unknown_stream(name, (stream.name for stream in candidates), elsewhere, param)
         return tuple(sorted(found, key=lambda stream: stream.connection_id))
 
 

@@ -158,6 +158,32 @@ def test_a_small_ambiguity_lists_every_candidate(small: Local) -> None:
     assert sorted(ids) == ["mail-home", "mail-work"]
 
 
+@pytest.mark.parametrize(
+    "tool, args",
+    [
+        ("search", {"query": "lantern", "streams": ["messages"]}),
+        ("query_records", {"stream": "messages"}),
+        ("aggregate", {"stream": "messages", "metric": "count"}),
+        ("schema", {"stream": "messages"}),
+        ("fetch", {"id": "notes/messages:m_001"}),
+    ],
+)
+def test_a_stream_of_another_connection_is_refused_with_the_connections_that_have_it(
+    small: Local, narrow: Local, tool: str, args: dict[str, Any]
+) -> None:
+    at = {} if "id" in args else {"connection_id": "notes"}
+    error = small.fails(tool, **args, **at).error
+    assert error["code"] == "grant_stream_not_allowed" and "has no stream" in error["message"]
+    listed = [one["connection_id"] for one in error["available_connections"]]
+    assert listed == ["mail-home", "mail-work"]
+    retries = error.get("next", [])
+    assert bool(retries) is ("id" not in args)
+    for call in retries:
+        assert small.ok(call["tool"], **call["args"])
+    hidden = narrow.fails("query_records", stream="notes", connection_id="mail-work").error
+    assert "available_connections" not in hidden and "not in this grant" in hidden["message"]
+
+
 def test_tokens_never_appear_in_answers(small: Local, small_house: House) -> None:
     token = small.api.token or ""
     for answer in (small.ok("schema"), small.fails("fetch", id="x")):

@@ -68,7 +68,8 @@ class Membership:
         places = self.within(connection_id)
         holders = tuple(place for place in places if place.held.stream == name)
         if not holders:
-            raise unknown_stream(name, (place.held.stream for place in places), param)
+            elsewhere = [p.held.connection_id for p in self.places if p.held.stream == name]
+            raise unknown_stream(name, (p.held.stream for p in places), elsewhere, param)
         return holders
 
 

@@ -97,6 +97,13 @@ def test_a_stream_of_one_child_needs_no_connection() -> None:
     assert crowd.servers[1].calls == [RecordQuery("pictures", cursor="as it came", limit=7)]
 
 
+def test_a_stream_of_another_connection_is_refused_with_the_connections_that_have_it() -> None:
+    crowd = Crowd([Plan(1), Plan(1, streams=("pictures",))])
+    error = refused(lambda rs: rs.records(RecordQuery("pictures", "source-0")), crowd.open())
+    assert isinstance(error, Forbidden) and "has no stream 'pictures'" in error.message
+    assert error.details["available_connections"] == [{"connection_id": "source-1"}]
+
+
 def test_search_asks_each_child_for_the_streams_it_holds_and_skips_the_others() -> None:
     crowd = Crowd(
         [Plan(1, streams=("notes", "mail")), Plan(1, streams=("mail",)), Plan(1, streams=("x",))]
