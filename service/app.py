@@ -38,14 +38,15 @@ def create_app(services: Services | None = None) -> Flask:
     services = services or _services()
     app = hooks.Application("rung", static_folder=None)
     app.extensions["rung"] = services
-    mounts, paths = {}, {MCP_PATH: [MCP_PATH]}
+    mounts, paths = {}, dict[str, list[str]]()
     if services.authority is not None:
         mounts[rest.PREFIX] = rest.HEADERS
         paths |= _opened(MCP_PATH, rest.PREFIX)
     if services.papers is not None:
         # Caches may keep answers of an open library, but none that need a token.
-        mounts[rest.PAPERS_PREFIX] = {} if services.settings.papers_tokens else rest.OPEN_HEADERS
-        paths |= _opened(PAPERS_PATH, rest.PAPERS_PREFIX)
+        closed = services.settings.papers_tokens
+        mounts[rest.PAPERS_PREFIX] = {} if closed else rest.OPEN_HEADERS
+        paths |= _opened(PAPERS_PATH, rest.PAPERS_PREFIX) if closed else {}
     activity = services.store.activity if services.store else None
     hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
     web.prepare(app, mounts)
@@ -92,7 +93,7 @@ def _services() -> Services:
 
 
 def _opened(mcp_path: str, prefix: str) -> dict[str, list[str]]:
-    """For each path, the paths that accept its tokens.
+    """For each path of a surface that needs a token, the paths that accept its tokens.
 
     Answers of an MCP surface link to its routes.
     """
@@ -136,11 +137,11 @@ def _guard(services: Services, access: Access, path: str = MCP_PATH) -> Guard:
     any_name = found.trusted_proxy_hops > 0 and not public_hosts
     return Guard(
         access=access,
-        allowed_origins=own | public | origins(found.allowed_origins),
+        allowed_origins=own | public | frozenset(found.allowed_origins),
         allowed_hosts=(
             frozenset(found.allowed_hosts) | public_hosts if found.allowed_hosts else None
         ),
         loopback_hosts=None if any_name else public_hosts,
-        metadata_url=found.base + WELL_KNOWN + path if found.issuers else None,
-        scope=SCOPE if found.signs_in else None,
+        metadata_url=found.base + WELL_KNOWN + path if services.issuers else None,
+        scope=SCOPE if services.signins else None,
     )

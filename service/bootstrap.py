@@ -185,6 +185,14 @@ class Services:
             )
 
     @property
+    def issuers(self) -> tuple[str, ...]:
+        """The authorization servers whose tokens are accepted here."""
+        if self.authority is None:
+            return ()
+        own = (self.settings.base,) if self.signins else ()
+        return own + self.settings.authorization_servers
+
+    @property
     def fence_key(self) -> bytes:
         """The key of the fences around record text, the same in all workers."""
         return keys.fence_key(self._secret)

@@ -27,6 +27,7 @@ EXPOSED_HEADERS: Final = (
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 PREFLIGHT_SECONDS: Final = "7200"
 
+_PORT: Final = re.compile("(:[0-9]+)?$")
 _BEARER: Final = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE)
 
 
@@ -56,7 +57,9 @@ class Guard:
 
     def knows(self, origin: str) -> bool:
         """Whether pages of this origin may send requests. Scheme, host and port all count."""
-        return origin.lower() in self.allowed_origins
+        origin = origin.lower()
+        any_port = _PORT.sub(":*", origin, count=1)
+        return not self.allowed_origins.isdisjoint((origin, any_port))
 
     def shared(self, origin: str | None) -> dict[str, str]:
         """The headers that let a page of this origin read an answer; none for foreign pages."""
@@ -74,7 +77,7 @@ class Guard:
                 "This server does not allow this origin.",
                 code="origin_not_allowed",
                 hint="The operator can add it to RUNG_ALLOWED_ORIGINS, for example "
-                "https://app.example.com.",
+                "https://app.example.com or http://localhost:*.",
             )
 
     def check_host(self, host: str | None, peer: str | None) -> None:

@@ -122,9 +122,8 @@ class Server:
         requested = request.params.get("protocolVersion")
         if not isinstance(requested, str):
             raise invalid_params("`initialize` needs `protocolVersion`, a string.")
-        also = versions.STDIO_ONLY if request.headers is None else ()
         return {
-            "protocolVersion": versions.negotiate(requested, also=also),
+            "protocolVersion": versions.negotiate(requested),
             "capabilities": CAPABILITIES,
             "serverInfo": self._info,
             "instructions": self.surface.instructions,
@@ -264,7 +263,7 @@ class Dialogue:
         if request is not None and request.method == "initialize":
             requested = request.params.get("protocolVersion")
             if isinstance(requested, str):
-                self.version = versions.negotiate(requested, also=versions.STDIO_ONLY)
+                self.version = versions.negotiate(requested)
         return request
 
 
@@ -276,8 +275,7 @@ def handle(
         message = parsed(raw)
         batched = (
             isinstance(message, list)
-            and validation.header_version(headers.get(validation.VERSION_HEADER))
-            in versions.WITH_BATCHES
+            and validation.header_version(headers) in versions.WITH_BATCHES
         )
     except Fault as fault:
         return refused(fault)

@@ -138,18 +138,36 @@ def claimed(message: Any) -> Any:
 
 def posted(message: Any, headers: Headers) -> Request | None:
     """The request in a POST body; None if it needs no answer."""
-    sent, own = headers.get(VERSION_HEADER), claimed(message)
+    own = claimed(message)
+    if own in (None, *versions.LEGACY) and is_opening(message):
+        return legacy(message, versions.LEGACY[0], headers)
+    sent = version_sent(headers)
     if own in versions.LEGACY:
         if sent not in (None, own):
             raise mismatch(VERSION_HEADER, "differs from the revision in the request body")
         return legacy(message, own, headers)
     if own is not None or sent in versions.MODERN:
         return modern(message, headers)
-    return legacy(message, header_version(sent), headers)
+    return legacy(message, header_version(headers), headers)
 
 
-def header_version(value: str | None) -> str:
+def is_opening(message: Any) -> bool:
+    """True for `initialize`, which negotiates the revision: its header does not matter."""
+    return isinstance(message, dict) and message.get("method") == "initialize"
+
+
+def version_sent(headers: Headers) -> str | None:
+    """The value of the version header, which proxies may repeat."""
+    value = headers.get(VERSION_HEADER)
+    copies = {copy.strip() for copy in (value or "").split(",")}
+    if len(copies) > 1:
+        raise mismatch(VERSION_HEADER, "names several revisions")
+    return value and copies.pop()
+
+
+def header_version(headers: Headers) -> str:
     """The revision in the header, or else the default. Refuses an unknown revision."""
+    value = version_sent(headers)
     if value is None:
         return versions.ASSUMED_VERSION
     if value not in versions.SUPPORTED:
@@ -165,7 +183,7 @@ def modern(message: Any, headers: Headers | None) -> Request | None:
             "request."
         )
     method = method_of(message)
-    sent = headers.get(VERSION_HEADER) if headers is not None else None
+    sent = version_sent(headers) if headers is not None else None
     if "id" not in message:
         if sent is not None and sent not in versions.SUPPORTED:
             raise unsupported(sent)

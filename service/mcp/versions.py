@@ -8,15 +8,12 @@ one, nowhere.
 from typing import Final
 
 MODERN: Final = ("2026-07-28",)
-LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+LEGACY: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 SUPPORTED: Final = (*MODERN, *LEGACY)
 
 #: The revision assumed for an HTTP request without one, because its client predates the version
 #: header.
 ASSUMED_VERSION: Final = "2025-03-26"
-
-#: Over HTTP this revision means another transport, so only a pipe may negotiate it.
-STDIO_ONLY: Final = ("2024-11-05",)
 
 #: The only revision with arrays of messages; the next one removed them.
 WITH_BATCHES: Final = frozenset({"2025-03-26"})
@@ -25,9 +22,9 @@ WITH_BATCHES: Final = frozenset({"2025-03-26"})
 WITHOUT_LINKS: Final = frozenset({"2024-11-05", "2025-03-26"})
 
 
-def negotiate(requested: str, *, also: tuple[str, ...] = ()) -> str:
+def negotiate(requested: str) -> str:
     """The negotiated revision: the requested one if legacy, else our newest legacy one.
 
     A modern revision is never the answer, because modern revisions have no `initialize`.
     """
-    return requested if requested in LEGACY or requested in also else LEGACY[0]
+    return requested if requested in LEGACY else LEGACY[0]

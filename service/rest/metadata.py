@@ -27,8 +27,8 @@ def mount(
     """Adds `/`, `/healthz`, `/readyz`, `/openapi.json`, `/llms.txt` and the well-known documents.
 
     Browsers, which prefer HTML, get `page` at `/`; programs get the discovery index. `paths` are
-    those of the surfaces; clients that request no path get the first. Without named authorization
-    servers there are no well-known documents.
+    those of the surfaces that need a token; clients that request no path get the first. Without
+    authorization servers there are no well-known documents.
     """
 
     def ready() -> Response:
@@ -40,11 +40,10 @@ def mount(
     routes.add_url_rule("/", "index", lambda: _front(services, page))
     routes.add_url_rule("/healthz", "healthz", lambda: _json({"status": "ok"}))
     routes.add_url_rule("/readyz", "readyz", ready)
-    for number, suffix in enumerate(("", *paths, *(f"{path}/" for path in paths))):
-        document = _resource(services, suffix or paths[0])
-        if document is not None:
-            view = partial(_json, document)
-            routes.add_url_rule(WELL_KNOWN + suffix, f"resource_{number}", view)
+    suffixes = ("", *paths, *(f"{path}/" for path in paths)) if services.issuers else ()
+    for number, suffix in enumerate(suffixes):
+        view = partial(_json, _resource(services, suffix or paths[0]))
+        routes.add_url_rule(WELL_KNOWN + suffix, f"resource_{number}", view)
     app.register_blueprint(routes)
     _mount_documents(app, services)
 
@@ -70,19 +69,14 @@ def _document(content: bytes, media_type: str) -> Response:
     return Response(content, 200, {**DOCUMENT_HEADERS, "Content-Type": media_type})
 
 
-def _resource(services: Services, path: str) -> dict[str, Any] | None:
-    """The metadata of the surface at a path, with the URL that clients looked it up by.
-
-    None, and so 404, if no server issues tokens.
-    """
-    found = services.settings
-    if not found.issuers:
-        return None
+def _resource(services: Services, path: str) -> dict[str, Any]:
+    """The metadata of the surface at a path, with the URL that clients looked it up by."""
+    own = {"scopes_supported": [SCOPE], "resource_name": "Rung"} if services.signins else {}
     return {
-        "resource": found.base + path,
-        "authorization_servers": list(found.issuers),
+        "resource": services.settings.base + path,
+        "authorization_servers": list(services.issuers),
         "bearer_methods_supported": ["header"],
-        **({"scopes_supported": [SCOPE], "resource_name": "Rung"} if found.signs_in else {}),
+        **own,
     }
 
 

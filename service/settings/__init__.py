@@ -16,7 +16,6 @@ from service.place import Place
 from service.settings import parsing
 
 HIDDEN = "(hidden)"
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 THREADS, WAITING_THREADS = 2, 16  # for a store, and for an upstream
 _FILE = Path(__file__).with_name("settings.toml")
 TEXTS: dict[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
@@ -70,7 +69,7 @@ class Settings:
     public_url: str | None = _setting(parsing.url)
     title: str | None = _setting(str)
     show_contents: str = _setting(parsing.one_of("on", "off"), default="off")
-    allowed_origins: tuple[str, ...] = _setting(parsing.urls, default=())
+    allowed_origins: tuple[str, ...] = _setting(parsing.origins, default=())
     allowed_hosts: tuple[str, ...] = _setting(parsing.words, default=())
     trusted_proxy_hops: int = _setting(parsing.whole, default=0)
     secret_key: str | None = _setting(str, secret=True)
@@ -112,11 +111,6 @@ class Settings:
     def documents(self) -> str:
         """Whether sign-in fetches the metadata of clients: `on`, `off` or `loopback`."""
         return self.client_documents or ("on" if self.base.startswith("https:") else "off")
-
-    @property
-    def issuers(self) -> tuple[str, ...]:
-        """The authorization servers that clients are sent to."""
-        return ((self.base,) if self.signs_in else ()) + self.authorization_servers
 
 
 def _declared(declared: "Field[Any]") -> Setting:
@@ -234,7 +228,7 @@ def _sign_in_faults(values: Mapping[str, Any]) -> Iterator[str]:
     if values.get("sign_in") != "on":
         return
     public = urlsplit(values.get("public_url", "http://localhost"))
-    local = public.hostname in _LOOPBACK
+    local = public.hostname in parsing.LOOPBACK
     if public.path or public.query or not (local or public.scheme == "https"):
         yield (
             "RUNG_SIGN_IN requires an https RUNG_PUBLIC_URL without a path, for example "

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 TOKEN_CHARS = 16  # shorter tokens can be guessed
 PORT_MAX = 65_535
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def _number(value: str, least: int, most: int | None = None) -> int:
@@ -39,6 +40,21 @@ def address(value: str) -> str:
 
 def urls(value: str) -> tuple[str, ...]:
     return tuple(url(part) for part in words(value))
+
+
+def origins(value: str) -> tuple[str, ...]:
+    """Origins of pages, extensions and apps; `*` stands for any port of this machine."""
+    return tuple(_origin(part.lower()) for part in words(value))
+
+
+def _origin(value: str) -> str:
+    origin = re.sub("(?<=[^/])/$", "", value)
+    plain = origin.removesuffix(":*")
+    if not re.fullmatch(r"null|file://|[a-z][a-z0-9+.-]*://[^/?#@*]*[^/?#@*:]", plain):
+        raise ValueError("must list origins without a path, of any scheme, or null")
+    if plain != origin and urlsplit(plain).hostname not in LOOPBACK:
+        raise ValueError("may have a * only as the port of localhost, 127.0.0.1 or [::1]")
+    return origin
 
 
 def assets(value: str) -> str:

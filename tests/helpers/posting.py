@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 PREFIX = "io.modelcontextprotocol/"
 MODERN = "2026-07-28"
-LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26")
+LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 JSON = {"Content-Type": "application/json"}
 
 #: Omits a key or a header.

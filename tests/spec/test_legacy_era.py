@@ -40,7 +40,7 @@ def test_l1_a_known_or_absent_version_is_served_without_a_handshake(
     assert tools["tools"] == FixtureSurface().tools
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "1.0", "", f"{LEGACY[0]},{LEGACY[0]}"])
+@pytest.mark.parametrize("version", ["1.0", ""])
 def test_l1_any_other_version_is_400_and_names_those_there_are(mcp: Poster, version: str) -> None:
     error = error_of(mcp.legacy("ping", version=version), 400, -32022)
     assert error["data"] == {"supported": list(SUPPORTED), "requested": version}
@@ -122,7 +122,6 @@ def test_a_resource_is_read(mcp: Poster) -> None:
     [
         *((version, version) for version in LEGACY),
         ("2026-07-28", "2025-11-25"),
-        ("2024-11-05", "2025-11-25"),
         ("2099-01-01", "2025-11-25"),
         ("", "2025-11-25"),
     ],
@@ -135,6 +134,21 @@ def test_initialize_settles_on_a_legacy_revision(mcp: Poster, requested: str, se
         "serverInfo": {"name": "fixture", "title": "Fixture", "version": "1.2.3"},
         "instructions": "Call echo.",
     }
+
+
+@pytest.mark.parametrize("sent", ["2026-07-28", "1999-01-01", "", "2025-11-25, 2024-11-05"])
+def test_initialize_negotiates_whatever_the_header_says(mcp: Poster, sent: str) -> None:
+    opening = legacy_body("initialize", {"protocolVersion": "2024-11-05"})
+    result = result_of(mcp.json(opening, {"MCP-Protocol-Version": sent}))
+    assert result["protocolVersion"] == "2024-11-05"
+
+
+@pytest.mark.parametrize("version", LEGACY)
+def test_equal_copies_of_the_version_count_once(mcp: Poster, version: str) -> None:
+    assert result_of(mcp.legacy("ping", version=f"{version}, {version},{version}")) == {}
+    error_of(mcp.legacy("ping", version=f"{version}, 1999-01-01"), 400, -32020)
+    for other in {*LEGACY} - {version}:
+        error_of(mcp.legacy("ping", version=f"{version}, {other}"), 400, -32020)
 
 
 def test_routing_headers_mean_nothing_here(mcp: Poster) -> None:

@@ -11,6 +11,7 @@ import pytest
 from flask import Flask
 
 from service import bootstrap, settings
+from service.access.guard import WELL_KNOWN
 from service.app import create_app
 from tests.helpers.api import Answer, Api
 from tests.helpers.papers import (
@@ -182,3 +183,23 @@ def test_what_waits_in_a_log_is_served_and_the_files_stay_as_they_are(tmp_path: 
             assert ids(library.ok("search_papers", query="attention"))
         assert Trace.of(snapshot.parent) == before
     assert [path.name for path in tmp_path.iterdir()] == ["100% new? #1"]
+
+
+def test_only_a_surface_that_needs_a_token_describes_how_to_get_one(small_house: House) -> None:
+    """Some hosts ask for the metadata even after a 200, and then start a sign-in."""
+    on = {"RUNG_SIGN_IN": "on"}
+    papers = {"RUNG_PAPERS_DB": str(SNAPSHOT)}
+    closed = {**papers, "RUNG_PAPERS_TOKENS": TOKEN}
+    every = {"", "/mcp", "/v1", "/mcp/papers", "/papers/v1"}
+    nobody = create_app(bootstrap.build(settings.load({**on, **closed})))
+    for app, described in (
+        (small_house.application(**on, **papers), {"", "/mcp", "/v1"}),
+        (small_house.application(**on, **closed), every),
+        (small_house.application(**closed), set()),
+        (nobody, set()),  # no grant, so no sign-in
+    ):
+        for path in every:
+            answer = Api(app, None).get(WELL_KNOWN + path)
+            assert answer.status == (200 if path in described else 404), path
+    refused = Api(nobody, None).send("POST", "/mcp", b"{}", JSON)
+    assert refused.headers["WWW-Authenticate"] == 'Bearer realm="rung"'

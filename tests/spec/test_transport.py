@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
 from evidence.limits import BUDGETS
 from service.access.guard import Access, Guard, origins
+from tests.helpers.api import Api
 from tests.helpers.fixture_app import ORIGIN, create_app
 from tests.helpers.posting import Poster, error_of, legacy_body, result_of
+from tests.helpers.worlds import House
 
 FOREIGN = {"Origin": "https://evil.example"}
 VERBS = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND")
@@ -76,6 +79,38 @@ def test_a_known_origin_may_read_the_answer(mcp: Poster, origin: str) -> None:
     assert response.headers["Access-Control-Allow-Origin"] == origin
     assert "WWW-Authenticate" in response.headers["Access-Control-Expose-Headers"]
     assert "Access-Control-Allow-Credentials" not in response.headers
+
+
+EXTENSION = "chrome-extension://nkbihfbeogaeaoehlefnkodbefgpgknn"
+APPS = ("app://obsidian.md", "tauri://localhost", "file://", "null")
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        *((origin, True) for origin in (EXTENSION, *APPS)),
+        ("http://localhost:5173", True),
+        ("http://localhost", True),
+        ("http://[::1]:9", True),
+        ("http://localhost:8000", True),  # its own
+        ("https://localhost:5173", False),
+        ("http://127.0.0.1:5173", False),
+        ("http://localhost:5173.evil.example", False),
+        ("http://localhost:", False),
+        ("chrome-extension://other", False),
+    ],
+)
+def test_origins_of_extensions_apps_and_local_ports_can_be_named(
+    origin: str, allowed: bool, small_house: House
+) -> None:
+    listed = " ".join((EXTENSION, *APPS, "http://localhost:*/ http://[::1]:*"))
+    api = Api(small_house.application(RUNG_ALLOWED_ORIGINS=listed), small_house.grant()[1])
+    for answer in (
+        api.post(orjson.dumps(legacy_body("ping")), Origin=origin),
+        api.get("/v1/streams", Origin=origin),
+    ):
+        assert answer.status == (200 if allowed else 403)
+        assert answer.headers.get("Access-Control-Allow-Origin") == (origin if allowed else None)
 
 
 def test_a_known_origin_may_read_a_refusal(private: Poster) -> None:

@@ -70,3 +70,12 @@ def test_no_secret_is_in_the_repr_of_settings() -> None:
     found = load({"RUNG_UPSTREAM_URL": URL, **INTROSPECTION, **secrets})
     assert found.secret_key and found.papers_tokens
     assert "very-secret" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://app.example/x", "https://*.example.com", "https://app.example:*", "app.example", "*"],
+)
+def test_an_origin_that_no_page_can_have_stops_the_start(origin: str) -> None:
+    (line,) = faults(RUNG_ALLOWED_ORIGINS=f"null {origin}")
+    assert line.startswith("RUNG_ALLOWED_ORIGINS is ") and "https://app.example.com" in line
