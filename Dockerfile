@@ -2,13 +2,13 @@
 FROM python:3.11-slim AS build
 RUN python -m venv /opt/rung
 WORKDIR /build
-COPY requirements.txt ./
-RUN /opt/rung/bin/pip install --no-cache-dir --requirement requirements.txt
+COPY requirements.lock ./
+RUN /opt/rung/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock
 COPY setup.cfg pyproject.toml README.md LICENSE ./
 COPY evidence evidence
 COPY renderers renderers
 COPY service service
-RUN /opt/rung/bin/pip install --no-cache-dir --no-deps .
+RUN /opt/rung/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM python:3.11-slim
 COPY --from=build /opt/rung /opt/rung

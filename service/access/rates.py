@@ -23,6 +23,7 @@ from evidence import request_log
 from evidence.request_log import Allowance, RequestLog
 from evidence.errors import RateLimited, Unauthenticated
 from service.keys import hashed
+from service.networks import is_public
 from service.settings import Settings, SettingsError
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ def client(address: str, *, private: bool) -> str | None:
         return None
     if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped is not None:
         ip = ip.ipv4_mapped  # their common network is all of IPv4
-    if not (private or ip.is_global):
+    if not (private or is_public(str(ip))):
         return None
     if ip.version == 6:
         return str(ipaddress.ip_network((ip, IPV6_PREFIX), strict=False))

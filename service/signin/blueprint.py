@@ -23,6 +23,7 @@ from service.access import grants
 from service.access.guard import is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
+from service.networks import is_public
 from service.pages.layout import Layout
 from service.signin import consent, owner_pages
 from service.signin.clients import Client, Clients, Documents, destination
@@ -31,7 +32,6 @@ from service.signin.owner_site import OwnerSite, Sessions, see_other, with_error
 from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, InvalidTarget, Paths
 from service.signin.server import Resources
 from service.signin.server import Server, metadata
-from service.sources.remote.outbound import is_public
 from service.statuses import STATUS
 
 #: The most requests from one address, and the window in seconds.

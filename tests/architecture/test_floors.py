@@ -39,6 +39,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/port_rules.py", ("evidence", "service.ports"), "rules stand on the port"),
     ("service/lru.py", (), "a cache stands on nothing"),
     ("service/durable.py", (), "it writes files, and knows none of them"),
+    ("service/networks.py", (), "a table stands on nothing"),
     (
         "service/issuers.py",
         ("evidence", "service.access", *OUTBOUND),
@@ -49,7 +50,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/access/guard.py", ("evidence",), "it decides, and asks nobody"),
     (
         "service/access/rates.py",
-        ("evidence", "service.keys", "service.settings"),
+        ("evidence", "service.keys", "service.networks", "service.settings"),
         "rates are counted; nothing is opened",
     ),
     ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
@@ -201,7 +202,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/signin/",
         (
             *("evidence", "service.signin", "service.access", "service.bootstrap.Services"),
-            *("service.pages.layout", "service.keys", "service.statuses"),
+            *("service.pages.layout", "service.keys", "service.networks", "service.statuses"),
             *("service.records.opening", "service.records.overview", "service.records.store"),
             *("service.records.values", "service.sources.remote.outbound"),
         ),

@@ -20,17 +20,21 @@ from typing import Any
 
 import orjson
 
+from tests.figures.audit import NOT_CHECKED
 from tests.figures.rows import ROWS, Row
 
 RESULTS = Path(__file__).with_name("results.json")
 #: Rows that run at the same time, because most of a row is waiting.
 AT_ONCE = 3
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
+#: A row stays open if what it needs was not there.
+OUTCOMES = {True: "passed", False: "**failed**", None: "**open: not checked**"}
 HEAD = """# Fault tests
 
 Each row injects a fault and checks that Rung still behaves as the third column requires.
 [rows.py](../tests/figures/rows.py) lists the tests. `make figures` runs them and writes this
-page. Long rows run only if `ROWS` names them; otherwise the table shows their last result.
+page. Long rows run only if `ROWS` names them; otherwise the table shows their last result. A row
+is open if it could not be checked, for example because no source of advisories answered.
 
 | # | fault | expected behaviour | result | tests | counts | seconds | date |
 |---|---|---|---|---|---|---|---|
@@ -45,13 +49,13 @@ def main() -> int:
     asked, more = parser.parse_known_args()
     chosen = [row for row in ROWS if row.number in asked.rows or not (asked.rows or row.long)]
     if asked.short:
-        return int(not all([_command(row.short, Counter()) for row in ROWS if row.short]))
+        return int(any([_command(row.short, Counter()) for row in ROWS if row.short]))
     began, held = perf_counter(), True
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running = {pool.submit(_run, row, more): row for row in chosen}
         for done in as_completed(running):
             row, result = running[done], done.result()
-            held &= result["held"]
+            held &= result["held"] is True
             print(f"row {row.number}: {result}", flush=True)
             # Read now, because another run may have written since.
             known = orjson.loads(RESULTS.read_bytes()) if RESULTS.exists() else {}
@@ -65,9 +69,9 @@ def main() -> int:
 def _run(row: Row, more: list[str]) -> dict[str, Any]:
     began, result = perf_counter(), Counter[str]()
     held = _pytest(row.tests, result) if row.tests else True
-    held &= not row.command or _command((*row.command, *more), result)
+    status = _command((*row.command, *more), result) if row.command else 0
     return {
-        "held": held,
+        "held": None if held and status == NOT_CHECKED else held and status == 0,
         "tests": result.pop("tests", 0),
         "skipped": result.pop("skipped", 0),
         "counts": dict(result),
@@ -76,8 +80,8 @@ def _run(row: Row, more: list[str]) -> dict[str, Any]:
     }
 
 
-def _command(words: tuple[str, ...], result: Counter[str]) -> bool:
-    """Runs a command, and adds what it prints as `count NAME=NUMBER`."""
+def _command(words: tuple[str, ...], result: Counter[str]) -> int:
+    """Runs a command, and adds what it prints as `count NAME=NUMBER`; returns its exit status."""
     command = [sys.executable, "-m", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, flush=True)
@@ -85,7 +89,7 @@ def _command(words: tuple[str, ...], result: Counter[str]) -> bool:
         if line.startswith("count "):
             name, _, value = line.removeprefix("count ").rpartition("=")
             result[name] += int(value)
-    return done.returncode == 0
+    return done.returncode
 
 
 def _pytest(tests: tuple[str, ...], result: Counter[str]) -> bool:
@@ -118,7 +122,7 @@ def page(results: dict[str, Any]) -> str:
         else:
             counts = ", ".join(f"{count:,} {name}" for name, count in last["counts"].items())
             skipped = f" ({last['skipped']} skipped)" if last["skipped"] else ""
-            cells += ["passed" if last["held"] else "**failed**"]
+            cells += [OUTCOMES[last["held"]]]
             cells += [f"{last['tests']}{skipped}" if last["tests"] else ""]
             cells += [counts, str(last["seconds"]), last["date"]]
         lines.append(f"| {' | '.join(cells)} |\n")

@@ -154,7 +154,7 @@ ROWS: Final = (
     Row(
         15,
         "`make audit`: known vulnerabilities, licences, a bill of materials, pinned hashes",
-        "No findings, or a documented exception",
+        "No findings, or a documented exception; open where no source of advisories answers",
         command=("tests.figures.audit",),
         short=("tests.figures.audit", "--offline"),
     ),

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from evidence import request_log
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 
 Parameters = Sequence[tuple[str, str]]
-_UNICAST: Final = IPv6Network("2000::/3")
 
 
 class Cut(Unreached):
@@ -128,8 +126,8 @@ def opened(
 ) -> Iterator[Opened]:
     """The same with an unread body, which must be read inside the context.
 
-    `accepts`, such as `is_public`, checks the IP addresses of a host that somebody else names. Such
-    a request uses no proxy.
+    `accepts`, such as `is_public` of `service.networks`, checks the IP addresses of a host that
+    somebody else names. Such a request uses no proxy.
     """
     from service.sources.remote import connections
 
@@ -143,17 +141,6 @@ def opened(
         if response.is_redirect and not redirects:
             raise _unreachable("redirects to another server", code="upstream_invalid_response")
         yield Opened(response, deadline)
-
-
-def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the public internet.
-
-    IPv6 addresses that contain an IPv4 address (mapped, NAT64, 6to4) do not count.
-    """
-    found = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and (found not in _UNICAST or found.sixtofour):
-        return False
-    return found.is_global and not found.is_multicast
 
 
 def proxy_and_certificates(url: str) -> tuple[str | None, str]:

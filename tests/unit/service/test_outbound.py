@@ -257,23 +257,6 @@ def test_every_fault_of_the_library_is_expected() -> None:
     assert [error for error in raised if not issubclass(error, connections.FAULTS)] == []
 
 
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
-        *(("8.8.8.8", True), ("2606:4700::1111", True)),
-        *(("127.0.0.1", False), ("10.0.0.1", False), ("192.168.1.1", False), ("0.0.0.0", False)),
-        *(("169.254.169.254", False), ("100.64.0.1", False), ("224.0.0.1", False)),
-        *(("255.255.255.255", False), ("198.18.0.1", False), ("203.0.113.1", False)),
-        *(("::1", False), ("::", False), ("fe80::1%eth0", False), ("fd00::1", False)),
-        *(("::ffff:10.0.0.1", False), ("::ffff:8.8.8.8", False), ("64:ff9b::a00:1", False)),
-        *(("2002:a00:1::", False), ("2001:0:a00:1::", False), ("ff02::1", False)),
-        *(("2001:db8::1", False), ("100::1", False)),
-    ],
-)
-def test_which_addresses_are_public(address: str, public: bool) -> None:
-    assert outbound.is_public(address) is public
-
-
 def test_no_connection_is_opened_if_one_address_of_a_host_is_not_accepted(
     server: AssetServer,
 ) -> None:
