@@ -11,14 +11,17 @@ imported when a passkey is used.
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Callable
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from secrets import token_bytes, token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from evidence.errors import Forbidden, InvalidRequest, RateLimited, Unauthenticated
+from evidence.errors import Forbidden, InvalidRequest, Unauthenticated
 from evidence.work import parse_json
 from service import keys
 from service.access import tokens
@@ -32,10 +35,14 @@ T = TypeVar("T")
 LINK_SECONDS: Final = 600
 SESSION_SECONDS: Final = 12 * 3_600
 PASSPHRASE_CHARS: Final = 12
-#: Attempts to sign in within a window: per address, and with a passphrase from all addresses.
-TRIES, ALL_TRIES, TRY_SECONDS = 5, 50, 900
+#: The most passphrases that all callers together may try, and the window in seconds. Codes and
+#: passkeys cannot be guessed and are not counted, so that no stranger can lock the owner out.
+TRIES, TRY_SECONDS = 50, 900
 _SESSION, _PASSKEY, _LINK, _PASSPHRASE = "session", "passkey", "link", "passphrase"
 _SALT_BYTES, _CODE_BYTES = 16, 10
+_CODE: Final = re.compile(f"[0-9a-f]{{{2 * _CODE_BYTES}}}")
+#: A hash takes 32 MB and a tenth of a second.
+_HASHING: Final = threading.Lock()
 #: The length of the name of a passkey, and of a date.
 _NAME_CHARS, _DATE_CHARS = 60, 10
 
@@ -57,6 +64,8 @@ class Owner:
         """Replaces the passphrase and ends all sessions."""
         if len(passphrase) < PASSPHRASE_CHARS:
             raise InvalidRequest(f"Use a passphrase of at least {PASSPHRASE_CHARS} characters.")
+        if _CODE.fullmatch(_code(passphrase)):
+            raise InvalidRequest("This has the form of a code. Choose another passphrase.")
         salt = token_bytes(_SALT_BYTES)
         body = {"salt": salt.hex(), "hash": _scrypt(passphrase, salt).hex()}
         with self.entries.changing() as kept:
@@ -64,37 +73,45 @@ class Owner:
             for passkey in ("", *kept.owned(_PASSKEY)):
                 kept.end(_SESSION, passkey)
 
-    def sign_in(self, secret: str, address: str) -> str:
-        """A new session for a code or the passphrase.
-
-        Raises `Unauthenticated`, and `RateLimited` after too many attempts.
-        """
-        self.attempt(address)
-        with self.entries.changing() as kept:
-            link = kept.use(_LINK, secret.strip().lower())
-        checked = None if link and link.uses == 1 else self._checked_passphrase(secret)
+    def sign_in(self, secret: str) -> str:
+        """A new session for a code or the passphrase; raises as `proven` does."""
         session = tokens.new("")
-        with self.entries.changing() as kept:
-            if checked is not None:
-                now = kept.use(_PASSPHRASE, "")  # in PostgreSQL, locks it until the commit
-                if now is None or now.body != checked:
-                    raise _invalid()
+        with self.proven(secret) as kept:
             kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
         return session
 
-    def attempt(self, address: str) -> None:
-        """Counts an attempt to sign in; raises `RateLimited` after too many from an address."""
+    @contextmanager
+    def proven(self, secret: str) -> Iterator[Kept]:
+        """A transaction that begins once a code, which it uses up, or the passphrase is valid.
+
+        Raises `Unauthenticated`, and `RateLimited` after too many passphrases. Text in the form of
+        a code is looked up and never hashed or counted.
+        """
+        if _CODE.fullmatch(_code(secret)):
+            with self.entries.changing() as kept:
+                link = kept.use(_LINK, _code(secret))
+                if link is None or link.uses > 1:
+                    raise _invalid()
+                yield kept
+            return
+        checked = self._checked_passphrase(secret)
         with self.entries.changing() as kept:
-            limit(kept, "sign-in", address, TRIES, TRY_SECONDS)
+            now = kept.use(_PASSPHRASE, "")  # in PostgreSQL, locks it until the commit
+            if now is None or now.body != checked:
+                raise _invalid()
+            yield kept
 
     def _checked_passphrase(self, passphrase: str) -> dict[str, str]:
-        """Returns the salt and hash that match a passphrase; raises `Unauthenticated`."""
+        """Returns the salt and hash that match a passphrase; raises as `proven` does."""
         with self.entries.changing() as kept:
-            limit(kept, "passphrase", "", ALL_TRIES, TRY_SECONDS)
-            known = kept.get(_PASSPHRASE, "")
-        body = known.body if known else {"salt": "", "hash": ""}
-        given = _scrypt(passphrase, bytes.fromhex(body["salt"])).hex()
-        if not hmac.compare_digest(given, body["hash"]):
+            instead = " A code (rung owner link) or a passkey works now."
+            kept.limit("passphrase", "", TRIES, TRY_SECONDS, instead)
+            entry = kept.get(_PASSPHRASE, "")
+        if entry is None:
+            raise _invalid()
+        body: dict[str, str] = entry.body
+        hashed = _scrypt(passphrase, bytes.fromhex(body["salt"])).hex()
+        if not hmac.compare_digest(hashed, body["hash"]):
             raise _invalid()
         return body
 
@@ -111,15 +128,9 @@ class Owner:
             kept.remove(_SESSION, session)
 
 
-def limit(kept: Kept, what: str, address: str, most: int, seconds: int) -> None:
-    """Counts a request from an address; raises `RateLimited` after `most` in a window."""
-    if kept.count(f"rate {what}", address, seconds=seconds) > most:
-        wait = seconds - kept.now % seconds
-        raise RateLimited(
-            f"Too many attempts: the limit is {most} in {seconds // 60} minutes.",
-            hint=f"Retry in {wait} seconds.",
-            retry_after=wait,
-        )
+def _code(secret: str) -> str:
+    """What was entered, in the spelling of codes."""
+    return secret.strip().lower()
 
 
 def _invalid() -> Unauthenticated:
@@ -131,7 +142,8 @@ def _invalid() -> Unauthenticated:
 
 def _scrypt(passphrase: str, salt: bytes) -> bytes:
     text = passphrase.encode("utf-8", "surrogateescape")
-    return hashlib.scrypt(text, salt=salt, n=1 << 15, r=8, p=1, maxmem=1 << 26)
+    with _HASHING:
+        return hashlib.scrypt(text, salt=salt, n=1 << 15, r=8, p=1, maxmem=1 << 26)
 
 
 @dataclass(frozen=True)
@@ -232,18 +244,24 @@ class Passkeys:
             user_verification=UserVerificationRequirement.REQUIRED, challenge=challenge.encode()
         )
 
-    def sign_in(self, challenge: str, answer: str, address: str) -> str:
-        """A new session for the answer of a passkey to a challenge.
+    def sign_in(self, challenge: str, answer: str) -> str:
+        """A new session for the answer of a passkey to a challenge; raises as `proven` does."""
+        session = tokens.new("")
+        with self.proven(challenge, answer) as (kept, id):
+            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS, owner=id)
+        return session
 
-        Raises `Unauthenticated`, and `RateLimited` after too many attempts from an address.
+    @contextmanager
+    def proven(self, challenge: str, answer: str) -> Iterator[tuple[Kept, str]]:
+        """A transaction that begins once a passkey has answered a challenge, and the passkey's id.
+
+        Raises `Unauthenticated`.
         """
         from fido2.webauthn import AttestedCredentialData, AuthenticationResponse
 
-        self.owner.attempt(address)
         _, state = self._requesting(challenge)
         given: AuthenticationResponse = _read(answer, AuthenticationResponse.from_dict)
         id, signs = given.raw_id.hex(), given.response.authenticator_data.counter
-        session = tokens.new("")
         with self.owner.entries.changing() as kept:
             entry = kept.use(_PASSKEY, id)  # in PostgreSQL, locks it until the commit
             if entry is None:
@@ -255,8 +273,7 @@ class Passkeys:
                 raise _invalid_passkey()
             body = {**entry.body, "signs": signs, "used": tokens.iso(None)[:_DATE_CHARS]}
             kept.put(_PASSKEY, id, body, seconds=FOREVER)
-            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS, owner=id)
-        return session
+            yield kept, id
 
 
 def _key(body: dict[str, Any]) -> bytes:

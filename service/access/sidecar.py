@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from evidence.errors import Unavailable
+from evidence.errors import RateLimited, Unavailable
 from evidence.work import Deadline
 from service import keys
 from service.place import Database, Place
@@ -172,7 +172,7 @@ def _off(why: str) -> Unavailable:
 #: The lifetime, in seconds, of entries that are removed explicitly.
 FOREVER: Final = 100 * 365 * 86_400
 _COLUMNS: Final = "kind, key, owner, body, uses, used_at, expires_at"
-_ADD: Final = f"INSERT INTO access_entry ({_COLUMNS}) VALUES (?, ?, ?, ?, 0, 0, ?)"
+_ADD: Final = f"INSERT INTO access_entry ({_COLUMNS}) VALUES (?, ?, ?, ?, 0, ?, ?)"
 _REPLACE: Final = (
     " ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body,"
     " expires_at = excluded.expires_at"
@@ -187,10 +187,16 @@ _USE: Final = (
     " used_at = CASE WHEN uses = 0 THEN CAST(? AS BIGINT) ELSE used_at END"
 )
 _ONE: Final = " WHERE kind = ? AND key = ? AND expires_at > ?"
+_PRUNE: Final = (
+    "DELETE FROM access_entry WHERE kind = ? AND key IN (SELECT key FROM (SELECT key,"
+    " ROW_NUMBER() OVER (PARTITION BY uses > 0 ORDER BY used_at DESC, expires_at DESC) AS place"
+    " FROM access_entry WHERE kind = ? AND owner = ?) AS ordered WHERE place > ?)"
+)
 
 
 class Entry(NamedTuple):
-    """A value with its owner. `uses` counts its uses, `used_at` is the time of the first."""
+    """A value with its owner. `uses` counts its uses, `used_at` is the time of the first; before
+    that, the time at which the entry was added."""
 
     body: dict[str, Any]
     owner: str
@@ -210,7 +216,7 @@ class Kept:
     ) -> None:
         """Adds an entry, or replaces the body of an existing one. Removes expired entries."""
         self._rows("DELETE FROM access_entry WHERE expires_at <= ?", self.now)
-        values = orjson.dumps(body).decode(), self.now + seconds
+        values = orjson.dumps(body).decode(), self.now, self.now + seconds
         self._rows(_ADD + _REPLACE, kind, _hashed(key), owner, *values)
 
     def get(self, kind: str, key: str) -> Entry | None:
@@ -232,6 +238,23 @@ class Kept:
         window = self.now // seconds
         ends = (window + 1) * seconds
         return int(self._rows(_COUNT, kind, _hashed(f"{key} {window}"), ends)[0][0])
+
+    def limit(self, what: str, key: str, most: int, seconds: int, instead: str = "") -> None:
+        """Counts a call for a key; raises `RateLimited` after `most` in a window. `instead` is
+        advice that needs no waiting."""
+        if self.count(f"rate {what}", key, seconds=seconds) > most:
+            wait = seconds - self.now % seconds
+            window = f"{seconds // 60} minutes" if seconds > 60 else "a minute"
+            raise RateLimited(
+                f"Too many attempts: the limit is {most} in {window}.",
+                hint=f"Retry in {wait} seconds.{instead}",
+                retry_after=wait,
+            )
+
+    def prune(self, kind: str, owner: str, most: int) -> None:
+        """Removes all but the last used entries and the last added unused ones of an owner, `most`
+        of each."""
+        self._rows(_PRUNE, kind, kind, owner, most)
 
     def remove(self, kind: str, key: str) -> None:
         """Removes an entry."""

@@ -3,10 +3,12 @@
 Each belongs to one grant, which decides what it reads and for how long. Tokens are opaque.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from evidence.errors import UNKNOWN_TOKEN, Unauthenticated
+from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from service.access import tokens
 from service.access.sidecar import FOREVER, Entries, Entry, Kept
 
@@ -15,6 +17,10 @@ ACCESS_SECONDS: Final = 3_600
 REFRESH_SECONDS: Final = 30 * 86_400
 #: A used refresh token works for this long, because clients send requests in parallel.
 GRACE_SECONDS: Final = 120
+#: The most refreshes of a grant, and the window in seconds.
+REFRESHES: Final = (10, 60)
+#: Used refresh tokens of a grant whose reuse is noticed; older ones are unknown.
+USED_MOST: Final = 100
 _CODE, _ACCESS, _REFRESH, _CONSENT = "code", "access", "refresh", "consent"
 _MAPPED: Final = "mapped"
 
@@ -100,7 +106,10 @@ class Signins:
             return _issue(kept, entry.owner, body, ends)
 
     def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
-        """Returns new tokens for a refresh token. If it was used too long ago, revokes all."""
+        """Returns new tokens for a refresh token. If it was used too long ago, revokes all.
+
+        Raises `RateLimited` after too many refreshes of the grant.
+        """
         with self.entries.changing() as kept:
             if entry := kept.get(_REFRESH, refresh):
                 _lock(kept, entry.owner)
@@ -108,6 +117,8 @@ class Signins:
             if entry is None or kept.now - entry.used_at > GRACE_SECONDS:
                 _end(kept, entry.owner if entry else "")
                 return {}
+            kept.limit("refresh", entry.owner, *REFRESHES)
+            kept.prune(_REFRESH, entry.owner, USED_MOST)
             return _issue(kept, entry.owner, body, ends)
 
     def revoke(self, token: str, client_id: str) -> None:
@@ -116,6 +127,12 @@ class Signins:
             entry = kept.get(_ACCESS, token) or kept.get(_REFRESH, token)
             if entry and entry.body["client_id"] == client_id:
                 _end(kept, entry.owner)
+
+    def forget(self, grant_ids: Iterable[str]) -> None:
+        """Deletes the codes and tokens of revoked grants, which are refused in any case."""
+        with suppress(Unavailable), self.entries.changing() as kept:
+            for grant_id in grant_ids:
+                _end(kept, grant_id)
 
 
 def _subject(issuer: str, subject: str) -> str:
@@ -147,5 +164,5 @@ def _lock(kept: Kept, grant_id: str) -> None:
 
 def _end(kept: Kept, grant_id: str) -> None:
     _lock(kept, grant_id)
-    for kind in (_ACCESS, _REFRESH):
+    for kind in (_CODE, _ACCESS, _REFRESH):
         kept.end(kind, grant_id)

@@ -122,7 +122,9 @@ def revoke_(name: str, store: Place) -> None:
             for entry in same:
                 say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
             raise click.ClickException("Nothing was revoked. Give the id of one.")
-        for grant_id in grants.revoke(Registry(writer), name):
+        revoked = grants.revoke(Registry(writer), name)
+        Signins(Entries(Sidecar(store))).forget(revoked)
+        for grant_id in revoked:
             click.echo(f"{grant_id} revoked")
 
 

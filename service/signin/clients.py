@@ -23,7 +23,6 @@ from evidence.work import Deadline, parse_json
 from service import keys
 from service.access.sidecar import Entries
 from service.access.guard import SCOPE
-from service.access.owner import limit
 from service.sources.remote.outbound import opened
 
 OFFLINE: Final = "offline_access"
@@ -194,7 +193,7 @@ class Documents:
         if entry is None:
             self._check(url)
             with self._entries.changing() as kept:
-                limit(kept, _DOCUMENT, "", *FETCHES)
+                kept.limit(_DOCUMENT, "", *FETCHES)
             body, seconds = self._fetched(url)
             with self._entries.changing() as kept:
                 kept.put(_DOCUMENT, url, body, seconds=seconds)

@@ -16,7 +16,7 @@ from evidence.errors import EvidenceError, Forbidden, InvalidRequest
 from service import keys
 from service.access import grants, tokens
 from service.access.guard import check_form
-from service.access.owner import SESSION_SECONDS, Owner, Passkeys, limit
+from service.access.owner import SESSION_SECONDS, Owner, Passkeys
 from service.access.rates import client
 from service.access.registry import Registry
 from service.access.signins import Signins
@@ -29,8 +29,6 @@ from service.statuses import STATUS
 
 FORM_SECONDS: Final = 600
 _FORM, _PASSKEY = "form", "passkey"
-#: The key for addresses that many clients may share; these share one sign-in limit.
-_SHARED: Final = "shared"
 
 
 class Sessions:
@@ -53,7 +51,7 @@ class Sessions:
 
         Raises the errors of `Owner.sign_in`.
         """
-        return self._started(self.owner.sign_in(secret, self.address() or _SHARED), response)
+        return self._started(self.owner.sign_in(secret), response)
 
     def sign_in_with_passkey(self, response: Response) -> Response:
         """Starts a session with a passkey's answer to the sent form, and ends the previous one.
@@ -62,8 +60,7 @@ class Sessions:
         """
         form = request.form
         self.check_form(self._visit, _PASSKEY)
-        counted = self.address() or _SHARED
-        session = self.passkeys.sign_in(form["form"], form["credential"], counted)
+        session = self.passkeys.sign_in(form["form"], form["credential"])
         return self._started(session, response)
 
     def _started(self, session: str, response: Response) -> Response:
@@ -119,7 +116,7 @@ class Sessions:
         address = self.address()
         if address is not None:
             with self.owner.entries.changing() as kept:
-                limit(kept, what, address, most, seconds)
+                kept.limit(what, address, most, seconds)
 
     def address(self) -> str | None:
         """Returns the client address; None if many clients can share it."""
@@ -245,7 +242,8 @@ class OwnerSite:
         if not grant_id.startswith("grt_"):
             raise InvalidRequest("This is not the id of a grant.")
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
-            grants.revoke(Registry(writer), grant_id)
+            revoked = grants.revoke(Registry(writer), grant_id)
+        self.signins.forget(revoked)
 
 
 def with_error(response: Response, error: EvidenceError) -> Response:

@@ -3,15 +3,20 @@
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
+from secrets import token_hex
 
 import pytest
 import requests
 from click.testing import CliRunner
 
 from service.__main__ import rung
+from service.access.owner import TRIES
 from service.access.sidecar import Sidecar
 from service.place import spelled
 from service.records.intake import Row
+from tests.helpers import worlds
+from tests.helpers.server import serving
 from tests.helpers.signin import (
     MAIL,
     Browser,
@@ -34,13 +39,25 @@ def test_pages_of_the_owner_are_not_framed_kept_or_given_away(browser: Browser, 
     assert headers["Referrer-Policy"] == "same-origin"
 
 
-def test_signing_in_is_tried_five_times(base: str, house: House) -> None:
-    browser = Browser(base)
-    for _ in range(5):
-        assert browser.sign_in("wrong").status_code == 401
-    refused = browser.sign_in(new_code(house.path))
-    assert refused.status_code == 429 and int(refused.headers["Retry-After"]) > 0
-    assert Browser(base).sign_in(new_code(house.path)).status_code == 303
+def test_strangers_cannot_lock_the_owner_out(tmp_path: Path) -> None:
+    """All callers share an address, as they do behind no proxy."""
+    house = worlds.build(worlds.two_mailboxes(), tmp_path)
+    with serving("wsgi:app", {**house.environment, "RUNG_SIGN_IN": "on"}, workers=2) as base:
+        stranger = Browser(base)
+        for _ in range(TRIES + 10):
+            assert stranger.sign_in(token_hex(10)).status_code == 401, "a code is looked up"
+        statuses = [stranger.sign_in("a passphrase").status_code for _ in range(2 * TRIES + 1)]
+        assert statuses[:TRIES] == [401] * TRIES and 429 in statuses
+        refused = stranger.sign_in("another passphrase")
+        assert refused.status_code == 429 and int(refused.headers["Retry-After"]) > 0
+        assert "rung owner link" in refused.text
+        assert Browser(base).sign_in(f" {new_code(house.path).upper()} ").status_code == 303
+
+
+def test_a_passphrase_does_not_look_like_a_code(house: House) -> None:
+    command = ["owner", "passphrase", "--stdin", "--store", spelled(house.path)]
+    refused = CliRunner().invoke(rung, command, input=f"{token_hex(10).upper()}\n")
+    assert refused.exit_code == 1 and "the form of a code" in refused.output
 
 
 def test_a_link_shows_a_button_and_works_once(base: str, house: House) -> None:

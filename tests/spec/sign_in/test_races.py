@@ -5,9 +5,8 @@ from secrets import token_urlsafe
 
 from service.access.sidecar import Entries, Sidecar
 from service.access.owner import Owner, Passkeys
-from service.access.signins import Signins
+from service.access.signins import REFRESHES, Signins
 from tests.helpers.passkeys import Device
-from tests.helpers.signin import address
 from tests.helpers.worlds import House
 
 ORIGIN = "http://localhost:8000"
@@ -16,7 +15,7 @@ ORIGIN = "http://localhost:8000"
 def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
     owner = Owner(Entries(Sidecar(house.path)))
     for _ in range(20):
-        session = owner.sign_in(owner.new_code(), address())
+        session = owner.sign_in(owner.new_code())
         with ThreadPoolExecutor(4) as pool:
             asking = [pool.submit(owner.is_signed_in, session) for _ in range(40)]
             owner.sign_out(session)
@@ -29,10 +28,8 @@ def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> No
     owner.set_passphrase("passphrase number 0")
     for number in range(5):
         with ThreadPoolExecutor(4) as pool:
-            asking = [
-                pool.submit(owner.sign_in, f"passphrase number {number}", address())
-                for _ in range(3)
-            ]
+            tried = f"passphrase number {number}"
+            asking = [pool.submit(owner.sign_in, tried) for _ in range(3)]
             owner.set_passphrase(f"passphrase number {number + 1}")
         sessions = [one.result() for one in asking if one.exception() is None]
         assert not [session for session in sessions if owner.is_signed_in(session)]
@@ -47,7 +44,7 @@ def test_a_sign_in_under_way_does_not_outlive_its_passkey(house: House) -> None:
         answers = [device.get(passkeys.request(challenge)) for challenge in others]
         with ThreadPoolExecutor(3) as pool:
             asking = [
-                pool.submit(passkeys.sign_in, challenge, answer, address())
+                pool.submit(passkeys.sign_in, challenge, answer)
                 for challenge, answer in zip(others, answers, strict=True)
             ]
             passkeys.remove(device.id.hex())
@@ -63,7 +60,7 @@ def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> No
         code = signins.consented(f"grt_{number}", {}, body)
         first = signins.exchange(code, body, None)["refresh_token"]
         with ThreadPoolExecutor(4) as pool:
-            asking = [pool.submit(signins.rotate, first, body, None) for _ in range(40)]
+            asking = [pool.submit(signins.rotate, first, body, None) for _ in range(REFRESHES[0])]
             signins.revoke(first, "c_1")
         given = [one.result() for one in asking]
         assert not [one for one in given if one and signins.grant_of(one["access_token"])]

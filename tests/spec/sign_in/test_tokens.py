@@ -3,12 +3,14 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import requests
 from click.testing import CliRunner
 
 from service.__main__ import rung
 
-from service.access.signins import GRACE_SECONDS
+from service.access.sidecar import Entries, Sidecar
+from service.access.signins import GRACE_SECONDS, REFRESHES, USED_MOST, Signins
 from service.records.opening import open_writer
 from tests.helpers.server import serving
 from tests.helpers.signin import (
@@ -16,6 +18,7 @@ from tests.helpers.signin import (
     Browser,
     Client,
     call,
+    hidden,
     later,
     run_command,
     signed_in,
@@ -93,6 +96,81 @@ def test_a_used_refresh_token_works_a_little_longer_and_then_ends_all(
     for token in (second, again):
         assert call(base, token["access_token"]).status_code == 401
         assert client.refresh(token["refresh_token"]).status_code == 400
+
+
+def rows_of(house: House, grant_id: str) -> list[tuple[str, int]]:
+    """(kind, number) of the codes and tokens that are kept for a grant."""
+    with Sidecar(house.path).transaction(writes=False) as rows:
+        return [
+            (str(kind), int(count))
+            for kind, count in rows(
+                "SELECT kind, count(*) FROM access_entry WHERE owner = ?"
+                " AND kind IN ('access', 'code', 'refresh') GROUP BY kind ORDER BY kind",
+                grant_id,
+            )
+        ]
+
+
+def test_a_grant_is_refreshed_ten_times_a_minute(browser: Browser, client: Client) -> None:
+    refresh, answers = signed_in(browser, client)["refresh_token"], []
+    for _ in range(2 * REFRESHES[0] + 1):  # a new minute may begin meanwhile
+        answers.append(client.refresh(refresh))
+        if answers[-1].status_code == 200:
+            refresh = answers[-1].json()["refresh_token"]
+    statuses = [one.status_code for one in answers]
+    assert statuses[: REFRESHES[0]] == [200] * REFRESHES[0] and set(statuses) == {200, 429}
+    limited = next(one for one in answers if one.status_code == 429)
+    assert limited.json()["error"] == "rate_limit_exceeded"
+    assert 0 < int(limited.headers["Retry-After"]) <= REFRESHES[1]
+
+
+def test_the_reuse_of_the_last_hundred_refresh_tokens_is_noticed(
+    house: House, browser: Browser, client: Client
+) -> None:
+    tokens = signed_in(browser, client)
+    entries = Entries(Sidecar(house.path))
+    signins, sent = Signins(entries), [tokens["refresh_token"]]
+    entry = signins.refresh_token(sent[0])
+    assert entry is not None
+    for _ in range(USED_MOST + 20):
+        with entries.changing() as kept:
+            kept.end("rate refresh", "")
+        sent.append(signins.rotate(sent[-1], entry.body, None)["refresh_token"])
+    assert dict(rows_of(house, tokens["grant_id"]))["refresh"] <= 2 * USED_MOST
+    later(house, GRACE_SECONDS + 1)
+    assert client.refresh(sent[0]).json()["error"] == "invalid_grant"
+    renewed = client.refresh(sent[-1]).json()
+    assert renewed["refresh_token"], "an unknown token ends nothing"
+    assert client.refresh(sent[-10]).json()["error"] == "invalid_grant"
+    assert client.refresh(renewed["refresh_token"]).json()["error"] == "invalid_grant"
+
+
+def test_tokens_that_are_never_used_do_not_pile_up(house: House) -> None:
+    entries = Entries(Sidecar(house.path))
+    signins, body = Signins(entries), {"client_id": "c_1", "scope": "rung:read"}
+    first = signins.exchange(signins.consented("grt_many", {}, body), body, None)["refresh_token"]
+    for _ in range(2 * USED_MOST):
+        with entries.changing() as kept:
+            kept.end("rate refresh", "")
+        last = signins.rotate(first, body, None)["refresh_token"]
+    assert dict(rows_of(house, "grt_many"))["refresh"] <= USED_MOST + 2
+    assert signins.refresh_token(last) and signins.refresh_token(first)
+
+
+@pytest.mark.parametrize("where", ["shell", "page"])
+def test_a_revocation_deletes_the_tokens_of_the_grant(
+    house: House, browser: Browser, client: Client, where: str
+) -> None:
+    tokens = signed_in(browser, client)
+    client.refresh(tokens["refresh_token"])
+    grant_id = tokens["grant_id"]
+    assert rows_of(house, grant_id) == [("access", 2), ("code", 1), ("refresh", 2)]
+    if where == "shell":
+        run_command(house, "grant", "revoke", grant_id)
+    else:
+        form = hidden(browser.get("/owner").text)["form"]
+        browser.post("/owner/revoke", {"form": form, "grant": grant_id})
+    assert rows_of(house, grant_id) == []
 
 
 def test_a_client_revokes_its_own_tokens_only(base: str, browser: Browser, client: Client) -> None:
