@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice, product
+from os.path import commonprefix
 from pathlib import Path
 from threading import local
 from typing import Any, Final
@@ -126,6 +127,26 @@ def lead(text: str) -> dict[str, int]:
     hits = Counter({one: sum(map(stop_words(one).__contains__, words)) for one in LANGUAGES})
     (best, most), (_, second) = hits.most_common(2)
     return {best: most - second} if most >= _SHARE * len(words) else {}
+
+
+def is_repairable(word: str) -> bool:
+    """Whether a word can be misspelled, or be what was meant: a number or an id cannot."""
+    return word.isalpha() or 2 * sum(map(str.isnumeric, word)) < len(word)
+
+
+def shortened(word: str) -> set[str]:
+    """A word without one of its letters, for each of them but the first."""
+    return {word[:place] + word[place + 1 :] for place in range(1, len(word))}
+
+
+def is_one_edit(word: str, other: str) -> bool:
+    """Whether one edit turns a word into another one; see `edits`."""
+    start = len(commonprefix((word, other)))
+    rest, others = word[start:], other[start:]
+    end = len(commonprefix((rest[::-1], others[::-1])))
+    rest, others = rest[: len(rest) - end], others[: len(others) - end]
+    swapped = len(rest) == 2 and rest == others[::-1]
+    return start > 0 and rest != others and (swapped or max(len(rest), len(others)) == 1)
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:

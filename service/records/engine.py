@@ -300,8 +300,8 @@ class Snapshot(Protocol):
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         """How many values of some fields hold each word; those that none holds are left out."""
 
-    def letters(self) -> str:
-        """The letters words of the store are written with, but for unspaced scripts."""
+    def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
+        """The words of some fields with one of some keys (see vocabulary.py), `most` at most."""
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False

@@ -2,6 +2,10 @@
 
 A value counts once for every word it contains, however often and in however many passages. The
 counts change in the transaction of the records; a word that no value contains any more is deleted.
+
+`word_key` leads from a misspelled word to the words of a field that may have been meant: two words
+of the same length one edit apart are equal if each loses the right letter, and a word that lacks a
+letter is what the other one is without it. So each word has the keys of all its `shortened` forms.
 """
 
 import re
@@ -10,8 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+from zlib import crc32
 
-from evidence.fold import fold
+from evidence.language import REPAIRED_CHARS, is_repairable, shortened
 from evidence.limits import CONTRACT
 from evidence.question import is_unspaced
 
@@ -128,6 +133,17 @@ class Vocabulary:
             noted.clear()
 
 
-def is_letter(char: str) -> bool:
-    """Whether a character is a letter of a script that separates words with spaces."""
-    return not char.isnumeric() and " " not in fold(char)
+#: The longest words with keys: longer ones are rarely words.
+KEYED_CHARS: Final = 48
+
+
+def key_of(text: str) -> int:
+    """A hash of a text, 32 bits with a sign."""
+    return crc32(text.encode()) - (1 << 31)
+
+
+def keys_of(word: str) -> set[int]:
+    """The keys of a word that other words may be misspellings of; none if it cannot be meant."""
+    if not REPAIRED_CHARS <= len(word) <= KEYED_CHARS or not is_repairable(word):
+        return set()
+    return set(map(key_of, shortened(word)))

@@ -6,24 +6,28 @@ reads of one question use the same figures; and never over more than the grant.
 A search without hits reports its absent words, words like them, and a call that has hits.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Final
 
 from evidence.hits import LIMITING
-from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, edits, inflected, umlauts
+from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, inflected, is_one_edit, is_repairable
+from evidence.language import shortened, umlauts
 from evidence.limits import BUDGETS
 from evidence.question import Question, Term
 from evidence.ranking import Group, idf
 from service.ports import SearchQuery
 from service.records.engine import Scope, Snapshot
+from service.records.vocabulary import key_of
 
 #: Languages whose umlauts are also written out.
 _UMLAUTS: Final = "de"
 #: How often a word asks the store: for its forms and their counts, then for those of repairs.
-LOOKS: Final = 5
+LOOKS: Final = 6
+#: Words that share a key with a misspelled one and are compared with it.
+NEAR_MOST: Final = 500
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,7 @@ class Vocabulary:
     def like(self, prefixes: Iterable[str]) -> list[str]:
         """The words that begin with one of some prefixes."""
         wanted = sorted(prefixes)
-        found = self.snapshot.words_like(self.open, wanted)
-        if self.limited.fields:
-            found += self.snapshot.words_like(self.limited.fields, wanted)
-        return found
+        return self._of(lambda fields: self.snapshot.words_like(fields, wanted))
 
     def counts(self, words: Iterable[str]) -> dict[str, int]:
         """How many records hold each of some words; those that none holds are left out."""
@@ -64,6 +65,24 @@ class Vocabulary:
             there = self.snapshot.word_counts(self.limited.fields, wanted)
             return self._added(found, there)
         return found
+
+    def near(self, word: str) -> dict[str, int]:
+        """The counts of words that a word may be a misspelling of: those one edit away.
+
+        None if too many share a key with it: then none is more likely to be meant.
+        """
+        if len(word) < REPAIRED_CHARS or not is_repairable(word):
+            return {}
+        lacking = set(filter(is_repairable, shortened(word)))
+        keys = {key_of(word), *map(key_of, shortened(word))}
+        found = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
+        near = {other for other in found if is_one_edit(word, other)}
+        return self.counts(near | lacking) if len(found) < NEAR_MOST else {}
+
+    def _of(self, ask: Callable[[Sequence[int]], list[str]]) -> list[str]:
+        """Words of the fields of both kinds."""
+        found = ask(self.open)
+        return found + ask(self.limited.fields) if self.limited.fields else found
 
     def _added(self, found: dict[str, int], candidates: Iterable[str]) -> dict[str, int]:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
@@ -142,9 +161,7 @@ def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The most frequent words one edit away that occur, four at most, with their forms."""
-    if len(word) < REPAIRED_CHARS or word.isnumeric():
-        return {}
-    near = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
+    near = vocabulary.near(word)
     best = sorted(near, key=lambda one: (-near[one], one))[:REPAIRS_MAX]
     found: dict[str, int] = {}
     for one in best:
@@ -168,9 +185,7 @@ def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]
     found = {}
     for group in wanted:
         word, *others = group.word.words
-        if group.count or others or len(word) < REPAIRED_CHARS:
-            continue
-        counts = vocabulary.counts(edits(word, vocabulary.snapshot.letters()))
+        counts = {} if group.count or others else vocabulary.near(word)
         near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
         if near:
             found[group.label] = near

@@ -8,6 +8,7 @@ from typing import Any
 
 from evidence import pointer
 from evidence.fold import fold
+from service.records.vocabulary import keys_of
 from service.records.values import FieldType, sortable
 from service.records.streams import manifests_of
 from service.records.sqlite.writer import Writer
@@ -34,8 +35,10 @@ def check(writer: Writer) -> None:
         assert getattr(found, name) == getattr(expected, name), name
     query = "SELECT 1 FROM word w WHERE NOT EXISTS (SELECT 1 FROM word_count WHERE word = w.id)"
     assert not writer.db.execute(query).fetchone()
-    letters = {char for word, _ in expected.counts for char in word if fold(char) == char}
-    assert {char for char in letters if not char.isnumeric()} <= set(writer.meta("letters") or "")
+    keys = "SELECT key, ordinal, text FROM word_key JOIN word ON word.id = word"
+    assert sorted(writer.db.execute(keys)) == sorted(
+        (key, ordinal, word) for word, ordinal in expected.counts for key in keys_of(word)
+    )
 
 
 def documents(writer: Writer) -> Iterator[tuple[int, int, dict[str, Any]]]:

@@ -18,7 +18,14 @@ SUITES = (
         for name in (
             *("access", "aggregate", "binary", "changes_walks", "common_words", "continuations"),
             *("documents", "fan_in", "fan_in_order", "fetch", "grant_isolation", "issuers"),
-            *("large_integers", "more_than_asked", "no_oracle", "non_interference", "odd_ids"),
+            *(
+                "large_integers",
+                "matching_words",
+                "more_than_asked",
+                "no_oracle",
+                "non_interference",
+                "odd_ids",
+            ),
             *("packages", "parity", "query", "repeated_calls", "rest", "schema", "search"),
             *("search_arguments", "search_calls", "search_quality", "tokens_and_cursors"),
             *("undeclared_names", "whole_values", "wider_scope"),
@@ -34,6 +41,7 @@ SHORT = (
     *("tests/golden", "tests/postgres", "tests/contract/test_resource_server.py"),
     *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
     *("tests/spec/test_search.py", "tests/spec/test_aggregate.py"),
+    "tests/spec/test_matching_words.py",
 )
 
 

@@ -22,8 +22,6 @@ LEXEMES_MOST = 128
 #: The most sets of fields, and words of each, that are cached.
 SETS_MOST, WORDS_MOST = 8, 10_000
 
-_LETTERS = "SELECT char FROM letter ORDER BY char"
-
 Rows = Callable[..., list[tuple[Any, ...]]]
 #: {prefix: {word: how many values contain it}}
 Counts = dict[str, dict[str, int]]
@@ -37,7 +35,6 @@ class Catalog:
         self._streams: dict[str, dict[str, StreamRow]] = {}
         self._fields: dict[int, frozenset[int]] | None = None
         self._counts: tuple[Generation, dict[Hashable, Counts]] = (0, 0), {}
-        self._letters: tuple[Generation, str] = (0, 0), ""
 
     def counts(self, generation: Generation, asked: Hashable) -> Counts:
         """The known counts of words in a set of fields, to be extended. A commit empties them."""
@@ -47,14 +44,6 @@ class Catalog:
         if sum(map(len, list(found.values()))) > WORDS_MOST:
             found.clear()
         return found
-
-    def letters(self, rows: Rows, generation: Generation) -> str:
-        """The letters in words; `rows` queries the database, once after each commit."""
-        known, letters = self._letters
-        if known != generation:
-            letters = "".join(char for (char,) in rows(_LETTERS))
-            self._letters = generation, letters
-        return letters
 
     def stream(self, rows: Rows, connection_id: str, name: str) -> StreamRow | None:
         """A stream by its names; `rows` queries the database, once for each connection."""

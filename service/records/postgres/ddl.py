@@ -43,12 +43,12 @@ GUARDED: Final = (
     *("connection", "stream", "scope", "record", "document", "tombstone", "chunk", "cell"),
     *("change", "blob", "blob_part", "blob_use"),
 )
-VIEWED: Final = ("term", "passage", "folded", "word_count")
+VIEWED: Final = ("term", "passage", "folded", "word_count", "word_key")
 #: The start of a value that is indexed whole.
 WHOLE: Final = -1
 #: Exactly what a role of web processes, `{0}`, needs.
 WEB_GRANT: Final = (
-    'GRANT SELECT ON meta, counter, letter, searched, "grant", package, member, '
+    'GRANT SELECT ON meta, counter, searched, "grant", package, member, '
     f"{', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
@@ -59,10 +59,10 @@ HELD: Final = (*GUARDED, '"grant"', "package", "member")
 OPEN: Final = "SET LOCAL rung.writes = 'on'"
 
 MIGRATIONS: Final = tuple(
-    (_FOLDER / f"layout_{number}.sql").read_text(encoding="utf-8") for number in (1, 2)
+    (_FOLDER / f"layout_{number}.sql").read_text(encoding="utf-8") for number in (1, 2, 3)
 )
 #: The layouts that can be read.
-READABLE: Final = range(2, len(MIGRATIONS) + 1)
+READABLE: Final = range(3, len(MIGRATIONS) + 1)
 #: Scripts that a store runs once, by the key under which it stores how many it has run. Only those
 #: of `layout` prevent an older version of Rung from reading it.
 _SCRIPTS: Final = {

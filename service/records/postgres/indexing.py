@@ -15,7 +15,7 @@ from service.records.postgres.keys import key_of, number_of
 from service.records.postgres.terms import vector
 from service.records.postgres.transactions import Transactions
 from service.records.scopes import Scopes, StreamHandle
-from service.records.vocabulary import Vocabulary, is_letter
+from service.records.vocabulary import Vocabulary, keys_of
 
 PIECE_RECORDS: Final = 1_000
 
@@ -29,13 +29,17 @@ INSERT INTO word_count AS w (word, ordinal, n, conn)
 SELECT c.word, c.ordinal, c.n, o.conn
 FROM unnest(%s::text[], %s::integer[], %s::integer[]) AS c(word, ordinal, n)
 JOIN scope o USING (ordinal)
-ON CONFLICT (word, ordinal) DO UPDATE SET n = w.n + excluded.n
+ON CONFLICT (word, ordinal) DO UPDATE SET n = w.n + excluded.n RETURNING word, ordinal, n, conn
 """
 _UNCOUNT = """
 DELETE FROM word_count w USING unnest(%s::text[], %s::integer[]) AS d(word, ordinal)
 WHERE w.word = d.word AND w.ordinal = d.ordinal AND w.n <= 0
 """
-_LETTERS = "INSERT INTO letter SELECT * FROM unnest(%s::text[]) ON CONFLICT DO NOTHING"
+_DROP_KEYS = """
+DELETE FROM word_key k
+USING unnest(%s::integer[], %s::integer[], %s::text[]) AS d(key, ordinal, word)
+WHERE k.key = d.key AND k.ordinal = d.ordinal AND k.word = d.word
+"""
 
 
 @dataclass(slots=True)
@@ -133,13 +137,15 @@ class Index:
     def _count_words(self) -> None:
         """Writes the words in a fixed order, so that writers with common words only wait."""
         writer, rows = self.writer, sorted(self.vocabulary.changes())
-        if rows:
-            writer.write(_COUNT, *map(list, zip(*rows)))
-        if fewer := [row[:2] for row in rows if row[2] < 0]:
-            writer.write(_UNCOUNT, *map(list, zip(*fewer)))
-        letters = {char for char in set("".join(word for word, _, _ in rows)) if is_letter(char)}
-        if letters:
-            writer.write(_LETTERS, sorted(letters))
+        counted = writer.write(_COUNT, *map(list, zip(*rows))) if rows else []
+        added = {*rows}
+        new = [row for row in counted if row[:3] in added]  # their counts are those that were added
+        keys = ((key, at, word, conn) for word, at, _, conn in new for key in keys_of(word))
+        writer.copy("word_key (key, ordinal, word, conn)", keys)
+        if gone := [row[:2] for row in counted if row[2] <= 0]:
+            writer.write(_UNCOUNT, *map(list, zip(*gone)))
+            if dropped := [(key, at, word) for word, at in gone for key in keys_of(word)]:
+                writer.write(_DROP_KEYS, *map(list, zip(*dropped)))
         lengths = sorted(self.vocabulary.lengths.items())
         writer.run_each(
             "UPDATE scope SET words = words + %s WHERE ordinal = %s",

@@ -44,6 +44,10 @@ _COUNTS = """
 SELECT word, sum(n)::bigint FROM word_count_seen
 WHERE word = ANY(%s) AND ordinal{} = ANY(%s::integer[]) GROUP BY word HAVING sum(n) > 0
 """
+_BY_KEY = """
+SELECT DISTINCT word FROM word_key_seen
+WHERE key = ANY(%s::integer[]) AND ordinal{} = ANY(%s::integer[]) LIMIT %s
+"""
 _SIZES = f"""
 SELECT p.seq, coalesce(last.start / {STRIDE} + 1, 0), coalesce(t.words, 0)
 FROM unnest(%s::bigint[], %s::integer[]) AS p(seq, ordinal)
@@ -141,8 +145,9 @@ class SearchMethods(Asking):
         named = None if self._named is None else tuple(self._named)
         return self.catalog.counts(self.generation(), (named, tuple(fields)))
 
-    def letters(self) -> str:
-        return self.catalog.letters(self.rows_of, self.generation())
+    def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
+        asked = _array(sorted(keys)), _array(fields), most
+        return [word for (word,) in self.rows_of(_BY_KEY.format(_scanned(fields)), *asked)]
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False

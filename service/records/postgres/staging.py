@@ -38,7 +38,7 @@ _ERASE: Final = (
         f"DELETE FROM {table} WHERE seq IN ({_OF_STREAM})"
         for table in ("term", "passage", "folded", "cell", "document", "tombstone")
     ),
-    f"DELETE FROM word_count WHERE ordinal IN ({_ORDINALS})",
+    *(f"DELETE FROM {one} WHERE ordinal IN ({_ORDINALS})" for one in ("word_count", "word_key")),
     *(f"DELETE FROM {table} WHERE stream = %s" for table in ("change", "record", "scope")),
     "DELETE FROM stream WHERE id = %s",
 )

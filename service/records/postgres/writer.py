@@ -172,7 +172,7 @@ class Writer(Transactions):
 
     def clear_derived(self) -> None:
         self.write(f"DROP INDEX IF EXISTS {', '.join(INDEXES.values())}")
-        self.write("TRUNCATE term, passage, folded, word_count, letter, cell")
+        self.write("TRUNCATE term, passage, folded, word_count, word_key, cell")
         self.write("UPDATE scope SET words = 0")
 
     # Blobs are stored once per connection, with the fields that use them

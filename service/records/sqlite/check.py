@@ -22,7 +22,7 @@ from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.index_check import Place, finds_one
 from service.records.sqlite.indexing import read_chunks
 from service.records.values import sortable
-from service.records.vocabulary import Vocabulary
+from service.records.vocabulary import Vocabulary, keys_of
 
 #: (problem, query that must return nothing).
 _RULES: Final = (
@@ -72,6 +72,7 @@ SELECT seq, data, big FROM document JOIN record USING (seq) WHERE stream = ? AND
 """
 _VALUE = "SELECT first_passage, passages FROM value WHERE id = ?"
 _WORDS = "SELECT text, n FROM word_count CROSS JOIN word ON word.id = word WHERE ordinal = ?"
+_KEYS = "SELECT ordinal, count(*) FROM word_key GROUP BY 1"
 _CELLS = "SELECT ordinal, value FROM cell WHERE seq = ?"
 
 
@@ -98,17 +99,20 @@ def _broken_rules(db: sqlite3.Connection) -> Iterator[str]:
 def _index_faults(db: sqlite3.Connection) -> Iterator[str]:
     """The missing and superfluous rows of the indexes, the words and the cells of each stream."""
     streams = db.execute("SELECT id, manifest FROM stream WHERE name >= char(1)").fetchall()
+    keys = dict(db.execute(_KEYS))
     for stream, text in streams:
         manifest = parse({"streams": [orjson.loads(text)]})[0]
-        faults = _Stream(db, stream, manifest).faults()
+        faults = _Stream(db, stream, manifest, keys).faults()
         yield from (f"{manifest.name}: {what}: {n}" for what, n in faults.items() if n > 0)
 
 
 class _Stream:
     """One stream, and the problems found in its indexes so far."""
 
-    def __init__(self, db: sqlite3.Connection, id: int, manifest: StreamManifest) -> None:
-        self.db, self.id, self.manifest = db, id, manifest
+    def __init__(
+        self, db: sqlite3.Connection, id: int, manifest: StreamManifest, keys: dict[int, int]
+    ) -> None:
+        self.db, self.id, self.manifest, self._keys = db, id, manifest, keys
         fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
         self._ordinals: dict[str, int] = dict(db.execute(fields, (id,)))
         self._words = Vocabulary()
@@ -166,6 +170,8 @@ class _Stream:
         self._found["fields with wrong counts of words"] += counts != dict(
             self.db.execute(_WORDS, (ordinal,))
         )
+        keys = sum(len(keys_of(word)) for word in counts)
+        self._found["fields with wrong keys of words"] += keys != self._keys.get(ordinal, 0)
         ids = (ordinal << SEQ_BITS, ordinal << SEQ_BITS | SEQ_MASK)
         count = "SELECT count(*) FROM value WHERE id BETWEEN ? AND ?"
         indexed = self.db.execute(count, ids).fetchone()[0]

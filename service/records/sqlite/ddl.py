@@ -11,7 +11,8 @@ How it fits together:
   start, `value` which passages a value has, or how many words a short one. See passages.py.
 * `word` is the vocabulary, `word_count` how many records hold a word in a field. A pair of adjacent
   characters of a script without spaces is a word too. `scope.words` is the length of all values of
-  a field. See indexing.py.
+  a field. See indexing.py. `word_key` leads from a misspelled word to those of a field that may
+  have been meant; see vocabulary.py.
 * `record` is narrow: the time limit of a grant probes it once per match. `document` holds the JSON
   of a record without its large fields; `document.big` says where those are:
   {field: [first chunk, chunks, chars, bytes, JSON type]}. `document.emitted_at` is the time of the
@@ -49,7 +50,7 @@ LAYOUTS = {
     .with_name(f"layout_{number}.sql")
     .read_text(encoding="utf-8")
     .format(NO_CURSOR=NO_CURSOR, TOKENIZER=TOKENIZER)
-    for number in (5, 6)
+    for number in (5, 6, 7)
 }
 NEWEST = max(LAYOUTS)
 

@@ -26,7 +26,7 @@ from service.records.scopes import Scopes, StreamHandle
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.transactions import INDEXES, Transactions, tune
 from service.records.values import Stored
-from service.records.vocabulary import Vocabulary, is_letter
+from service.records.vocabulary import Vocabulary, keys_of
 
 REINDEX_BYTES = 67_108_864
 REINDEX_RECORDS = 5_000
@@ -176,10 +176,13 @@ def documents(
 
 
 _COUNT = """
-INSERT INTO word_count (word, ordinal, n) VALUES (?, ?, ?)
-ON CONFLICT (word, ordinal) DO UPDATE SET n = n + excluded.n
+INSERT INTO word_count (word, ordinal, n)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true
+ON CONFLICT (word, ordinal) DO UPDATE SET n = n + excluded.n RETURNING word, ordinal, n
 """
 _KNOWN = "SELECT w.text, w.id FROM json_each(?) j CROSS JOIN word w ON w.text = j.value"
+_ADD_KEY = "INSERT INTO word_key (key, ordinal, word) VALUES (?, ?, ?)"
+_DROP_KEY = "DELETE FROM word_key WHERE key = ? AND ordinal = ? AND word = ?"
 _UNUSED = """
 DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE word = word.id)
 """
@@ -190,10 +193,15 @@ def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
     changes = list(vocabulary.changes())
     ids = _ids(db, {word for word, _, _ in changes})
     rows = sorted((ids[word], ordinal, n) for word, ordinal, n in changes)
-    db.executemany(_COUNT, rows)
-    fewer = [(word, ordinal) for word, ordinal, n in rows if n < 0]
-    db.executemany("DELETE FROM word_count WHERE word = ? AND ordinal = ? AND n <= 0", fewer)
-    db.executemany(_UNUSED, ((word,) for word in sorted({word for word, _ in fewer})))
+    counted = db.execute(_COUNT, (orjson.dumps(rows).decode(),)).fetchall()
+    gone = [(word, ordinal) for word, ordinal, n in counted if n <= 0]
+    new = {*counted}.intersection(rows)  # their counts are those that were added
+    texts = {id: word for word, id in ids.items()}
+    db.executemany("DELETE FROM word_count WHERE word = ? AND ordinal = ?", gone)
+    db.executemany(_UNUSED, ((word,) for word in sorted({word for word, _ in gone})))
+    for sql, pairs in (_ADD_KEY, (row[:2] for row in new)), (_DROP_KEY, gone):
+        keys = ((key, ordinal, id) for id, ordinal in pairs for key in keys_of(texts[id]))
+        db.executemany(sql, sorted(keys))
     db.executemany(
         "UPDATE scope SET words = words + ? WHERE ordinal = ?",
         ((length, ordinal) for ordinal, length in vocabulary.lengths.items() if length),
@@ -210,20 +218,7 @@ def _ids(db: sqlite3.Connection, words: set[str]) -> dict[str, int]:
         given = list(zip(new, range(last + 1, last + 1 + len(new))))
         db.executemany("INSERT INTO word (text, id) VALUES (?, ?)", given)
         found.update(given)
-        _note_letters(db, new)
     return found
-
-
-def _note_letters(db: sqlite3.Connection, words: Iterable[str]) -> None:
-    """Adds the letters of new words to those of the store."""
-    row = db.execute("SELECT value FROM meta WHERE key = 'letters'").fetchone()
-    known = set() if row is None else set(row[0])
-    letters = known | {char for char in set("".join(words)) - known if is_letter(char)}
-    if letters != known:
-        db.execute(
-            "INSERT OR REPLACE INTO meta (key, value) VALUES ('letters', ?)",
-            ("".join(sorted(letters)),),
-        )
 
 
 SHADOWS = ("data", "idx", "content", "docsize", "config")
@@ -233,9 +228,8 @@ def clear_derived(db: sqlite3.Connection) -> None:
     """Empties the full-text tables, the vocabulary, the passages and the cells."""
     for index in INDEXES:
         _renew(db, index)
-    for table in ("word_count", "word", "value", "passage", "cell"):
+    for table in ("word_key", "word_count", "word", "value", "passage", "cell"):
         db.execute(f"DELETE FROM {table}")
-    db.execute("DELETE FROM meta WHERE key = 'letters'")
     db.execute("UPDATE scope SET words = 0")
 
 

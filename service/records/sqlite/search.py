@@ -12,6 +12,7 @@ import orjson
 
 from evidence.question import Term
 from service.records.engine import (
+    FIELDS_APART_MOST,
     LAST,
     WORDS_MOST,
     Place,
@@ -45,6 +46,10 @@ _INSIDE = "AND EXISTS (SELECT 1 FROM word_count c WHERE c.word = w.id AND {field
 _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
+"""
+_BY_KEY = """
+SELECT w.text FROM (SELECT DISTINCT k.word FROM json_each(?) j CROSS JOIN word_key k
+  ON k.key = j.value WHERE {fields} LIMIT ?) f CROSS JOIN word w ON w.id = f.word
 """
 #: The values of some records in some fields: folded texts of short ones, passages of long ones.
 _TEXTS = f"""
@@ -119,8 +124,11 @@ class SearchMethods(SharedMethods):
         inside, values = self._inside(fields, "c.ordinal")
         return dict(self.db.execute(_COUNTS.format(fields=inside), (*values, self.listed(words))))
 
-    def letters(self) -> str:
-        return str(self.meta("letters") or "")
+    def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
+        scanned = "+" if len(fields) > FIELDS_APART_MOST else ""
+        inside, values = self._inside(fields, f"{scanned}k.ordinal")
+        rows = self.run(_BY_KEY.format(fields=inside), self.listed(keys), *values, most)
+        return [word for (word,) in rows]
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False

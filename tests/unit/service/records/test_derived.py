@@ -136,13 +136,6 @@ def test_a_word_counts_once_for_a_value(writer: Writer, notes: StreamHandle) -> 
     check(writer)
 
 
-def test_letters_are_those_words_are_spelled_with(writer: Writer, notes: StreamHandle) -> None:
-    put(writer, notes, [Row({"id": "a", "text": "Äpfel 東京 ไทย мир 2026 😀"})])
-    assert writer.meta("letters") == "".join(sorted(set("apfelмир")))
-    put(writer, notes, [Row({"id": "a", "text": "zoo"})])
-    assert writer.meta("letters") == "".join(sorted(set("apfelмирzo")))
-
-
 def test_languages_of_a_connection_are_those_of_its_texts(
     writer: Writer, notes: StreamHandle
 ) -> None:
@@ -212,6 +205,6 @@ def _contents(writer: Writer) -> list[Any]:
         "SELECT seq, id >> 32, start FROM passage ORDER BY 1, 2, 3",
         "SELECT seq, at, cursor, thread, place FROM record WHERE deleted = 0 ORDER BY 1",
         "SELECT languages FROM connection",
-        "SELECT value FROM meta WHERE key = 'letters'",
+        "SELECT key, ordinal, text FROM word_key JOIN word ON word.id = word ORDER BY 1, 2, 3",
     )
     return [writer.db.execute(query).fetchall() for query in queries]

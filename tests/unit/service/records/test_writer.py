@@ -103,6 +103,7 @@ def test_an_index_without_texts_is_built_anew(writer: Writer, notes: StreamHandl
         "CREATE VIRTUAL TABLE fts USING fts5(body, content='fts_text', content_rowid='id')",
         "CREATE VIRTUAL TABLE fts_passage USING fts5(body, content='', content_rowid='id')",
         "UPDATE value SET words = NULL",
+        "DROP TABLE word_key",
         "PRAGMA user_version = 5",
     ):
         writer.db.execute(statement)

@@ -1,0 +1,150 @@
+"""Which words of a grant a word of a question matches: itself, its forms and what it may mean."""
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence.fold import fold
+from evidence.language import edits
+from service.access.registry import Grant, StreamGrant
+from service.records.engine import Snapshot
+from service.records.opening import open_reader
+from service.records.view import View, open_view
+from tests.helpers import worlds
+from tests.helpers.worlds import Connection, House, World, row
+
+LETTERS = "abcdд1"
+WORDS = st.lists(st.text(LETTERS, min_size=3, max_size=8), min_size=6, max_size=40)
+DAYS = [f"2026-03-0{day}" for day in range(1, 6)]
+LETTER_FIELDS = {
+    "subject": worlds.text("primary-title"),
+    "body": worlds.text(),
+    "at": worlds.moment(),
+}
+FIELDS = ("id", *LETTER_FIELDS)
+MARCH_3 = 1_772_496_000_000_000
+#: Grants, and whether they show a field of a record of a day.
+GRANTS: list[tuple[list[StreamGrant], Callable[[str, str, str], bool]]] = [
+    ([StreamGrant(one, "letters", FIELDS) for one in ("one", "two")], lambda *_: True),
+    ([StreamGrant("two", "letters", FIELDS)], lambda name, *_: name == "two"),
+    (
+        [StreamGrant("one", "letters", ("id", "body"))],
+        lambda name, field, _: (name, field) == ("one", "body"),
+    ),
+    (
+        [
+            StreamGrant("one", "letters", ("id", "subject")),
+            StreamGrant("two", "letters", ("id", "subject", "at"), since=MARCH_3),
+        ],
+        lambda name, field, day: field == "subject" and (name == "one" or day >= "2026-03-03"),
+    ),
+]
+
+
+def house_of(folder: Path, *connections: tuple[str, list[dict[str, Any]]]) -> House:
+    """A store of connections with one stream of letters each."""
+    letters = worlds.stream(
+        "letters", LETTER_FIELDS, "at", query={"search": {"lexical_fields": ["subject", "body"]}}
+    )
+    world = World(
+        tuple(
+            Connection(
+                name,
+                "post",
+                None,
+                (letters,),
+                tuple(row("letters", f"r{number}", **data) for number, data in enumerate(rows)),
+            )
+            for name, rows in connections
+        )
+    )
+    return worlds.build(world, folder)
+
+
+@contextmanager
+def view_of(house: House, streams: list[StreamGrant]) -> Iterator[tuple[Snapshot, View]]:
+    """What a grant of some streams shows."""
+    with open_reader(house.path).snapshot() as snapshot:
+        snapshot.confine({one.connection_id for one in streams})
+        yield snapshot, open_view(snapshot, Grant("grt", None, tuple(streams)))
+
+
+@settings(deadline=None, max_examples=25)
+@given(words=WORDS, seed=st.integers(0, 99))
+def test_a_correction_is_any_granted_word_one_edit_away(
+    tmp_path_factory: pytest.TempPathFactory, words: list[str], seed: int
+) -> None:
+    draw = Random(seed)
+    texts = {
+        name: [
+            {
+                "subject": " ".join(draw.choices(words, k=2)),
+                "body": " ".join(draw.choices(words, k=4)),
+                "at": day,
+            }
+            for day in DAYS
+        ]
+        for name in ("one", "two")
+    }
+    house = house_of(tmp_path_factory.mktemp("words"), *texts.items())
+    house.add("one", row("letters", "r1", subject="gone"))
+    texts["one"][1] = {"subject": "gone", "body": "", "at": ""}
+    typed = {word for word in words if len(word) >= 5}
+    typed |= {draw.choice(sorted(edits(word, LETTERS))) for word in typed}
+    for streams, shows in GRANTS:
+        granted = Counter[str]()
+        for name, rows in texts.items():
+            for data in rows:
+                for field in ("subject", "body"):
+                    if shows(name, field, data["at"]):
+                        granted.update(set(data[field].split()))
+        with view_of(house, streams) as (snapshot, view):
+            vocabulary = view.vocabulary(snapshot)
+            for word in typed:
+                near = {one for one in edits(word, LETTERS) & granted.keys() if _is_word(one)}
+                expected = near if len(word) >= 5 and _is_word(word) else set()
+                assert vocabulary.near(word).keys() == expected, (word, streams)
+
+
+def _is_word(text: str) -> bool:
+    return text.count("1") * 2 < len(text)
+
+
+#: Letters of scripts with spaces, as many as one hostile mail may have.
+ALPHABETS = [
+    char for char in map(chr, range(0x61, 0x1FFFF)) if char.isalpha() and fold(char) == char
+]
+MOST_BYTES = 1_048_576
+
+
+def test_many_letters_cost_a_correction_nothing(tmp_path: Path) -> None:
+    word = "wintering"
+    long = word * 4
+    crowd = " ".join(f"{word[:-1]}{letter}" for letter in ALPHABETS)
+    mails = [{"subject": f"{word} {long}"}, {"body": crowd}]
+    house = house_of(tmp_path, ("one", mails[:1]), ("two", mails))
+    for streams in (
+        [StreamGrant("one", "letters", FIELDS)],
+        [StreamGrant("two", "letters", FIELDS)],
+    ):
+        with view_of(house, streams) as (snapshot, view):
+            vocabulary = view.vocabulary(snapshot)
+            for typed, meant in ((word[:-2] + "xg", word), (long[:-2] + "xg", long)):
+                vocabulary.near(typed)
+                tracemalloc.start()
+                assert list(vocabulary.near(typed)) == [meant]
+                _, most = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                assert most < MOST_BYTES
+    with view_of(house, [StreamGrant("two", "letters", FIELDS)]) as (snapshot, view):
+        assert view.vocabulary(snapshot).near(word[:-1]) == {}  # as near to thousands
+    with view_of(house, [StreamGrant("one", "letters", FIELDS)]) as (snapshot, view):
+        assert list(view.vocabulary(snapshot).near(word[:-1])) == [word]
