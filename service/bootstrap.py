@@ -28,7 +28,7 @@ from service.sources.remote.origin import Bulkhead, Origin, Permit
 from service.sources.remote.remote_authority import Introspection, RemoteAuthority
 from service.sources.remote.server import HttpResourceServer
 from service.access import grants, tokens
-from service.access.sidecar import Entries
+from service.access.entries import Entries
 from service.access.registry import Grant, Member, Package
 from service.access.signins import Signins
 from service.records.store import Store
@@ -290,7 +290,7 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
             )
     from service.issuers import Issuers
 
-    return Issuers(settings.authorization_servers, settings.base, signins)
+    return Issuers(settings.authorization_servers, settings.base, signins, store.activity.now)
 
 
 def _papers(settings: Settings) -> "Papers | None":

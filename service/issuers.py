@@ -7,6 +7,7 @@ named in its metadata, and are kept for an hour.
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -32,17 +33,19 @@ KEPT_SECONDS, AGAIN_SECONDS = 3_600, 60
 
 
 class Issuers:
-    """Checks tokens of the issuers `names`. `base` is the public URL of this server. `after` makes
-    deadlines."""
+    """Checks tokens of the issuers `names`. `base` is the public URL of this server. `now` is the
+    time that decides their expiry. `after` makes deadlines."""
 
     def __init__(
         self,
         names: Sequence[str],
         base: str,
         signins: Signins,
+        now: Callable[[], datetime],
         after: Callable[[float], Deadline] = Deadline.after,
     ) -> None:
-        self._names, self._base, self._signins, self._after = names, base, signins, after
+        self._names, self._base, self._signins = names, base, signins
+        self._now, self._after = now, after
         self._breaker = Breaker()
         self._keys: dict[str, tuple[KeySet, Deadline, Deadline]] = {}
 
@@ -59,6 +62,7 @@ class Issuers:
             claims = self._decoded(token, issuer).claims
             audiences = [self._base + one for one in ("", "/mcp", path or "")]
             jwt.JWTClaimsRegistry(
+                now=int(self._now().timestamp()),
                 exp={"essential": True},
                 sub={"essential": True},
                 aud={"essential": True, "values": audiences},

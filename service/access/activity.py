@@ -8,11 +8,12 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from evidence.errors import EvidenceError
-from service.access.sidecar import Sidecar
+from service.access.sidecar import BEHIND, Sidecar
 
 logger = logging.getLogger(__name__)
 
@@ -20,15 +21,9 @@ FLUSH_SECONDS: Final = 5
 KEPT_DAYS: Final = 90
 #: The most counts that wait while the sidecar cannot be written; more are dropped.
 WAITING_MOST: Final = 10_000
-#: A clock that is behind by more than this is reported.
-BEHIND: Final = timedelta(minutes=1)
-_PAUSE: Final = timedelta(seconds=FLUSH_SECONDS)
+_PAUSE: Final = timedelta(seconds=2 * FLUSH_SECONDS)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
-_SEEN = (
-    "INSERT INTO access_clock (id, seen) VALUES (1, ?) ON CONFLICT (id) DO UPDATE"
-    " SET seen = excluded.seen WHERE access_clock.seen < excluded.seen"
-)
 _ADD = (
     "INSERT INTO access_use (day, grant_id, operation, stream, count) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (day, grant_id, operation, stream)"
@@ -56,19 +51,30 @@ class Activity:
     def __init__(self, sidecar: Sidecar) -> None:
         self._sidecar = sidecar
         self._latest = self._read = _NEVER
+        self._ahead = timedelta()
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
         self._lock = threading.Lock()
         self._started: threading.Event | None = None
         self._reported = ""
 
     def now(self) -> datetime:
-        """The current time, or the latest time seen if the clock has been set back."""
+        """The time that decides the expiry of grants: see `sidecar`.
+
+        Take it before the snapshot in which a grant is read: after the clock was set back, grants
+        end before this time becomes earlier.
+        """
         clock = datetime.now(UTC)
-        rare = self._started is None and abs(clock - self._read) >= _PAUSE
-        if rare or self._read == _NEVER:
-            self.flush()
-        self._latest = max(self._latest, clock)
+        if abs(clock - self._read) >= _PAUSE:
+            self.flush() if self._started else self._look()
+        self._latest = max(self._latest, clock + self._ahead)
         return self._latest
+
+    def _look(self) -> None:
+        """Reads the latest time, if there is one, and writes nothing."""
+        self._read = datetime.now(UTC)
+        if self._sidecar.exists():
+            with suppress(EvidenceError), self._sidecar.transaction(writes=False) as rows:
+                self._latest, self._ahead = rows.now, rows.ahead
 
     def count(self, grant_id: str, operation: str, uses: Iterable[tuple[str, str]]) -> None:
         """Counts one request. `uses` are the (grant id, stream) of the records it showed."""
@@ -110,25 +116,24 @@ class Activity:
             return
         with self._lock:
             counts, self._counts = self._counts, Counter()
-        clock = self._read = datetime.now(UTC)
-        report, latest = "", max(self._latest, clock)
+        clock, report = datetime.now(UTC), ""
+        self._read = clock
         try:
             with self._sidecar.transaction() as rows:
-                rows(_SEEN, latest.isoformat(timespec="microseconds"))
-                ((seen,),) = rows("SELECT seen FROM access_clock WHERE id = 1")
                 for key, count in sorted(counts.items()):
                     rows(_ADD, *key, count)
                 oldest = (clock - timedelta(days=KEPT_DAYS)).date().isoformat()
                 rows("DELETE FROM access_use WHERE day < ?", oldest)
-            self._latest = max(self._latest, datetime.fromisoformat(seen))
+            self._latest, self._ahead = rows.now, rows.ahead
         except EvidenceError as error:
             with self._lock:
                 self._counts.update(counts)
             report = f"Grant uses and the latest time are not stored. {error.message}"
-        if self._latest - clock > BEHIND:
+        if self._latest - clock - self._ahead > BEHIND:
             report = (
                 f"The clock is earlier than {self._latest:%Y-%m-%d %H:%M} UTC, the latest time "
-                "seen. Grants that had expired by then stay expired. See docs/operations.md."
+                "seen, and the grants that had expired by then could not be ended. See "
+                "docs/operations.md."
             )
         if report and report != self._reported:
             logger.warning(report)

@@ -25,7 +25,7 @@ from evidence.errors import Forbidden, InvalidRequest, Unauthenticated
 from evidence.work import parse_json
 from service import keys
 from service.access import tokens
-from service.access.sidecar import FOREVER, Entries, Kept
+from service.access.entries import FOREVER, Entries, Kept
 
 if TYPE_CHECKING:
     from fido2.server import Fido2Server

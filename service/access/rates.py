@@ -131,14 +131,14 @@ class _Counts(Storage):
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        #: {key: (count, when it ends)}
+        #: {key: (count, when it ends)}; a clock that is set back must not stretch a window.
         self._counts: dict[str, tuple[int, float]] = {}
-        self._looked_through = time.time()
+        self._looked_through = time.monotonic()
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        now = time.time()
+        now = time.monotonic()
         with self._lock:
-            if abs(now - self._looked_through) >= _FORGET_SECONDS:
+            if now - self._looked_through >= _FORGET_SECONDS:
                 self._counts = {k: one for k, one in self._counts.items() if one[1] > now}
                 self._looked_through = now
             count, end = self._counts.get(key, (0, 0.0))
@@ -149,10 +149,11 @@ class _Counts(Storage):
 
     def get(self, key: str) -> int:
         count, end = self._counts.get(key, (0, 0.0))
-        return count if end > time.time() else 0
+        return count if end > time.monotonic() else 0
 
     def get_expiry(self, key: str) -> float:
-        return self._counts.get(key, (0, time.time()))[1]
+        now = time.monotonic()
+        return time.time() + self._counts.get(key, (0, now))[1] - now
 
     def check(self) -> bool:
         return True

@@ -7,6 +7,7 @@ none of its own tokens. Times are ISO 8601.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
+from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, cast
@@ -48,6 +49,8 @@ _REVOKE_PACKAGES = """
 UPDATE package SET revoked_at = ? WHERE revoked_at IS NULL AND (package_id = ? OR label = ?)
 RETURNING id, package_id
 """
+_END_GRANT = 'UPDATE "grant" SET expires_at = ? WHERE grant_id = ? RETURNING grant_id'
+_END_PACKAGE = "UPDATE package SET expires_at = ? WHERE package_id = ? RETURNING package_id"
 _ERASE_TOKENS = "UPDATE member SET token = NULL WHERE package = ? RETURNING no"
 
 
@@ -226,6 +229,17 @@ class Registry(RegistryReader):
             for id, _ in rows:
                 self._rows(_ERASE_TOKENS, id)
         return [package_id for _, package_id in rows]
+
+    def end_expired(self, mark: datetime, at: datetime) -> None:
+        """Lets grants and packages that had expired at `mark` end at `at` instead of later."""
+        ends = tokens.iso(at)
+        with self.transaction():
+            for grant in self.grants():
+                if grant.state(mark) == "expired" and grant.state(at) == "active":
+                    self._rows(_END_GRANT, ends, grant.grant_id)
+            for package in self.packages():
+                if package.state(mark) == "expired" and package.state(at) == "active":
+                    self._rows(_END_PACKAGE, ends, package.package_id)
 
     # What can be granted
 

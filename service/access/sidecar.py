@@ -1,42 +1,55 @@
 """The sidecar of a store: small tables that change often, so that an import never delays them.
 
     with sidecar.transaction(writes=False) as rows:
-        ((seen,),) = rows("SELECT seen FROM access_clock WHERE id = ?", 1)
+        uses = rows("SELECT day, count FROM access_use WHERE grant_id = ?", "grt_1")
+        rows.now
+
+`now` decides every expiry. It is the latest time that a process has seen, the mark, if that is
+later than the clock. A clock that is more than a minute behind the mark was set back: then whatever
+the mark had ended is ended for good, all sessions end, and the mark becomes the clock.
 
 For a store file, the sidecar is the SQLite file `<store>.access`. For a store in PostgreSQL, it is
 several tables in the same database. Both engines share the SQL of statements, with `?` for values.
-
-Sign-in keeps entries in it: small values with an expiry, an owner and a use count.
-
-    with Entries(sidecar).changing() as kept:
-        kept.put("code", code, {"client": "c_1"}, seconds=60, owner="grt_1")
-        kept.use("code", code).uses        # 1 for whoever is first, in whichever worker
-
-Their keys are stored as SHA-256, so the file contains no code, token or session. Times are seconds
-since 1970.
 """
 
+import logging
 import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from datetime import UTC, datetime
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import orjson
-
-from evidence.errors import RateLimited, Unavailable
+from evidence.errors import EvidenceError, Unavailable
 from evidence.work import Deadline
-from service import keys
 from service.place import Database, Place
 from service.records.access_tables import SCRIPTS
 
-#: Runs a statement with its values and returns all rows.
-Rows = Callable[..., list[tuple[Any, ...]]]
+logger = logging.getLogger(__name__)
+
+#: Ends the grants and packages of the store that had expired at a time, as of another time.
+EndGrants = Callable[[datetime, datetime], None]
 
 BUSY_SECONDS: Final = 5
+#: A clock that is further behind the latest time seen was set back.
+BEHIND: Final = timedelta(minutes=1)
+#: How old the stored mark may be.
+_MARK_AGE: Final = timedelta(seconds=1)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+_MARK: Final = "(SELECT seen FROM access_clock WHERE id = 1)"
+_RAISE: Final = (
+    "INSERT INTO access_clock (id, seen) VALUES (1, ?) ON CONFLICT (id) DO UPDATE"
+    " SET seen = excluded.seen WHERE access_clock.seen < excluded.seen"
+)
+_SET_BACK: Final = (
+    "UPDATE access_clock SET seen = ? WHERE id = 1 AND seen = ? RETURNING id",
+    "DELETE FROM access_entry WHERE kind = 'session' OR expires_at <= ?",
+    # What is left keeps its remaining lifetime.
+    "UPDATE access_entry SET expires_at = expires_at - ?, used_at = used_at - ?",
+)
 #: Waiting for a lock ends before the statement times out, so that the client is asked to try again.
 _LIMITS: Final = (
     f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'",
@@ -44,15 +57,43 @@ _LIMITS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Runs statements of one transaction.
+
+    `clock` is the time at its beginning, `ahead` how far it is ahead of this machine's, `mark` the
+    latest time seen. `refusal` is raised instead of adding entries, which would live too long: the
+    clock was set back, and grants could not be ended.
+    """
+
+    run: Callable[..., list[tuple[Any, ...]]]
+    clock: datetime
+    mark: datetime
+    ahead: timedelta = timedelta()
+    refusal: EvidenceError | None = None
+
+    def __call__(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Runs a statement with its values and returns all rows."""
+        return self.run(sql, *values)
+
+    @property
+    def now(self) -> datetime:
+        """The time that decides every expiry."""
+        return max(self.clock, self.mark)
+
+
 class Sidecar:
     """The sidecar of one store. Opens nothing until it is used. Safe to share between threads.
 
     On a read-only disk, and for a `fixed` store, it is off: every transaction
-    raises `Unavailable` (`access_off`) with the reason.
+    raises `Unavailable` (`access_off`) with the reason. Without `end_grants`, a clock that was set
+    back has no effect until it reaches the mark.
     """
 
-    def __init__(self, place: Place, *, fixed: bool = False) -> None:
-        self.place, self._fixed = place, fixed
+    def __init__(
+        self, place: Place, *, fixed: bool = False, end_grants: EndGrants | None = None
+    ) -> None:
+        self.place, self._fixed, self._end_grants = place, fixed, end_grants
         self._local = threading.local()
         self._pool: Any = None
         self._begin = self._in_file
@@ -62,6 +103,10 @@ class Sidecar:
             self._pool, self._begin = Pool(place.url), self._in_database
         else:
             self.path, self._store = Path(f"{place}.access"), place
+
+    def exists(self) -> bool:
+        """Whether the file was created, or a database may have the tables."""
+        return isinstance(self.place, Database) or self.path.exists()
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[Rows]:
@@ -73,17 +118,49 @@ class Sidecar:
         """
         if self._fixed:
             raise _off("the store is a read-only download")
-        with self._begin(writes) as rows:
+        with ExitStack() as stack:
+            rows = stack.enter_context(self._begin(writes))
+            if writes and rows.mark - rows.clock > BEHIND and self._end_grants:
+                stack.close()
+                refusal = self._set_back(rows.mark, rows.clock, self._end_grants)
+                rows = replace(stack.enter_context(self._begin(writes)), refusal=refusal)
+            if writes and rows.clock - rows.mark >= _MARK_AGE:
+                rows(_RAISE, _text(rows.clock))
             yield rows
+
+    def _set_back(
+        self, mark: datetime, clock: datetime, end_grants: EndGrants
+    ) -> EvidenceError | None:
+        """Makes the clock the mark. Returns the reason if grants cannot be ended.
+
+        Grants end first, so that nothing is valid again if this process is killed in between.
+        """
+        try:
+            end_grants(mark, clock)
+        except EvidenceError as error:
+            return error
+        back = int((mark - clock).total_seconds())
+        raised, expired, shifted = _SET_BACK
+        with self._begin(True) as rows:
+            if rows(raised, _text(clock), _text(mark)):  # no other process was first
+                rows(expired, int(mark.timestamp()))
+                rows(shifted, back, back)
+                logger.warning(
+                    f"The clock was set back from {mark:%Y-%m-%d %H:%M} to {clock:%Y-%m-%d %H:%M} "
+                    "UTC. What had expired stays expired, and sessions of the owner have ended."
+                )
+        return None
 
     @contextmanager
     def _in_database(self, writes: bool) -> Iterator[Rows]:
         from service.records.postgres.connections import explained
 
-        opening = [("BEGIN" if writes else "BEGIN READ ONLY", ()), *((one, ()) for one in _LIMITS)]
+        begin = "BEGIN" if writes else "BEGIN READ ONLY"
+        opening = [(one, ()) for one in (begin, *_LIMITS, f"SELECT {_MARK}, clock_timestamp()")]
         with explained(), self._pool.loan(Deadline.after(BUSY_SECONDS)) as loan:
-            loan.run(*opening)
-            yield lambda sql, *values: loan.run((sql.replace("?", "%s"), values))[0]
+            ((mark, clock),) = loan.run(*opening)[-1]
+            run = lambda sql, *values: loan.run((sql.replace("?", "%s"), values))[0]  # noqa: E731
+            yield Rows(run, clock, _time(mark), clock - datetime.now(UTC))
             loan.db.commit()
 
     @contextmanager
@@ -92,7 +169,9 @@ class Sidecar:
             db = self._connection()
             db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
-                yield lambda sql, *values: db.execute(sql, values).fetchall()
+                ((mark,),) = db.execute(f"SELECT {_MARK}")
+                run = lambda sql, *values: db.execute(sql, values).fetchall()  # noqa: E731
+                yield Rows(run, datetime.now(UTC), _time(mark))
                 db.execute("COMMIT")
             finally:
                 if db.in_transaction:
@@ -160,6 +239,15 @@ def _opened(path: Path) -> sqlite3.Connection:
         raise
 
 
+def _text(at: datetime) -> str:
+    """A time in the form of the mark, which sorts as text."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _time(mark: str | None) -> datetime:
+    return datetime.fromisoformat(mark) if mark else _NEVER
+
+
 def _version(db: sqlite3.Connection) -> int:
     with closing(db.execute("PRAGMA user_version")) as rows:
         return int(rows.fetchone()[0])
@@ -167,133 +255,3 @@ def _version(db: sqlite3.Connection) -> int:
 
 def _off(why: str) -> Unavailable:
     return Unavailable(f"Access data cannot be written: {why}.", code="access_off")
-
-
-#: The lifetime, in seconds, of entries that are removed explicitly.
-FOREVER: Final = 100 * 365 * 86_400
-_COLUMNS: Final = "kind, key, owner, body, uses, used_at, expires_at"
-_ADD: Final = f"INSERT INTO access_entry ({_COLUMNS}) VALUES (?, ?, ?, ?, 0, ?, ?)"
-_REPLACE: Final = (
-    " ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body,"
-    " expires_at = excluded.expires_at"
-)
-_COUNT: Final = (
-    f"INSERT INTO access_entry ({_COLUMNS}) VALUES (?, ?, '', '{{}}', 1, 0, ?)"
-    " ON CONFLICT (kind, key) DO UPDATE SET uses = access_entry.uses + 1 RETURNING uses"
-)
-_GET: Final = "SELECT body, owner, uses, used_at FROM access_entry"
-_USE: Final = (
-    "UPDATE access_entry SET uses = uses + 1,"
-    " used_at = CASE WHEN uses = 0 THEN CAST(? AS BIGINT) ELSE used_at END"
-)
-_ONE: Final = " WHERE kind = ? AND key = ? AND expires_at > ?"
-_PRUNE: Final = (
-    "DELETE FROM access_entry WHERE kind = ? AND key IN (SELECT key FROM (SELECT key,"
-    " ROW_NUMBER() OVER (PARTITION BY uses > 0 ORDER BY used_at DESC, expires_at DESC) AS place"
-    " FROM access_entry WHERE kind = ? AND owner = ?) AS ordered WHERE place > ?)"
-)
-
-
-class Entry(NamedTuple):
-    """A value with its owner. `uses` counts its uses, `used_at` is the time of the first; before
-    that, the time at which the entry was added."""
-
-    body: dict[str, Any]
-    owner: str
-    uses: int
-    used_at: int
-
-
-class Kept:
-    """The entries inside one transaction, without expired ones."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self.now = int(datetime.now(UTC).timestamp())
-
-    def put(
-        self, kind: str, key: str, body: dict[str, Any], *, seconds: int, owner: str = ""
-    ) -> None:
-        """Adds an entry, or replaces the body of an existing one. Removes expired entries."""
-        self._rows("DELETE FROM access_entry WHERE expires_at <= ?", self.now)
-        values = orjson.dumps(body).decode(), self.now, self.now + seconds
-        self._rows(_ADD + _REPLACE, kind, _hashed(key), owner, *values)
-
-    def get(self, kind: str, key: str) -> Entry | None:
-        """Returns an entry, or None."""
-        return _entry(self._rows(_GET + _ONE, kind, _hashed(key), self.now))
-
-    def use(self, kind: str, key: str) -> Entry | None:
-        """Counts a use and returns the entry, or None."""
-        returning = f"{_ONE} RETURNING body, owner, uses, used_at"
-        return _entry(self._rows(_USE + returning, self.now, kind, _hashed(key), self.now))
-
-    def extend(self, kind: str, key: str, *, seconds: int) -> bool:
-        """Sets the remaining lifetime of an entry; False if it does not exist."""
-        statement = f"UPDATE access_entry SET expires_at = ?{_ONE} RETURNING key"
-        return bool(self._rows(statement, self.now + seconds, kind, _hashed(key), self.now))
-
-    def count(self, kind: str, key: str, *, seconds: int) -> int:
-        """Returns the number of calls for a key in the current window, including this one."""
-        window = self.now // seconds
-        ends = (window + 1) * seconds
-        return int(self._rows(_COUNT, kind, _hashed(f"{key} {window}"), ends)[0][0])
-
-    def limit(self, what: str, key: str, most: int, seconds: int, instead: str = "") -> None:
-        """Counts a call for a key; raises `RateLimited` after `most` in a window. `instead` is
-        advice that needs no waiting."""
-        if self.count(f"rate {what}", key, seconds=seconds) > most:
-            wait = seconds - self.now % seconds
-            window = f"{seconds // 60} minutes" if seconds > 60 else "a minute"
-            raise RateLimited(
-                f"Too many attempts: the limit is {most} in {window}.",
-                hint=f"Retry in {wait} seconds.{instead}",
-                retry_after=wait,
-            )
-
-    def prune(self, kind: str, owner: str, most: int) -> None:
-        """Removes all but the last used entries and the last added unused ones of an owner, `most`
-        of each."""
-        self._rows(_PRUNE, kind, kind, owner, most)
-
-    def remove(self, kind: str, key: str) -> None:
-        """Removes an entry."""
-        self._rows("DELETE FROM access_entry WHERE kind = ? AND key = ?", kind, _hashed(key))
-
-    def end(self, kind: str, owner: str) -> None:
-        """Removes all entries of a kind and an owner."""
-        self._rows("DELETE FROM access_entry WHERE kind = ? AND owner = ?", kind, owner)
-
-    def owned(self, kind: str) -> dict[str, list[Entry]]:
-        """All entries of a kind by their owners."""
-        found: dict[str, list[Entry]] = {}
-        for row in self._rows(f"{_GET} WHERE kind = ? AND expires_at > ?", kind, self.now):
-            found.setdefault(row[1], []).append(Entry(orjson.loads(row[0]), *row[1:]))
-        return found
-
-
-class Entries:
-    """The entries of one store. Safe to share between threads."""
-
-    def __init__(self, sidecar: Sidecar) -> None:
-        self._sidecar = sidecar
-
-    @contextmanager
-    def changing(self) -> Iterator[Kept]:
-        """One transaction; see `Sidecar.transaction`."""
-        with self._sidecar.transaction() as rows:
-            yield Kept(rows)
-
-    @contextmanager
-    def reading(self) -> Iterator[Kept]:
-        """One transaction that only reads. It does not wait for writers."""
-        with self._sidecar.transaction(writes=False) as rows:
-            yield Kept(rows)
-
-
-def _entry(rows: list[tuple[Any, ...]]) -> Entry | None:
-    return Entry(orjson.loads(rows[0][0]), *rows[0][1:]) if rows else None
-
-
-def _hashed(key: str) -> str:
-    return keys.hashed(key).hex()

@@ -5,12 +5,12 @@ Each belongs to one grant, which decides what it reads and for how long. Tokens 
 
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from service.access import tokens
-from service.access.sidecar import FOREVER, Entries, Entry, Kept
+from service.access.entries import FOREVER, Entries, Entry, Kept
 
 CODE_SECONDS: Final = 60
 ACCESS_SECONDS: Final = 3_600
@@ -143,7 +143,7 @@ def _issue(
     kept: Kept, grant_id: str, body: dict[str, Any], ends: datetime | None
 ) -> dict[str, Any]:
     """Creates and stores a pair of tokens."""
-    left = FOREVER if ends is None else int((ends - datetime.now(UTC)).total_seconds())
+    left = FOREVER if ends is None else int(ends.timestamp()) - kept.now
     seconds = min(ACCESS_SECONDS, left)
     access, refresh = tokens.new(tokens.ACCESS_PREFIX), tokens.new(tokens.REFRESH_PREFIX)
     kept.put(_ACCESS, access, body, seconds=seconds, owner=grant_id)

@@ -1,7 +1,6 @@
 """Tokens of this store and their expiry. Only the SHA-256 of a token is kept."""
 
 import secrets
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from evidence.errors import InvalidRequest, Unauthenticated
@@ -17,8 +16,8 @@ CODE_PREFIX = "rung_code_"
 TOKEN_BYTES = 32
 ID_BYTES = 8
 
-#: A time, or a function that returns it on demand; None is now, by the clock of this machine.
-Now = datetime | Callable[[], datetime] | None
+#: A time; None is now, by the clock of this machine.
+Now = datetime | None
 
 
 def new(prefix: str) -> str:
@@ -58,7 +57,7 @@ def state(revoked_at: str | None, expires_at: str | None, now: Now) -> str:
 
 def iso(now: Now) -> str:
     """A time as the store writes it."""
-    at = now() if callable(now) else now or datetime.now(UTC)
+    at = now or datetime.now(UTC)
     return moment(microseconds(at.isoformat()) or 0)
 
 

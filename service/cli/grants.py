@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ from evidence.work import Deadline
 from service import credentials, keys, settings
 from service.access import grants, packages
 from service.access.registry import Grant, Member, Package, Registry
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
 from service.access.signins import Signins
-from service.access.tokens import Now
 from service.cli.output import counted, say
 from service.cli.source import FILE, PATH, read_json, store_option
-from service.cli.store import active_grants, clock, existing, teaching
+from service.cli.store import active_grants, existing, teaching, time_at
 from service.place import Place
 from service.records.opening import open_reader
+from service.records.sidecar import open_sidecar
 from service.records.streams import manifests_of
 from service.records.values import microseconds, moment
 from service.records.writing import Writing
@@ -78,14 +78,14 @@ def create_(
         raise click.UsageError("--file is the whole grant; leave the narrowing options out.")
     with teaching(), existing(store) as writer:
         document = read_json(path) if path else _document(writer, narrowing)
-        registry, now = Registry(writer), clock(store)
+        registry, now = Registry(writer), time_at(store)
         same = [one for one in active_grants(writer, store) if label and one.label == label]
         if same:
             raise click.ClickException(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or "
                 f"revoke that grant first: rung grant revoke {same[0].grant_id}"
             )
-        ends = expiry(expires)
+        ends = expiry(expires, now)
         grant_id, token = grants.create(registry, document, label=label, expires_at=ends)
         (entry,) = [item for item in registry.grants() if item.grant_id == grant_id]
     if as_json:
@@ -101,7 +101,7 @@ def create_(
 def list_(as_json: bool, store: Place) -> None:
     """List the grants. Tokens are not shown."""
     with teaching(), existing(store) as writer:
-        entries, now = Registry(writer).grants(), clock(store)
+        now, entries = time_at(store), Registry(writer).grants()
     if as_json:
         click.echo(orjson.dumps({"grants": [_to_json(entry, now) for entry in entries]}).decode())
         return
@@ -123,7 +123,7 @@ def revoke_(name: str, store: Place) -> None:
                 say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
             raise click.ClickException("Nothing was revoked. Give the id of one.")
         revoked = grants.revoke(Registry(writer), name)
-        Signins(Entries(Sidecar(store))).forget(revoked)
+        Signins(Entries(open_sidecar(store))).forget(revoked)
         for grant_id in revoked:
             click.echo(f"{grant_id} revoked")
 
@@ -146,7 +146,7 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
             raise click.ClickException(
                 f"{len(ids)} active grants are named {name!r}. Use an id of `rung grant list`."
             )
-        Signins(Entries(Sidecar(store))).map(issuer, subject, ids[0] if name else None)
+        Signins(Entries(open_sidecar(store))).map(issuer, subject, ids[0] if name else None)
     say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
 
 
@@ -196,12 +196,12 @@ def _near(name: str, known: Collection[str]) -> str:
     return f"There are {', '.join(sorted(known)[:BUDGETS.names_shown])}{more}."
 
 
-def expiry(text: str | None) -> str | None:
+def expiry(text: str | None, now: datetime) -> str | None:
     """The time of `12h`, `30d`, `8w` or an ISO 8601 time, as ISO 8601; None of None."""
     if not text:
         return None
     if found := _SPAN.fullmatch(text):
-        end = datetime.now(UTC) + timedelta(**{_UNITS[found[2]]: int(found[1])})
+        end = now + timedelta(**{_UNITS[found[2]]: int(found[1])})
         return end.isoformat(timespec="seconds").replace("+00:00", "Z")
     stored = microseconds(text)
     if stored is None:
@@ -215,7 +215,7 @@ def _describe(entry: Grant) -> str:
     return f"{counted(len(entry.streams), 'stream')} of {counted(connections, 'connection')}{until}"
 
 
-def _to_json(entry: Grant, now: Now) -> dict[str, Any]:
+def _to_json(entry: Grant, now: datetime) -> dict[str, Any]:
     return {
         "grant_id": entry.grant_id,
         "label": entry.label,
@@ -270,7 +270,7 @@ def create_package(
             members = [packages.local_member(registry, snapshot, name) for name in names]
         members += _remote_members(urls, files)
         sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
-        ends = expiry(expires)
+        ends = expiry(expires, time_at(store))
         package_id, token = packages.create(registry, members, sealer, label=label, expires_at=ends)
         (entry,) = [found for found in registry.packages() if found.package_id == package_id]
     say(f"{package_id}: {_describe_package(entry)}. Keep the token; it is not shown again.")
@@ -282,7 +282,7 @@ def create_package(
 def list_packages(store: Place) -> None:
     """List the packages. Tokens are not shown."""
     with teaching(), existing(store) as writer:
-        entries, now = Registry(writer).packages(), clock(store)
+        now, entries = time_at(store), Registry(writer).packages()
     for entry in entries:
         label = f" {entry.label!r}" if entry.label else ""
         click.echo(f"{entry.package_id} {entry.state(now)}{label}: {_describe_package(entry)}")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import click
@@ -14,14 +14,14 @@ from evidence.limits import BUDGETS
 from service import settings
 from service.place import Place
 from service.access.activity import KEPT_DAYS, Activity
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
 from service.access.owner import LINK_SECONDS, Owner
 from service.access.registry import Grant, Registry
-from service.access.tokens import Now
 from service.cli import output
 from service.cli.source import store_option
 from service.records.intake import Refused
 from service.records.opening import open_writer
+from service.records.sidecar import open_sidecar
 from service.records.sqlite.transactions import explain_failures, explain_locks
 from service.records.streams import manifests_of
 from service.records.writing import Writing
@@ -89,14 +89,19 @@ def existing(store: Place) -> Iterator[Writing]:
         yield writer
 
 
-def clock(store: Place) -> Now:
-    """The clock of the store, which never returns a time earlier than its servers have seen."""
-    return Activity(Sidecar(store)).now
+def time_at(store: Place) -> datetime:
+    """The time that decides what has expired, after a clock that was set back had its effect.
+
+    Take it before grants are read: see `Activity.now`.
+    """
+    activity = Activity(open_sidecar(store))
+    activity.flush()
+    return activity.now()
 
 
 def active_grants(writer: Writing, store: Place) -> list[Grant]:
     """The grants of the store that have not ended."""
-    now = clock(store)
+    now = time_at(store)
     return [one for one in Registry(writer).grants() if one.state(now) == "active"]
 
 
@@ -121,7 +126,7 @@ def required(store: Place) -> Place:
 def log(since: date | None, name: str | None, as_json: bool, store: Place) -> None:
     with teaching(), existing(store) as writer:
         labels = {one.grant_id: one.label for one in Registry(writer).grants()}
-        uses = Activity(Sidecar(store)).uses(f"{since:%Y-%m-%d}" if since else "")
+        uses = Activity(open_sidecar(store)).uses(f"{since:%Y-%m-%d}" if since else "")
     rows = [
         {**use._asdict(), "label": labels.get(use.grant_id)}
         for use in uses
@@ -179,4 +184,4 @@ def passphrase(store: Place, from_stdin: bool) -> None:
 
 def _owner(store: Place) -> Owner:
     with existing(store):  # upgrades an older layout
-        return Owner(Entries(Sidecar(store)))
+        return Owner(Entries(open_sidecar(store)))

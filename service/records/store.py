@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -31,9 +32,9 @@ from service.access import grants, packages, tokens
 from service.records import aggregate, blobs, changes, fields, lists, schema, search
 from service.access.activity import Activity
 from service.access.registry import Grant, Member, Package, RegistryReader
-from service.access.sidecar import Sidecar
 from service.records.engine import Generation, Moved, Snapshot
 from service.records.opening import open_reader
+from service.records.sidecar import open_sidecar
 from service.records.overview import OWNER, StreamOverview, everything, overview
 from service.records.view import View, open_view
 
@@ -50,7 +51,7 @@ class Store:
     def __init__(self, place: Place, secret: str | None = None, *, fixed: bool = False) -> None:
         self.place = place
         self.reader = open_reader(place, fixed=fixed)
-        self.sidecar = Sidecar(place, fixed=fixed)
+        self.sidecar = open_sidecar(place, fixed=fixed)
         self.activity = Activity(self.sidecar)
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
@@ -86,8 +87,9 @@ class Store:
 
     def granted(self, find: partial[Grant]) -> Grant:
         """A grant; raises `Unauthenticated` if it has ended."""
+        now = self.activity.now()
         with self.reader.snapshot() as snapshot:
-            return find(RegistryReader(snapshot), now=self.activity.now)
+            return find(RegistryReader(snapshot), now=now)
 
     def grants(self) -> list[Grant]:
         """All grants, oldest first, for the owner."""
@@ -113,8 +115,9 @@ class Store:
         """The package of a token, if any; raises `Unauthenticated` if it has ended."""
         if not token.startswith(tokens.PACKAGE_PREFIX):
             return None
+        now = self.activity.now()
         with self.reader.snapshot() as snapshot:
-            package = packages.find(RegistryReader(snapshot), token, now=self.activity.now)
+            package = packages.find(RegistryReader(snapshot), token, now=now)
         request_log.current().grant = package.package_id if package else ""
         return package
 
@@ -129,22 +132,23 @@ class Store:
         log.grant = log.grant or grant.grant_id
         return server
 
-    def view(self, snapshot: Snapshot, key: Key, find: Find) -> tuple[Generation, View]:
-        """The view of a grant in this snapshot. Recomputed after every commit."""
+    def view(
+        self, snapshot: Snapshot, key: Key, find: Find, now: datetime
+    ) -> tuple[Generation, View]:
+        """The view of a grant in this snapshot. Recomputed after every commit.
+
+        `now` is the time before the snapshot.
+        """
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
         known = views.get(key)
         generation = snapshot.generation(known[0] if known else None)
         # Revoking is a commit; expiry is not.
         ends = known[1].grant.expires_at if known else None
-        if (
-            known
-            and known[0] == generation
-            and not (ends and tokens.is_past(ends, self.activity.now))
-        ):
+        if known and known[0] == generation and not (ends and tokens.is_past(ends, now)):
             snapshot.confine(known[1].grant.connection_ids)
             return known
         registry = RegistryReader(snapshot)
-        grant = find(registry, now=self.activity.now) if find else everything(snapshot)
+        grant = find(registry, now=now) if find else everything(snapshot)
         snapshot.confine(grant.connection_ids)
         view = open_view(snapshot, grant)
         if len(views) >= BUDGETS.grants_cached:
@@ -213,9 +217,9 @@ class StoreResourceServer:
         self._store, self._key, self._find = store, key, find
         self._read: set[Generation] = set()
 
-    def view(self, snapshot: Snapshot) -> View:
-        """The view of the grant in this snapshot."""
-        generation, view = self._store.view(snapshot, self._key, self._find)
+    def view(self, snapshot: Snapshot, now: datetime) -> View:
+        """The view of the grant in this snapshot; `now` is the time before it."""
+        generation, view = self._store.view(snapshot, self._key, self._find, now)
         self._read.add(generation)
         return view
 
@@ -295,8 +299,9 @@ class StoreResourceServer:
         return self._read_once(answer)
 
     def _read_once(self, answer: Callable[[Snapshot, View], T]) -> T:
+        now = self._store.activity.now()
         with self._store.reader.snapshot() as snapshot:
-            return answer(snapshot, self.view(snapshot))
+            return answer(snapshot, self.view(snapshot, now))
 
     def _answer(
         self,

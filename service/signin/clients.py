@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.work import Deadline, parse_json
 from service import keys
-from service.access.sidecar import Entries
+from service.access.entries import Entries
 from service.access.guard import SCOPE
 from service.sources.remote.outbound import opened
 

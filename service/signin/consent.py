@@ -6,7 +6,7 @@ streams, and the owner can narrow them.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import orjson
@@ -198,13 +198,13 @@ def time_of(text: Any) -> str | None:
     return moment(found)
 
 
-def ends(lifetime: str) -> str | None:
+def ends(lifetime: str, now: datetime) -> str | None:
     """Returns when a grant with one of `LIFETIMES` ends, from now; None if it never ends."""
     if lifetime not in dict(LIFETIMES):
         raise InvalidRequest("Choose how long access lasts.")
     if not lifetime:
         return None
-    end = datetime.now(UTC) + timedelta(days=int(lifetime))
+    end = now + timedelta(days=int(lifetime))
     return end.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

@@ -69,11 +69,12 @@ def _logout(site: OwnerSite, session: str) -> Response:
 def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None) -> Response:
     clients, read = site.signins.clients(), dict[str, Counter[str]]()
     activity = site.store.activity
+    now = activity.now()
     for use in activity.uses():
         read.setdefault(use.grant_id, Counter())[use.day] += use.requests
     shared = []
     for entry in reversed(site.store.grants()):
-        id, state = entry.grant_id, entry.state(activity.now)
+        id, state = entry.grant_id, entry.state(now)
         shared.append(_shared(entry, state, clients.get(id), read.get(id, Counter())))
     token, passkeys = site.sessions.form(session, OWNER), site.sessions.passkeys
     return site.page(

@@ -231,7 +231,8 @@ class OwnerSite:
         sent = request.form
         since, until = (consent.time_of(sent.get(name)) for name in ("since", "until"))
         document = consent.document(choices, since, until, papers=self.papers_ticked)
-        ends = consent.ends(sent.get("lifetime", ""))
+        with self.signins.entries.changing() as kept:
+            ends = consent.ends(sent.get("lifetime", ""), kept.time)
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
             registry = Registry(writer)
             with registry.transaction():

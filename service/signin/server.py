@@ -28,7 +28,7 @@ from authlib.oauth2.rfc7636 import CodeChallenge
 from flask import Request, request
 
 from evidence.errors import Unauthenticated
-from service.access.sidecar import Entry
+from service.access.entries import Entry
 from service.access.signins import Signins
 from service.access.guard import SCOPE
 from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, Clients, Documents

@@ -23,10 +23,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
             "overview",
             "scopes",
         ),
-        *("store", "streams", "values", "writing"),
+        *("sidecar", "store", "streams", "values", "writing"),
     ),
     "service.access": (
-        *("activity", "grants", "guard", "owner", "packages", "rates", "registry"),
+        *("activity", "entries", "grants", "guard", "owner", "packages", "rates", "registry"),
         *("sidecar", "signins", "tokens"),
     ),
     "service.importing": (*("formats", "importer", "inference", "source"),),

@@ -17,6 +17,7 @@ SQL = (
     "service/access/activity.py",
     "service/access/registry.py",
     "service/access/sidecar.py",
+    "service/access/entries.py",
     "service/records/access_tables.py",
     "service/papers/",
     "service/importing/importer.py",

@@ -137,10 +137,11 @@ ROWS: Final = (
     Row(
         13,
         "A clock set forward and back; daylight saving changes in every zone",
-        "No expired token is revived; times fall into the right buckets",
+        "No expired token, session, link or grant is revived; times fall into the right buckets",
         (
             *("tests/spec/test_clock.py", "tests/unit/service/records/test_local_time.py"),
             *("tests/spec/test_ended_tokens.py", "tests/unit/service/records/test_aggregate.py"),
+            "tests/spec/sign_in/test_clock_set_back.py",
         ),
     ),
     Row(

@@ -14,7 +14,8 @@ import requests
 from click.testing import CliRunner
 
 from service.__main__ import rung
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.access.owner import Owner
 from service.place import Place, spelled
 from tests.helpers.worlds import House

@@ -4,6 +4,7 @@ import base64
 import hmac
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -13,7 +14,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from evidence.work import Deadline
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.access.signins import Signins
 from service.issuers import Issuers
 from service.settings import SettingsError
@@ -134,7 +136,8 @@ def test_new_keys_of_an_issuer_are_found_and_asked_for_rarely(
     house: House, app: Flask, issuer: AssetServer, grant_id: str
 ) -> None:
     signins = Signins(Entries(Sidecar(house.path)))
-    rotating = Issuers((issuer.url,), PUBLIC, signins, lambda _: Deadline.after(0))
+    now = datetime.now(UTC)
+    rotating = Issuers((issuer.url,), PUBLIC, signins, lambda: now, lambda _: Deadline.after(0))
     assert rotating.grant_of(token(issuer), "/v1") == grant_id
     assert streams(app, token(issuer)).status == 200
     publish(issuer, OTHER)
@@ -145,6 +148,22 @@ def test_new_keys_of_an_issuer_are_found_and_asked_for_rarely(
         assert len(issuer.paths) == before
     finally:
         publish(issuer, KEY)
+
+
+def test_a_clock_that_was_set_back_revives_no_token_of_an_issuer(
+    app: Flask, house: House, issuer: AssetServer, grant_id: str
+) -> None:
+    sidecar = Sidecar(house.path)
+    assert streams(app, token(issuer)).status == 200
+    with sidecar.transaction() as rows:
+        ((before,),) = rows("SELECT seen FROM access_clock")
+        rows("UPDATE access_clock SET seen = ?", (rows.now + timedelta(hours=1)).isoformat())
+    try:
+        later = house.application(RUNG_PUBLIC_URL=PUBLIC, RUNG_AUTHORIZATION_SERVERS=issuer.url)
+        assert streams(later, token(issuer)).status == 401
+    finally:
+        with sidecar.transaction() as rows:
+            rows("UPDATE access_clock SET seen = ?", before)
 
 
 def test_an_issuer_that_is_away_is_503(house: House, issuer: AssetServer, grant_id: str) -> None:

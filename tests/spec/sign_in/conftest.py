@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from tests.helpers import worlds
 from tests.helpers.asset_server import AssetServer, asset_server, certificate
 from tests.helpers.server import serving

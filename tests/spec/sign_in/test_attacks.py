@@ -10,7 +10,8 @@ import psycopg
 import pytest
 import requests
 
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.place import Database, Place
 from service.records.postgres.ddl import OPEN
 from tests.helpers.operated import operated

@@ -9,7 +9,8 @@ import pytest
 
 from evidence.errors import Unavailable
 from service.access import grants
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.access.registry import Registry
 from service.records.opening import open_writer
 from service.signin import owner_site

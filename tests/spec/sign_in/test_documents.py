@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import requests
 
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.signin.clients import BYTES, MOST, USUAL
 from tests.helpers.asset_server import AssetServer, Mode
 from tests.helpers.signin import Browser, Client, call, new_code, signed_in

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.access.owner import TRIES, TRY_SECONDS, Owner
 from tests.helpers.passkeys import PRESENT, VERIFIED, Device, asked
 from tests.helpers.server import serving

@@ -3,7 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
 
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.access.owner import Owner, Passkeys
 from service.access.signins import REFRESHES, Signins
 from tests.helpers.passkeys import Device

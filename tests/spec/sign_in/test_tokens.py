@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from service.__main__ import rung
 
-from service.access.sidecar import Entries, Sidecar
+from service.access.entries import Entries
+from service.access.sidecar import Sidecar
 from service.access.signins import GRACE_SECONDS, REFRESHES, USED_MOST, Signins
 from service.records.opening import open_writer
 from tests.helpers.server import serving

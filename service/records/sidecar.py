@@ -1,0 +1,21 @@
+"""Opens the sidecar of a store, which ends grants of the store when the clock was set back."""
+
+from datetime import datetime
+
+from service.access.registry import Registry
+from service.access.sidecar import Sidecar
+from service.place import Place
+from service.records.opening import open_writer
+
+#: How long ending grants waits for other writers of the store.
+LOCK_SECONDS = 5
+
+
+def open_sidecar(place: Place, *, fixed: bool = False) -> Sidecar:
+    """The sidecar of the store at a place; opens nothing yet."""
+
+    def end_grants(mark: datetime, at: datetime) -> None:
+        with open_writer(place, lock_seconds=LOCK_SECONDS) as writer:
+            Registry(writer).end_expired(mark, at)
+
+    return Sidecar(place, fixed=fixed, end_grants=end_grants)
