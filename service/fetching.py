@@ -17,6 +17,7 @@ from pathlib import Path
 
 from evidence.errors import EvidenceError, InvalidRequest, TooLarge, Unavailable
 from evidence.limits import BUDGETS
+from service import database_files, durable
 from service.papers.snapshot_file import MAGIC, reason
 from service.records.store import Store
 from service.settings import Settings, SettingsError
@@ -117,9 +118,15 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
         else:
             _unpack(download, body, content, most_bytes)
         file = _find(download, content)
+        try:
+            database_files.complete(file)  # an archive may have a log next to it
+        except database_files.DAMAGE as error:
+            raise download.unusable(
+                f"has a log that cannot be read: {error}", download.wanted
+            ) from error
         if download.private:
             file.chmod(OWNER_ONLY)
-        content.rename(home)
+        durable.move(content, home)  # a new folder, in which no file of another store is
 
 
 def _receive(url: str, body: Path, most_bytes: int) -> str:

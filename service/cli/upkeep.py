@@ -18,7 +18,7 @@ from service.cli.store import active_grants, existing, in_file, required, teachi
 from service.records import copying
 from service.records.ingest import Counts
 from service.records.sqlite import backup
-from service.records.sqlite.check import check
+from service.records.sqlite.check import check, leftovers
 from service.records.opening import new_store, open_reader, staging
 from service.records.writing import StreamCount, Writing
 
@@ -198,7 +198,7 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
         with existing(store):
             pass  # upgrades an older layout
         faults = _report(store, check(store))
-        if faults and repairing:
+        if repairing and (faults or leftovers(store)):
             size = store.stat().st_size / MEGABYTE
             confirm(f"This repairs a copy of {store} ({size:.0f} MB), which then replaces it.", yes)
             backup.repair(store)
@@ -208,11 +208,16 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
         raise click.ClickException(f"{store} is damaged. {advice}")
 
 
-def _report(store: Place, faults: list[str]) -> list[str]:
+def _report(store: Path, faults: list[str]) -> list[str]:
     for fault in faults:
         say(fault)
     if not faults:
         say(f"{store} is sound.")
+        if number := leftovers(store):
+            say(
+                f"Hidden streams: {number}. They belong to a replace or remove that is running or "
+                "was interrupted. The next one erases them, and so does rung check --repair."
+            )
     return faults
 
 

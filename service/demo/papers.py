@@ -8,6 +8,8 @@ from pathlib import Path
 from shutil import unpack_archive
 from tempfile import TemporaryDirectory
 
+from service import database_files
+
 ARCHIVE = Path(__file__).with_suffix(".zip")
 NAME = "snapshot.db"
 
@@ -25,4 +27,5 @@ def write(folder: Path) -> Path:
             place = folder / file.relative_to(unfinished)
             place.parent.mkdir(parents=True, exist_ok=True)
             file.replace(place)
-        return Path(unfinished, NAME).replace(folder / NAME)
+        database_files.replace(Path(unfinished, NAME), folder / NAME)
+    return folder / NAME

@@ -11,16 +11,15 @@ import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evidence.papers import LISTED
+from service import database_files
+from service.database_files import LOGS
 
-# What SQLite leaves beside a file: a log and a journal hold content, an index of the log does not.
-LOGS = ("-wal", "-journal")
-BESIDE = (*LOGS, "-shm")
 PRIVATE = "rung-snapshot-"
 
 Mark = tuple[int, int, int, int]
@@ -83,7 +82,10 @@ def whole(stamp: Stamp) -> Iterator[Path]:
         except OSError as error:
             raise SnapshotRefused(f"it cannot be copied: {reason(error)}") from error
         _check_unchanged(stamp)
-        _fold(copy)
+        try:
+            database_files.complete(copy)
+        except sqlite3.DatabaseError as error:
+            raise SnapshotRefused(f"its write-ahead log cannot be read: {error}") from error
         yield copy
 
 
@@ -107,15 +109,6 @@ def _dead(process: int) -> bool:
     except OSError as error:
         return isinstance(error, ProcessLookupError)
     return False
-
-
-def _fold(copy: Path) -> None:
-    try:
-        with closing(sqlite3.connect(copy, isolation_level=None)) as db:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()  # rolls a journal back
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.DatabaseError as error:
-        raise SnapshotRefused(f"its write-ahead log cannot be read: {error}") from error
 
 
 def _log(path: str) -> Mark | None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evidence.errors import EvidenceError, InvalidRequest, Unavailable
-from service import durable
-from service.papers.snapshot_file import BESIDE, Stamp, look, reason, whole
+from service import database_files
+from service.papers.snapshot_file import Stamp, look, reason, whole
 from service.papers.snapshot import Snapshot, SnapshotRefused, open_snapshot
 
 
@@ -28,10 +28,7 @@ def swap(new: Path, target: Path) -> Snapshot:
         with _draft(stamp, real) as draft:
             installed = open_snapshot(draft)
             installed.close()
-            # A log left from the old file would be read into the new one, so it is removed first.
-            for ending in BESIDE:
-                Path(f"{real}{ending}").unlink(missing_ok=True)
-            durable.move(draft, real)
+            database_files.replace(draft, real)
         return installed
     except SnapshotRefused as error:
         raise _refused(str(error)) from error

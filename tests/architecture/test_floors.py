@@ -10,7 +10,7 @@ from tests.architecture.sources import PACKAGES, files, imports, inside, text
 STORE = "service/records/"
 PAPERS = "service/papers/"
 OUR_OWN = ("evidence", "renderers", "service")
-DURABLE = "service.durable"
+DURABLE = ("service.durable", "service.database_files")
 PORTS = (
     "service.ports",
     "service.port_rules",
@@ -39,6 +39,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/port_rules.py", ("evidence", "service.ports"), "rules stand on the port"),
     ("service/lru.py", (), "a cache stands on nothing"),
     ("service/durable.py", (), "it writes files, and knows none of them"),
+    ("service/database_files.py", ("evidence", "service.durable"), "files of any database"),
     ("service/networks.py", (), "a table stands on nothing"),
     (
         "service/issuers.py",
@@ -84,7 +85,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     *(
         (
             file,
-            ("evidence", "service.records", "service.access", "service.place", *PORTS),
+            ("evidence", "service.records", "service.access", "service.place", *PORTS, *DURABLE),
             "it opens",
         )
         for file in (
@@ -96,7 +97,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     *(
         (
             f"service/records/{engine}/",
-            ("evidence", "service.records", DURABLE),
+            ("evidence", "service.records", *DURABLE),
             "an engine knows records, and no grant, request or body",
         )
         for engine in ("sql", "sqlite", "postgres")
@@ -136,7 +137,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         PAPERS,
-        ("evidence", "service.papers", "service.sources.remote.outbound", DURABLE, *PORTS),
+        ("evidence", "service.papers", "service.sources.remote.outbound", *DURABLE, *PORTS),
         "the library answers; it knows no caller",
     ),
     (
@@ -220,12 +221,12 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/demo/",
-        ("evidence", "service.access", "service.demo", "service.importing", DURABLE, STORE),
+        ("evidence", "service.access", "service.demo", "service.importing", *DURABLE, STORE),
         "the demo fills a store",
     ),
     (
         "service/clients/",
-        ("evidence", *NAMED, "service.clients", DURABLE),
+        ("evidence", *NAMED, "service.clients", *DURABLE),
         "a table knows nobody who reads it",
     ),
     (
@@ -269,7 +270,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/cli/tokens.py",
         (
             *("evidence", "service.clients.writing", *NAMED, "service.settings"),
-            DURABLE,
+            *DURABLE,
             "service.sources.remote.outbound",
         ),
         "it refreshes tokens at their server, and reads no records",
@@ -315,7 +316,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/fetching.py",
-        ("evidence", "service.settings", *OUTBOUND, *CHECKS),
+        ("evidence", "service.settings", *OUTBOUND, *CHECKS, *DURABLE),
         "it fetches for bootstrap, and knows nobody who is served",
     ),
     ("service/", OUR_OWN, "the top floor may import everything"),

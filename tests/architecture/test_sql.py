@@ -14,6 +14,7 @@ SQL = (
     "service/records/sql/",
     "service/records/sqlite/",
     "service/records/postgres/",
+    "service/database_files.py",
     "service/access/activity.py",
     "service/access/registry.py",
     "service/access/sidecar.py",

@@ -1,6 +1,7 @@
 """`rung remove`, `replace`, `backup`, `restore` and `check`, as an owner uses them."""
 
 import json
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from service.access.registry import Registry
 from service.keys import of_tokens
 from service.records.sqlite import backup
 from service.records.sqlite.check import check
+from service.records.sqlite.staging import staging
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
@@ -225,7 +227,8 @@ while kept < 5_000:
 
 def test_a_copy_waits_for_a_checkpoint_of_another_process(house: House) -> None:
     words = (sys.executable, "-c", CHECKPOINT, house.path, house.path.parent)
-    with ExitStack() as stack:
+    with ExitStack() as stack, closing(sqlite3.connect(house.path)) as reader:
+        reader.execute("SELECT * FROM meta").fetchone()  # whoever checkpoints has opened the log
         with backup.replacement(house.path, house.path):
             other = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE))
             stack.callback(other.kill)
@@ -280,8 +283,6 @@ DAMAGE = {
     "streams with a wrong number of records": "UPDATE stream SET records = records + 1",
     "records with wrong values for filters": "DELETE FROM cell WHERE value = 100",
     "the file or an index": "DELETE FROM fts_data WHERE id > 100",
-    "streams that an interrupted command left": "INSERT INTO stream (connection, name, manifest)"
-    " SELECT connection, char(0) || 'x', manifest FROM stream LIMIT 1",
 }
 
 
@@ -295,6 +296,34 @@ def test_check_finds_what_is_damaged_and_repairs_it(house: House, shell: Shell, 
     assert "--repair" in found.stderr
     assert "is sound" in shell.ok("check", "--repair", "--yes").stderr
     assert api.mcp("search", query="lantern home")["structuredContent"]["results"] == before
+
+
+#: `rung replace`, killed before it publishes what it has staged.
+KILLED_REPLACE = """
+import os, signal
+from service.__main__ import rung
+from service.records.sqlite.staging import Stage
+Stage.publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+rung()
+"""
+
+
+def test_check_calls_a_store_sound_during_and_after_a_killed_replace(
+    house: House, shell: Shell
+) -> None:
+    with open_writer(house.path) as writer:
+        with staging(writer, [("mail-home", "threads")]) as stage:
+            stage.keep_manifests()
+            said = shell.ok("check").stderr
+            assert "is sound" in said and "Hidden streams: 1" in said
+    assert "Hidden" not in shell.ok("check").stderr
+    file = threads(house.path.parent, {"id": "t5"})
+    words = ("replace", "mail-home/threads", file, "--yes", "--store", str(house.path))
+    done = subprocess.run([sys.executable, "-c", KILLED_REPLACE, *words], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert "Hidden streams: 1" in shell.ok("check").stderr
+    assert "Hidden" not in shell.ok("check", "--repair", "--yes").stderr.split("replaces it.")[1]
+    assert "t5" not in keys(house.api({"connection_id": "mail-home"}), "threads")
 
 
 def test_check_finds_bytes_of_blobs_that_changed(house: House, shell: Shell) -> None:

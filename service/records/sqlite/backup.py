@@ -1,32 +1,23 @@
 """Copies of a whole store: backups of a store in use, and replacements for it.
 
 A copy is written next to its target under another name and renamed once it is on the disk, so a
-killed process leaves the old file or the new one. A store is replaced under its write lock while
-its log is empty, because SQLite finds the log by path and would otherwise read it into the new
-file. Readers detect another file at the path, and so does every writer before it writes.
+killed process leaves the old file or the new one; see `database_files.replacing`. Readers detect
+another file at the path, and so does every writer before it writes.
 """
 
 import os
 import secrets
 import sqlite3
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 from evidence.errors import InvalidRequest, Unavailable
-from evidence.work import Deadline
-from service import durable
-from service.records.sqlite import files
+from service import database_files
 from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
 from service.records.sqlite.staging import erase_hidden
-from service.records.sqlite.transactions import LOCK_SECONDS, LOG_SECONDS, explain_locks
 from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
-
-ATTEMPTS: Final = 20
-BESIDE: Final = ("", "-wal", "-shm", "-journal")
 
 #: The tables with grants and packages, and the second column of those that end with `revoked_at`.
 _ACCESS: Final = {'"grant"': "grant_id", "package": "package_id", "member": None}
@@ -43,7 +34,7 @@ def back_up(store: Path, target: Path) -> None:
     _require_stores(store, target, "The store cannot be its own backup. Name another file.")
     with _beside(target) as copy:
         _copy(store, copy, used=True)
-        durable.move(copy, target)
+        database_files.replace(copy, target)
 
 
 def restore(source: Path, store: Path) -> None:
@@ -87,7 +78,7 @@ def new_file(target: Path) -> Iterator[Writer]:
     with _beside(target) as copy:
         with open_writer(copy) as writer:
             yield writer
-        durable.move(copy, target)
+        database_files.replace(copy, target)
 
 
 @contextmanager
@@ -99,23 +90,21 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
     """
     same = store == source
     with (
-        files.alone(store) if store.exists() else nullcontext(),
+        database_files.alone(store) if store.exists() else nullcontext(),
         _beside(store) as copy,
-        closing(_connect(store)) as db,
     ):
-        content = _content(db) if same else []
         _copy(source, copy, used=same)
+        with closing(sqlite3.connect(copy)) as db:
+            content = _content(db)
         with open_writer(copy) as writer:
             yield writer
-        durable.sync(copy)  # little is left to write under the lock
-        with _locked(db, store):
+        with database_files.replacing(copy, store) as db:
             if same and content != _content(db):
                 raise Unavailable(
                     f"Records were written to {store} meanwhile, so nothing was changed. "
                     "Run the command again."
                 )
             _keep_access(db, copy, all_of_it=same)
-            durable.move(copy, store)
 
 
 def _require_store(path: Path) -> None:
@@ -132,14 +121,16 @@ def _require_store(path: Path) -> None:
 def _beside(target: Path) -> Iterator[Path]:
     """The path for a copy that will be renamed to `target`; removes leftovers of earlier ones."""
     copy = target.with_name(f".{target.name}.copy")
-    beside = [copy.with_name(copy.name + end) for end in BESIDE]
-    for path in beside:
-        path.unlink(missing_ok=True)
+    _discard(copy)
     try:
         yield copy
     finally:
-        for path in beside:
-            path.unlink(missing_ok=True)
+        _discard(copy)
+
+
+def _discard(copy: Path) -> None:
+    copy.unlink(missing_ok=True)
+    database_files.remove_beside(copy)
 
 
 def _copy(source: Path, copy: Path, *, used: bool) -> None:
@@ -154,61 +145,10 @@ def _copy(source: Path, copy: Path, *, used: bool) -> None:
         there.backup(here)
 
 
-def _connect(store: Path) -> sqlite3.Connection:
-    """A connection to the store that is replaced; to no file if there is none."""
-    name = f"file:{quote(str(store))}?mode=rw" if store.exists() else ":memory:"
-    return sqlite3.connect(name, uri=True, isolation_level=None, timeout=LOCK_SECONDS)
-
-
 def _content(db: sqlite3.Connection) -> list[Any]:
     with suppress(sqlite3.DatabaseError):  # the store is damaged: nobody writes to it
         return [db.execute(query).fetchall() for query in _CONTENT]
     return []
-
-
-@contextmanager
-def _locked(db: sqlite3.Connection, store: Path) -> Iterator[None]:
-    """Keeps others from writing to a store with an empty log, and from emptying its log."""
-    log, pause = store.with_name(f"{store.name}-wal"), threading.Event()
-    with ExitStack() as turn:
-        try:
-            db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # while others write
-            for _ in range(ATTEMPTS):
-                # In turn, so that a writer of many short transactions does not come in between.
-                turn.enter_context(files.in_turn(store, LOCK_SECONDS))
-                with explain_locks(store):
-                    if _begin(db, log):
-                        break
-                turn.close()
-                pause.wait(LOG_SECONDS)  # lets the others have a turn
-            else:
-                raise Unavailable(f"{store} is being read or written all the time. Try again.")
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            log.unlink(missing_ok=True)  # the old store is damaged: nobody writes to it
-        yield
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-
-
-def _begin(db: sqlite3.Connection, log: Path) -> bool:
-    """Begins a write transaction if the log can be emptied within `LOG_SECONDS`.
-
-    SQLite waits for readers and writers, but not for a checkpoint of another process.
-    """
-    pause, deadline = threading.Event(), Deadline.after(LOG_SECONDS)
-    while True:
-        db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        db.execute(f"PRAGMA busy_timeout = {LOCK_SECONDS * 1_000}")
-        db.execute("BEGIN IMMEDIATE")
-        if not log.exists() or not log.stat().st_size:
-            return True
-        db.execute("ROLLBACK")
-        if deadline.expired():
-            return False
-        pause.wait(files.TURN_SECONDS)
 
 
 def _keep_access(db: sqlite3.Connection, copy: Path, *, all_of_it: bool) -> None:
@@ -218,7 +158,7 @@ def _keep_access(db: sqlite3.Connection, copy: Path, *, all_of_it: bool) -> None
     """
     # Not a writer: it would wait for its turn, and the writer whose turn it is waits for our lock.
     with closing(sqlite3.connect(copy, isolation_level=None)) as here:
-        here.execute("PRAGMA synchronous = OFF")  # `durable.move` writes the copy to the disk
+        here.execute("PRAGMA synchronous = OFF")  # `replacing` writes the copy to the disk
         for table, key in _ACCESS.items():
             try:
                 found = db.execute(f"SELECT * FROM {table}")

@@ -15,7 +15,8 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access import tokens
 from service.records.failures import NEWER
-from service.records.sqlite import files, index_check
+from service import database_files
+from service.records.sqlite import index_check
 from service.records.sqlite.ddl import NEWEST as NEWEST
 from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
 from service.records.sqlite.transactions import INDEXES
@@ -101,7 +102,7 @@ def opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
     mode = "mode=ro&immutable=1" if alone else "mode=ro"
     db = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
     if not alone:
-        files.forget_stale_index(db, path)
+        database_files.forget_stale_index(db, path)
     return closing(db)
 
 

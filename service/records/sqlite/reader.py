@@ -18,7 +18,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.records import failures
 from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.sqlite import files
+from service import database_files
 from service.records.engine import Generation
 from service.records.sqlite.ddl import NEWEST
 from service.records.sqlite.index_check import Place, missing, sample
@@ -196,7 +196,7 @@ class Reader:
         )
         try:
             if not self._fixed:
-                files.forget_stale_index(db, self.path)
+                database_files.forget_stale_index(db, self.path)
             _check_layout(db)
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute("PRAGMA query_only = ON")

@@ -28,7 +28,7 @@ from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
 from service.records.large import LargeValue, Place
 from service.records.scopes import Scopes
-from service.records.sqlite import files
+from service import database_files
 from service.records.sqlite.writer import Writer
 from service.records.streams import declare, manifests_of
 
@@ -189,7 +189,7 @@ def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stag
     Raises `NotFound` for a stream that does not exist, `Unavailable` if another process is staging.
     Leftovers are erased at the end.
     """
-    with files.alone(writer.path):
+    with database_files.alone(writer.path):
         erase_hidden(writer)
         manifests = {target: _manifest(writer, *target) for target in targets}
         (version,) = writer.db.execute(

@@ -12,15 +12,15 @@ from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
-from service.records.sqlite import files
+from service import database_files
+from service.database_files import LOCK_SECONDS, LOG_SECONDS
 from service.records.attachments import Attachment
 from service.records.writer import BaseWriter
 
-LOCK_SECONDS = 30
 CACHE_KIB = 65_536
-#: Above this size of the log, a commit waits up to this long for readers, so that the log can
+#: Above this size of the log, a commit waits up to `LOG_SECONDS` for readers, so that the log can
 #: restart.
-LOG_BYTES, LOG_SECONDS = 134_217_728, 1
+LOG_BYTES = 134_217_728
 COUNTERS = ("next_seq", "next_chunk", "next_passage", "next_version")
 INDEXES = ("fts", "fts_passage")
 HASH_BYTES = 67_108_864
@@ -112,7 +112,9 @@ class Transactions(BaseWriter):
             yield
             return
         seconds = self.lock_seconds
-        with explain_locks(self.path, seconds), files.in_turn(self.path, seconds) as deadline:
+        with explain_locks(self.path, seconds), database_files.in_turn(
+            self.path, seconds
+        ) as deadline:
             self.db.execute(f"PRAGMA busy_timeout = {int(deadline.left() * 1_000)}")
             self.db.execute("BEGIN IMMEDIATE")
         try:
@@ -155,14 +157,14 @@ class Transactions(BaseWriter):
             return
         self.db.execute(f"PRAGMA busy_timeout = {LOG_SECONDS * 1_000}")
         self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")  # the other one keeps writers waiting
-        with files.in_turn(self.path, LOG_SECONDS) as deadline:
+        with database_files.in_turn(self.path, LOG_SECONDS) as deadline:
             if not deadline.expired() and self._is_at_path():
                 self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.db.execute(f"PRAGMA busy_timeout = {self.lock_seconds * 1_000}")
 
     def _is_at_path(self) -> bool:
         with suppress(OSError):
-            return files.file_at(self.path) == self._file
+            return database_files.file_at(self.path) == self._file
         return False
 
     def take(self, counter: str, count: int = 1) -> int:

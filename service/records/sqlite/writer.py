@@ -19,16 +19,17 @@ import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION
-from service import durable
+from service import database_files, durable
+from service.database_files import LOCK_SECONDS
 from service.records.arrivals import Arrival, Entry, Stored, by_stream
 from service.records.derived import order_of
 from service.records.large import Place
 from service.records.manifest import StreamManifest
 from service.records.scopes import StreamHandle
-from service.records.sqlite import files, indexing
+from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
 from service.records.sqlite.ddl import LAYOUTS, NEWEST, migrate
-from service.records.sqlite.transactions import CACHE_KIB, INDEXES, LOCK_SECONDS
+from service.records.sqlite.transactions import CACHE_KIB, INDEXES
 from service.records.sqlite.transactions import explain_locks, tune
 from service.records.writer import Rows
 from service.records.writing import SECRET_BYTES
@@ -61,7 +62,7 @@ class Writer(Catalog):
     engine = "sqlite"
 
     def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
-        with files.alone(self.path):
+        with database_files.alone(self.path):
             super().rebuild(on_record)
 
     def new_seq(self) -> int:
@@ -116,11 +117,11 @@ def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer
     path, seconds = Path(path), LOCK_SECONDS if lock_seconds is None else lock_seconds
     try:
         _reserve(path)
-        before = files.file_at(path) if path.exists() else None
+        before = database_files.file_at(path) if path.exists() else None
         db = sqlite3.connect(path, timeout=seconds, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
-    writer = Writer(db, path, before or files.file_at(path), seconds)
+    writer = Writer(db, path, before or database_files.file_at(path), seconds)
     try:
         with explain_locks(path, seconds):
             _prepare(writer)
@@ -147,7 +148,7 @@ def _reserve(path: Path) -> None:
 
 def _prepare(writer: Writer) -> None:
     db, path = writer.db, writer.path
-    files.forget_stale_index(db, path)
+    database_files.forget_stale_index(db, path)
     # One statement: another process may be creating a store in it.
     (foreign,) = db.execute(
         "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
