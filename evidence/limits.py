@@ -107,6 +107,7 @@ class Budgets:
     excerpt_chars_min: int = _limit(80, "evidence windows never shrink below this")
     word_matches: int = _limit(5_000, "records with a word that are counted one by one")
     prefix_words_read: int = _limit(8_192, "words of the index that are read to expand a prefix")
+    prefix_rows: int = _limit(2_000, "newest index rows searched for a prefix of more words")
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
     later_title_chars: int = _limit(64, "title of a hit after the third")
     cut_quote_chars: int = _limit(90, "excerpt of a later hit of a field that continues")

@@ -108,6 +108,12 @@ def needle(term: Term) -> Needle:
     return f" {first} ", re.compile(f" {words}(?= )") if others else None
 
 
+def holds(folded: str, term: Term) -> bool:
+    """Whether a folded text contains a term."""
+    padded, (text, pattern) = f" {folded} ", needle(term)
+    return text in padded and (pattern is None or pattern.search(padded) is not None)
+
+
 def spelling(word: Term) -> str:
     """A word as it was typed, without the punctuation at its edges."""
     for typed in (_EDGES.sub("", word.typed), word.typed):

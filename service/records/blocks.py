@@ -185,7 +185,8 @@ class Reader:
     def _asks(self, seq: int, ordinal: int) -> list[Callable[[], list[int]]]:
         """Asks for passages of a long value: with the rarest words together, then with each."""
         groups = sorted(
-            (group for group in self.ranker.groups if group.count), key=lambda one: -one.idf
+            (one for one in self.ranker.groups if one.count and not one.word.prefix),
+            key=lambda one: -one.idf,
         )
         spelled = [group.spellings for group in groups]
         together = [spelled[:size] for size in range(min(3, len(spelled)), 1, -1)]

@@ -291,8 +291,10 @@ class Snapshot(Protocol):
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         """(live records of the streams, words in these fields of theirs)."""
 
-    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
-        """The words of some fields with one of some prefixes, at most 5,000 for each prefix.
+    def words_like(
+        self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
+    ) -> list[str]:
+        """The words of some fields with one of some prefixes, at most `most` for each prefix.
 
         Words of other fields may be among them, as long as none of these is left out for them.
         """
@@ -307,6 +309,8 @@ class Snapshot(Protocol):
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
     ) -> Rows:
         """Index rows that hold one of every group, at most `limit` short ones and passages each.
+
+        Without groups, with `newest`: any rows.
 
         With `newest` the fields share the limit, and each gives the rows of its newest records.
         """

@@ -20,6 +20,7 @@ from service import port_rules
 from service.ports import WindowRequest
 from service.records import blobs, lists
 from service.records.documents import Shown, read_chunks
+from service.records.required_parts import groups_to_read
 from service.records.texts import ChunkedText, InlineText, matches
 from service.records.view import View
 
@@ -47,7 +48,7 @@ def read_window(
         read, value = replace(read, media_type=known.media_type), InlineText(text)
     groups: Sequence[Group] = ()
     if window.query is not None:
-        groups = view.groups(snapshot, view.question(window.query))
+        groups = groups_to_read(snapshot, view, view.question(window.query))
     return port_rules.window(
         read, window, value.total, value.read, lambda query: matches(value, query, groups)
     )

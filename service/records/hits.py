@@ -20,6 +20,7 @@ from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
 from service.records.blocks import Likely, Part, Shown
 from service.records.engine import Snapshot
+from service.records.required_parts import groups_to_read
 from service.records.texts import Known, Text, TooLong, either, matches, passages_at, sought
 from service.records.texts import text_of
 from service.records.view import View
@@ -131,7 +132,7 @@ class Reads:
     def _groups(self) -> Sequence[Group]:
         if self._given is not None:
             return self._given
-        return self._view.groups(self._snapshot, self._question)
+        return groups_to_read(self._snapshot, self._view, self._question)
 
     def _number(self, one: Shown, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""

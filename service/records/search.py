@@ -24,10 +24,10 @@ from service.records.blocks import Near, Ranked, Reader, in_order
 from service.records.candidates import Candidates
 from service.records.engine import Order, Scope, Selection, Snapshot, Test
 from service.records.hits import Reads, hits_of
-from service.records.required_parts import holding_all, meeting, with_required
+from service.records.required_parts import RequiredParts, holding_all
 from service.records.values import EARLIEST, microseconds
 from service.records.view import Coverage, StreamView, View
-from service.records.words import groups_of, required_groups
+from service.records.words import groups_of
 
 
 def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
@@ -166,10 +166,12 @@ class Search:
             )
         self.every = request.words == "all"
         self.vocabulary = view.vocabulary(snapshot)
+        self.required = RequiredParts(
+            snapshot, self.vocabulary, self.searched.scope, self.question.required
+        )
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
         self.records, self.mean = self.vocabulary.size
-        required = required_groups(self.question, self.vocabulary, self.searched.scope)
-        self.ranker = Ranker([*self.wanted, *required], self.mean)
+        self.ranker = Ranker([*self.wanted, *self.required.groups()], self.mean)
         # A read repairs words, and looks for required parts in the whole grant.
         alike = not (self.every or self.question.required)
         self.reads = Reads(snapshot, view, self.question, self.wanted if alike else None)
@@ -177,9 +179,9 @@ class Search:
     @cached_property
     def candidates(self) -> Candidates:
         """Every candidate, before any is read."""
-        snapshot, scope, required = self.snapshot, self.searched.scope, self.question.required
-        if any(not part.term.excluded for part in required):
-            found = with_required(snapshot, scope, required, len(self.wanted))
+        snapshot, scope, required = self.snapshot, self.searched.scope, self.required
+        if required.sought:
+            found = required.candidates(len(self.wanted))
             if self.wanted:
                 found.keep_wanted(scope(), self.wanted, every=self.every)
         else:
@@ -190,8 +192,8 @@ class Search:
             if self.every:
                 kept = holding_all(snapshot, scope(), self.wanted, found.held)
                 found.keep(kept)
-            if required:
-                found.keep(meeting(snapshot, scope, required, found.held))
+            if self.question.required:
+                found.keep(required.meeting(found.held))
         if self.question.only_period and self.question.period:
             found.add_records(self._in_period())
         return found
@@ -236,7 +238,7 @@ class Search:
             seq for seq, one in ranked.items() if seq not in known and wanted & one.score.held
         }
         if others and self.question.required:
-            others = meeting(self.snapshot, scope, self.question.required, others)
+            others = self.required.meeting(others)
         if others and self.every:
             others = holding_all(self.snapshot, scope(), self.wanted, others)
         return {seq: one for seq, one in ranked.items() if seq in known or seq in others}

@@ -17,13 +17,12 @@ from evidence.model import Source
 from evidence.pointer import is_nested, path_of, top_level as name_of
 from evidence.question import Question
 from evidence.question import parse as parse_question
-from evidence.ranking import Group
 from service.port_rules import unknown_connection, unknown_stream
 from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, StreamRow, Test
 from service.access.registry import Grant, StreamGrant
 from service.records.forms import DATES
 from service.records.values import moment, time_of
-from service.records.words import Vocabulary, groups_of, required_groups
+from service.records.words import Vocabulary
 
 
 class StreamView:
@@ -256,13 +255,6 @@ class View:
                 tuple(stream.selection() for stream in limited),
             ),
         )
-
-    def groups(self, snapshot: Snapshot, question: Question) -> list[Group]:
-        """The words and phrases of a question, each with its matching terms of the grant."""
-        vocabulary = self.vocabulary(snapshot)
-        wanted = groups_of(question, vocabulary, strict=False)
-        required = required_groups(question, vocabulary, self.covered.scope)
-        return [*wanted, *(group for group in required if not group.word.prefix)]
 
     @cached_property
     def covered(self) -> Coverage:

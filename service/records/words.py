@@ -16,10 +16,10 @@ from evidence.hits import LIMITING
 from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, inflected, is_one_edit, is_repairable
 from evidence.language import shortened, umlauts
 from evidence.limits import BUDGETS
-from evidence.question import Question, Term
+from evidence.question import Question, Term, holds
 from evidence.ranking import Group, idf
 from service.ports import SearchQuery
-from service.records.engine import Scope, Snapshot
+from service.records.engine import Rows, Scope, Snapshot
 from service.records.vocabulary import key_of
 
 #: Languages whose umlauts are also written out.
@@ -79,6 +79,23 @@ class Vocabulary:
         near = {other for other in found if is_one_edit(word, other)}
         return self.counts(near | lacking) if len(found) < NEAR_MOST else {}
 
+    def beginning(self, prefix: str, scope: Scope) -> int:
+        """How many words of the grant in the fields of a scope begin with a prefix.
+
+        Counts no further than one more than a prefix may have, and inside a limit the words of the
+        newest rows.
+        """
+        most = BUDGETS.prefix_words_read + 1
+        among = set(scope.fields)
+        fields = [ordinal for ordinal in self.open if ordinal in among]
+        words = {*self.snapshot.words_like(fields, [prefix], most)}
+        words = {*self.snapshot.word_counts(fields, words)}
+        fields = [ordinal for ordinal in self.limited.fields if ordinal in among]
+        if fields and len(words) < most:
+            inside = NewestTexts(self.snapshot, replace(self.limited, fields=tuple(fields))).words
+            words |= {word for word in inside if word.startswith(prefix)}
+        return len(words)
+
     def _of(self, ask: Callable[[Sequence[int]], list[str]]) -> list[str]:
         """Words of the fields of both kinds."""
         found = ask(self.open)
@@ -97,6 +114,30 @@ class Vocabulary:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
         return len(rows.records)
+
+
+class NewestTexts:
+    """The folded texts of the newest rows of the index in a scope."""
+
+    def __init__(self, snapshot: Snapshot, scope: Scope) -> None:
+        self._rows = snapshot.rows(scope, [], BUDGETS.prefix_rows, newest=True)
+        values = snapshot.texts(scope.fields, sorted(self._rows.records))
+        self._short = {(seq, ordinal): text for seq, ordinal, _, text in values}
+        self._passages = snapshot.passages(list(zip(*self._rows.passages)))
+
+    @property
+    def words(self) -> set[str]:
+        texts = chain(map(self._short.get, zip(*self._rows.short)), self._passages.values())
+        return {word for text in texts for word in (text or "").split()}
+
+    def holding(self, term: Term) -> Rows:
+        """The rows that hold a term; there may be more."""
+        short, passages = zip(*self._rows.short), zip(*self._rows.passages)
+        found = [place for place in short if holds(self._short.get(place, ""), term)]
+        parts = [place for place in passages if holds(self._passages.get(place, ""), term)]
+        records, fields = [seq for seq, _ in found], [ordinal for _, ordinal in found]
+        long = ([seq for seq, *_ in parts], [n for _, n, _ in parts], [at for *_, at in parts])
+        return Rows((records, fields), long, cut=True)
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:
@@ -121,20 +162,6 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
         taken.update(term.words for term in group.spellings)
         found.append(group)
     return found
-
-
-def required_groups(
-    question: Question, vocabulary: Vocabulary, scope: Callable[[str | None], Scope]
-) -> Iterator[Group]:
-    """The required parts as groups, so that they are ranked and marked like words.
-
-    `scope` returns what a part with a role is looked for in.
-    """
-    records, _ = vocabulary.size
-    for part in question.required:
-        if not part.term.excluded:
-            count = vocabulary.count(part.term, scope(part.role))
-            yield Group(part.term, (), False, count, idf(max(records, count), count))
 
 
 def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from evidence.fold import fold
 from evidence.language import edits
+from evidence.limits import BUDGETS, CONTRACT
 from service.access.registry import Grant, StreamGrant
 from service.records.engine import Snapshot
 from service.records.opening import open_reader
@@ -148,3 +149,51 @@ def test_many_letters_cost_a_correction_nothing(tmp_path: Path) -> None:
         assert view.vocabulary(snapshot).near(word[:-1]) == {}  # as near to thousands
     with view_of(house, [StreamGrant("one", "letters", FIELDS)]) as (snapshot, view):
         assert list(view.vocabulary(snapshot).near(word[:-1])) == [word]
+
+
+#: More words with one first letter than a prefix reaches, in records of a hundred words each.
+BROAD = [
+    {"subject": f"mail {first}", "body": " ".join(f"q{n}x" for n in range(first, first + 100))}
+    for first in range(0, BUDGETS.prefix_words_read + 300, 100)
+]
+NARROW = [{"subject": f"mail {n}", "body": f"quay{n} rarely zebra{n}"} for n in range(9)]
+
+
+@pytest.fixture(scope="module")
+def broad(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """`one` has few words with each first letter, `two` more than a prefix reaches."""
+    rows = [*BROAD, {"body": "rarely " + "x " * CONTRACT.passage_chars + "q1x"}]
+    return house_of(tmp_path_factory.mktemp("broad"), ("one", NARROW), ("two", rows))
+
+
+def test_a_prefix_of_too_many_words_takes_the_newest_rows(broad: House) -> None:
+    answer = broad.api().rest("/v1/search", q="q*", limit=100).body
+    meta = answer["meta"]
+    assert meta["counts"]["accuracy"] == "lower_bound" and meta["recall"]["complete"] is False
+    assert meta["counts"]["some"] == len(BROAD) + len(NARROW) + 1
+    assert {hit["connection_id"] for hit in answer["data"]} == {"one", "two"}
+    both = broad.api().rest("/v1/search", q="q* rarely").body
+    assert both["meta"]["counts"]["some"] == len(NARROW) + 1
+    without = broad.api().rest("/v1/search", q="mail -q*").body
+    assert without["data"] == []
+
+
+def test_only_several_prefixes_that_have_too_many_words_together_are_refused(broad: House) -> None:
+    refused = broad.api().rest("/v1/search", q="q* zeb*")
+    assert refused.status == 400 and refused.body["error"]["code"] == "query_too_broad"
+    assert "query='zeb*'" in refused.body["error"]["message"]
+    assert broad.api().rest("/v1/search", q="q1* zeb*").status == 200
+    assert broad.api({"connection_id": "one"}).rest("/v1/search", q="q* zeb*").status == 200
+
+
+@pytest.mark.parametrize("query", ["q*", "q* zeb*", "q* -zebra1*"])
+def test_hidden_words_decide_nothing_about_a_prefix(
+    broad: House, tmp_path: Path, query: str
+) -> None:
+    other = house_of(tmp_path, ("one", NARROW))
+    found = [
+        house.api({"connection_id": "one"}).rest("/v1/search", q=query) for house in (broad, other)
+    ]
+    for key in ("data", "meta"):
+        here, there = (one.body[key] for one in found)
+        assert here == there and here

@@ -110,16 +110,18 @@ class SearchMethods(Asking):
         ((records, words),) = self.rows_of(_STATISTICS, _array(streams), _array(fields))
         return records, words
 
-    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
+    def words_like(
+        self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
+    ) -> list[str]:
         known, found = self._counts(fields), list[str]()
         unknown = [prefix for prefix in prefixes if prefix not in known]
         if unknown:
             lasts = [prefix + LAST for prefix in unknown]
             sql = _LIKE.format(_scanned(fields))
-            rows = self.rows_of(sql, unknown, lasts, _array(fields), WORDS_MOST)
+            rows = self.rows_of(sql, unknown, lasts, _array(fields), most)
             for prefix in unknown:
                 counts = {word: n for first, word, n in rows if first == prefix}
-                if len(counts) < WORDS_MOST:
+                if len(counts) < most:
                     known[prefix] = counts
                 else:
                     found += counts
@@ -174,10 +176,11 @@ class SearchMethods(Asking):
         condition = Condition()
         fields = _ordinals(scope.fields)
         condition.add(
-            f"t.terms @@ %s::tsquery AND t.ordinal{_scanned(scope.fields)} = ANY(%s::integer[])",
-            wanted,
+            f"t.ordinal{_scanned(scope.fields)} = ANY(%s::integer[])",
             fields,
         )
+        if wanted:
+            condition.add("t.terms @@ %s::tsquery", wanted)
         joined = ""
         if scope.limited:
             joined = "JOIN record r ON r.seq = t.seq"

@@ -107,15 +107,17 @@ class SearchMethods(SharedMethods):
         row = self.db.execute(_STATISTICS, (self.listed(streams), self.listed(fields))).fetchone()
         return row[0], row[1]
 
-    def words_like(self, fields: Sequence[int], prefixes: Sequence[str]) -> list[str]:
+    def words_like(
+        self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
+    ) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
         only, found = _LIKE.format(only=_INSIDE.format(fields=inside)), list[str]()
         for prefix in prefixes:
             between = prefix, prefix + LAST
-            rows = self.db.execute(_LIKE.format(only=""), (*between, WORDS_MOST))
+            rows = self.db.execute(_LIKE.format(only=""), (*between, most))
             words = orjson.loads(rows.fetchone()[0])
-            if len(words) == WORDS_MOST:
-                rows = self.db.execute(only, (*between, *values, WORDS_MOST))
+            if len(words) == most:
+                rows = self.db.execute(only, (*between, *values, most))
                 words = orjson.loads(rows.fetchone()[0])
             found += words
         return found
@@ -136,7 +138,7 @@ class SearchMethods(SharedMethods):
         if not scope.fields:
             return Rows(([], []), ([], [], []))
         match = conjunction(groups)
-        apart = newest and scope.apart
+        apart = newest and (scope.apart or not groups)
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
         short, passages = (list[int](), list[int]()), (list[int](), list[int](), list[int]())
         cut = False
@@ -168,7 +170,7 @@ class SearchMethods(SharedMethods):
         if table == "fts_passage":
             columns, seq = ["p.seq", f"p.id >> {SEQ_BITS}", "p.start"], "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
-        where = f"{table} MATCH ? AND {inside}"
+        where = f"{table} MATCH ? AND {inside}" if match else inside
         if scope.limited:
             joined += f" CROSS JOIN record r ON r.seq = {seq}"
             either = self.selected_by_any(scope.selections)
@@ -182,7 +184,9 @@ class SearchMethods(SharedMethods):
             source = f"(SELECT rowid FROM {table} WHERE {where} {order} LIMIT ?) {table} {joined}"
         rows = f"SELECT {named} FROM {source}"
         listed = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
-        found = self.db.execute(f"SELECT {listed} FROM ({rows})", (match, *values, limit))
+        found = self.db.execute(
+            f"SELECT {listed} FROM ({rows})", (*filter(None, [match]), *values, limit)
+        )
         return [orjson.loads(column) for column in found.fetchone()]
 
     def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
