@@ -6,7 +6,7 @@ conjunctions and auxiliary verbs. None of them is a word that a person would sea
 """
 
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice, product
@@ -39,6 +39,10 @@ _FEW_WORDS: Final = 4
 #: Arabic prefixes: the article and prepositions.
 _ARABIC_PREFIXES: Final = ("", "ال", "وال", "بال", "كال", "فال", "لل", "و", "ب", "ل", "ف", "ك")
 _SHORT_STEM: Final = 4
+#: Words with a shorter stem have no forms, as too many words have it by accident: `see` and `sea`
+#: in French. English has few that are so short, such as `go`.
+_SHORTEST_STEM: Final = 3
+_FEW_SHORT_STEMS: Final = ("en",)
 #: Words shorter than this are never repaired.
 REPAIRED_CHARS: Final = 5
 #: The most corrections used for one word, the most frequent first.
@@ -74,7 +78,14 @@ def inflected(
     `beginning` returns all words that begin with one of some prefixes, of `least` letters or more.
     """
     words = list(words)
-    known_by = {language: {*stems(words, language)} for language in languages}
+    known_by = {
+        language: {
+            stem
+            for stem in stems(words, language)
+            if len(stem) >= _SHORTEST_STEM or language in _FEW_SHORT_STEMS
+        }
+        for language in languages
+    }
     begins = {
         language: tuple({begin for one in known for begin in _beginnings(one, language)})
         for language, known in known_by.items()
@@ -124,9 +135,28 @@ def lead(text: str) -> dict[str, int]:
     words = fold(text).split()
     if len(words) < _FEW_WORDS:
         return {}
-    hits = Counter({one: sum(map(stop_words(one).__contains__, words)) for one in LANGUAGES})
+    hits = function_words(words)
     (best, most), (_, second) = hits.most_common(2)
     return {best: most - second} if most >= _SHARE * len(words) else {}
+
+
+def function_words(words: Iterable[str]) -> Counter[str]:
+    """How many of some folded words are function words of each language."""
+    counts, languages = Counter(dict.fromkeys(LANGUAGES, 0)), _languages_of_words()
+    for word in words:
+        for language in languages.get(word, ()):
+            counts[language] += 1
+    return counts
+
+
+@lru_cache(maxsize=1)
+def _languages_of_words() -> dict[str, list[str]]:
+    """The languages of each function word."""
+    found = defaultdict[str, list[str]](list)
+    for language in LANGUAGES:
+        for word in stop_words(language):
+            found[word].append(language)
+    return dict(found)
 
 
 def is_repairable(word: str) -> bool:

@@ -28,7 +28,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from evidence.fold import fold, unfold
-from evidence.language import LANGUAGES, stop_words
+from evidence.language import LANGUAGES, function_words, stop_words
 
 QUOTES = '"“”„«»'
 _EDGES = re.compile(r"^\W+|\W+$")
@@ -199,6 +199,9 @@ def _period(found: re.Match[str]) -> Period | None:
 #: Words before a colon that restrict a term to the field of one role.
 ROLES: Final = {"from": "actor", "subject": "primary-title", "title": "primary-title"}
 
+#: Function words of one language that decide the language of a question.
+_DECIDING: Final = 3
+
 _ROLE = rf"(?: (?P<role> (?<!\S) (?: {'|'.join(ROLES)} ) ) : (?=[^\s:/]) )?"
 _PIECE = re.compile(MINUS + _ROLE + WORDS, re.VERBOSE | re.IGNORECASE)
 
@@ -302,7 +305,14 @@ def is_unspaced(word: str) -> bool:
 
 
 def _function_words(words: Iterable[Term], languages: tuple[str, ...]) -> frozenset[str]:
-    """The function words of the question's language, which is the one that matches most of them."""
+    """The function words of the question's language.
+
+    That is one with at least three of the words, or with two that are more than half of them and
+    of none of `languages`, else the one of these that matches most words.
+    """
     single = [word.words[0] for word in words if len(word.words) == 1]
-    lists = [stop_words(language) for language in languages]
-    return max(lists, key=lambda one: sum(word in one for word in single), default=frozenset())
+    counts = function_words(single)
+    best = max(counts, key=lambda one: (counts[one], one in languages))
+    known = max(languages, key=counts.__getitem__, default="")
+    alone = not counts[known] and 2 * counts[best] > max(len(single), _DECIDING)
+    return stop_words(best if alone or counts[best] >= _DECIDING else known)

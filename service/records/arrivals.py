@@ -148,7 +148,7 @@ def stored(
     for change in piece:
         if (json := change.arrival.json) is not None:
             data = orjson.loads(json)
-            sample.take(change.arrival.stream.connection, data)
+            sample.take(change.arrival.stream, data)
             small, large = split(data, json)
             yield change, data, large, (dump(small) if large else json).decode()
 

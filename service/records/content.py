@@ -13,7 +13,7 @@ class Content(Protocol):
     """The table rows of a store, read or written in one transaction.
 
     A row has the same columns in every engine: `connection` is (id, connection_id, connector_key,
-    display_name, languages), `stream` (id, connection, name, manifest), `record` (seq, connection,
+    display_name), `stream` (id, connection, name, manifest), `record` (seq, connection,
     stream, record_key, at, deleted, emitted_at, changed, data, deleted_at, big), `chunk` (value,
     no, connection, text), `change` (stream, version, seq, connection, fields), `blob` (id,
     connection, …), `blob_part` (blob, no, connection, data), `blob_use` (blob, seq, field,

@@ -54,9 +54,7 @@ class Walk:
         """Yields the rows of a part. Parts must be read in the order of `PARTS`."""
         for row in self._rows(part):
             self.counts[part] += 1
-            # The languages of a connection are derived from its texts.
-            counted = row[:4] if part == "connection" else row
-            self.hash.update(orjson.dumps((part, counted), default=_digest))
+            self.hash.update(orjson.dumps((part, row), default=_digest))
             self._on_row()
             yield row
 

@@ -31,7 +31,7 @@ LAST: Final = "\U0010ffff"
 class StreamRow:
     """A stream as the store has it, before any grant: `fields` maps names to ordinals.
 
-    `searchable` are the fields in the full-text index, `languages` those of its connection.
+    `searchable` are the fields in the full-text index, `languages` those of their texts.
     """
 
     id: int
@@ -40,7 +40,7 @@ class StreamRow:
     display_name: str | None
     fields: Mapping[str, int]
     searchable: frozenset[str]
-    languages: tuple[str, ...] = ()
+    languages: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

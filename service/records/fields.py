@@ -48,7 +48,7 @@ def read_window(
         read, value = replace(read, media_type=known.media_type), InlineText(text)
     groups: Sequence[Group] = ()
     if window.query is not None:
-        groups = groups_to_read(snapshot, view, view.question(window.query))
+        groups = groups_to_read(snapshot, view, view.question(snapshot, window.query))
     return port_rules.window(
         read, window, value.total, value.read, lambda query: matches(value, query, groups)
     )

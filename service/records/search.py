@@ -157,7 +157,7 @@ class Search:
     def __init__(self, snapshot: Snapshot, view: View, request: SearchQuery) -> None:
         self.snapshot, self.view, self.request = snapshot, view, request
         self.searched = Searched(snapshot, view, request)
-        self.question = view.question(request.query)
+        self.question = view.question(snapshot, request.query)
         if self.question.is_empty:
             raise InvalidRequest(
                 "The query has no word to look for. Give at least one word, phrase or emoji; "

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from difflib import get_close_matches
+from itertools import chain
 from typing import NamedTuple
 
 from evidence import request_log, schema
@@ -22,7 +23,7 @@ from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, St
 from service.access.registry import Grant, StreamGrant
 from service.records.forms import DATES
 from service.records.values import moment, time_of
-from service.records.words import Vocabulary
+from service.records.words import Languages, Vocabulary, languages_inside
 
 
 class StreamView:
@@ -35,7 +36,7 @@ class StreamView:
 
     def __init__(self, grant: StreamGrant, row: StreamRow) -> None:
         manifest = row.manifest
-        self.id, self.manifest, self.languages = row.id, manifest, row.languages
+        self.id, self.manifest = row.id, manifest
         self.connection_id, self.connector_key = grant.connection_id, row.connector_key
         self.display_name = row.display_name
         self.fields, self.granted = grant.fields, frozenset(grant.fields)
@@ -49,6 +50,10 @@ class StreamView:
         self.searchable = {n: path for path, n in self.ordinals.items() if path in row.searchable}
         #: The field that the times of a limit are of, granted or not.
         self.time_ordinal = row.fields.get(path_of(manifest.time_field or ""))
+        #: The languages of the searched fields; inside a limit they are those of its texts.
+        self.languages = tuple(
+            dict.fromkeys(code for path in self.searchable.values() for code in row.languages[path])
+        )
         self.title_field = self.roles.get("primary-title")
         #: The fields whose words count as near every place of a record.
         self.everywhere = {self.title_field, self.roles.get("actor")}
@@ -220,15 +225,32 @@ class View:
     grant: Grant
     streams: tuple[StreamView, ...]
 
-    @cached_property
-    def languages(self) -> tuple[str, ...]:
-        """The languages of the connections of the grant; English if none is known."""
-        found = dict.fromkeys(code for stream in self.streams for code in stream.languages)
-        return tuple(found) or ("en",)
+    def languages(self, snapshot: Snapshot) -> Languages:
+        """The languages of the searched fields; one stream in none has those of the others."""
+        if not self._languages:
+            inside = languages_inside(snapshot, self._word_fields[-1])
+            found = dict[tuple[str, ...], list[int]]()
+            for stream in self.streams:
+                codes = stream.languages
+                if stream.limit:
+                    there = chain.from_iterable(inside.get(one, ()) for one in stream.searchable)
+                    codes = tuple(dict.fromkeys(there))
+                found.setdefault(codes, []).extend(stream.searchable)
+            all_codes = tuple(dict.fromkeys(chain.from_iterable(found))) or ("en",)
+            rest = found.pop((), [])
+            if rest:
+                found.setdefault(all_codes, []).extend(rest)
+            self._languages.append({codes: frozenset(fields) for codes, fields in found.items()})
+        return self._languages[0]
 
-    def question(self, text: str) -> Question:
+    @cached_property
+    def _languages(self) -> list[Languages]:
+        return []
+
+    def question(self, snapshot: Snapshot, text: str) -> Question:
         """What a text asks of the grant: roles that it does not show are ordinary words."""
-        return parse_question(text, self.languages, self._roles)
+        languages = chain.from_iterable(self.languages(snapshot))
+        return parse_question(text, tuple(dict.fromkeys(languages)), self._roles)
 
     @cached_property
     def _roles(self) -> frozenset[str]:
@@ -236,7 +258,7 @@ class View:
 
     def vocabulary(self, snapshot: Snapshot) -> Vocabulary:
         """The words of the grant."""
-        return Vocabulary(snapshot, *self._word_fields, self.languages, self._size)
+        return Vocabulary(snapshot, *self._word_fields, self.languages(snapshot), self._size)
 
     @cached_property
     def _size(self) -> list[tuple[int, float]]:

@@ -6,7 +6,8 @@ reads of one question use the same figures; and never over more than the grant.
 A search without hits reports its absent words, words like them, and a call that has hits.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -14,18 +15,23 @@ from typing import Any, Final
 
 from evidence.hits import LIMITING
 from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, inflected, is_one_edit, is_repairable
-from evidence.language import shortened, umlauts
+from evidence.language import lead, shortened, umlauts
 from evidence.limits import BUDGETS
 from evidence.question import Question, Term, holds
 from evidence.ranking import Group, idf
 from service.ports import SearchQuery
 from service.records.engine import Rows, Scope, Snapshot
+from service.records.languages import SAMPLE_CHARS, sure
 from service.records.vocabulary import key_of
 
 #: Languages whose umlauts are also written out.
 _UMLAUTS: Final = "de"
 #: How often a word asks the store: for its forms and their counts, then for those of repairs.
 LOOKS: Final = 6
+#: {languages: the searched fields of the streams in them}. Each field is in one set.
+Languages = dict[tuple[str, ...], frozenset[int]]
+#: Newest rows inside a limit that show the languages there.
+LANGUAGE_ROWS: Final = 200
 #: Words that share a key with a misspelled one and are compared with it.
 NEAR_MOST: Final = 500
 
@@ -38,7 +44,7 @@ class Vocabulary:
     streams: tuple[int, ...]
     open: tuple[int, ...]
     limited: Scope
-    languages: tuple[str, ...]
+    languages: Languages
     #: What `size` was before for the same grant and the same state of the store, if it was asked.
     known: list[tuple[int, float]] = field(default_factory=list)
 
@@ -52,18 +58,22 @@ class Vocabulary:
             self.known.append((records, words / records if records and words else 1.0))
         return self.known[0]
 
-    def like(self, prefixes: Iterable[str]) -> list[str]:
-        """The words that begin with one of some prefixes."""
+    def like(self, among: Container[int], prefixes: Iterable[str]) -> list[str]:
+        """The words of some fields that begin with one of some prefixes."""
         wanted = sorted(prefixes)
-        return self._of(lambda fields: self.snapshot.words_like(fields, wanted))
+        return self._of(lambda fields: self.snapshot.words_like(fields, wanted), among)
 
-    def counts(self, words: Iterable[str]) -> dict[str, int]:
-        """How many records hold each of some words; those that none holds are left out."""
-        wanted = set(words)
-        found = self.snapshot.word_counts(self.open, wanted)
-        if self.limited.fields:
-            there = self.snapshot.word_counts(self.limited.fields, wanted)
-            return self._added(found, there)
+    def counts(self, words: Iterable[str], among: Container[int] | None = None) -> dict[str, int]:
+        """How many records hold each of some words, in some fields; those in none are left out."""
+        wanted, fields = set(words), self.open
+        limited = self.limited
+        if among is not None:
+            fields = tuple(one for one in fields if one in among)
+            there = tuple(one for one in limited.fields if one in among)
+            limited = replace(limited, fields=there)
+        found = self.snapshot.word_counts(fields, wanted)
+        if limited.fields:
+            return self._added(found, self.snapshot.word_counts(limited.fields, wanted), limited)
         return found
 
     def near(self, word: str) -> dict[str, int]:
@@ -96,16 +106,23 @@ class Vocabulary:
             words |= {word for word in inside if word.startswith(prefix)}
         return len(words)
 
-    def _of(self, ask: Callable[[Sequence[int]], list[str]]) -> list[str]:
-        """Words of the fields of both kinds."""
-        found = ask(self.open)
-        return found + ask(self.limited.fields) if self.limited.fields else found
+    def _of(
+        self, ask: Callable[[Sequence[int]], list[str]], among: Container[int] | None = None
+    ) -> list[str]:
+        """Words of the fields of both kinds, or of some of them."""
+        both = (
+            [one for one in fields if among is None or one in among]
+            for fields in (self.open, self.limited.fields)
+        )
+        return [word for fields in both if fields for word in ask(fields)]
 
-    def _added(self, found: dict[str, int], candidates: Iterable[str]) -> dict[str, int]:
+    def _added(
+        self, found: dict[str, int], candidates: Iterable[str], limited: Scope
+    ) -> dict[str, int]:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
         total = dict(found)
         for word in candidates:
-            number = self.count(Term(pair_or_word(word)), self.limited)
+            number = self.count(Term(pair_or_word(word)), limited)
             if number:
                 total[word] = total.get(word, 0) + number
         return total
@@ -119,16 +136,23 @@ class Vocabulary:
 class NewestTexts:
     """The folded texts of the newest rows of the index in a scope."""
 
-    def __init__(self, snapshot: Snapshot, scope: Scope) -> None:
-        self._rows = snapshot.rows(scope, [], BUDGETS.prefix_rows, newest=True)
+    def __init__(self, snapshot: Snapshot, scope: Scope, most: int = BUDGETS.prefix_rows) -> None:
+        self._rows = snapshot.rows(scope, [], most, newest=True)
         values = snapshot.texts(scope.fields, sorted(self._rows.records))
         self._short = {(seq, ordinal): text for seq, ordinal, _, text in values}
         self._passages = snapshot.passages(list(zip(*self._rows.passages)))
 
     @property
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """(ordinal, text) of each row."""
+        for place in zip(*self._rows.short):
+            yield place[1], self._short.get(place, "")
+        for part, text in self._passages.items():
+            yield part[1], text
+
+    @property
     def words(self) -> set[str]:
-        texts = chain(map(self._short.get, zip(*self._rows.short)), self._passages.values())
-        return {word for text in texts for word in (text or "").split()}
+        return {word for _, text in self.texts for word in text.split()}
 
     def holding(self, term: Term) -> Rows:
         """The rows that hold a term; there may be more."""
@@ -138,6 +162,15 @@ class NewestTexts:
         records, fields = [seq for seq, _ in found], [ordinal for _, ordinal in found]
         long = ([seq for seq, *_ in parts], [n for _, n, _ in parts], [at for *_, at in parts])
         return Rows((records, fields), long, cut=True)
+
+
+def languages_inside(snapshot: Snapshot, limited: Scope) -> dict[int, tuple[str, ...]]:
+    """The languages of the newest texts of each field inside a limit."""
+    leads = defaultdict[int, Counter[str]](Counter)
+    if limited.fields:
+        for ordinal, text in NewestTexts(snapshot, limited, LANGUAGE_ROWS).texts:
+            leads[ordinal].update(lead(text[:SAMPLE_CHARS]))
+    return {ordinal: tuple(sure(found)) for ordinal, found in leads.items()}
 
 
 def pair_or_word(text: str) -> tuple[str, ...]:
@@ -178,12 +211,33 @@ def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
 
 
 def _forms(word: str, vocabulary: Vocabulary) -> dict[str, int]:
-    """The word, its inflected forms and other spellings that occur, with their counts."""
-    spelled = {word}
-    if _UMLAUTS in vocabulary.languages:
-        spelled |= umlauts(word)
-    found = spelled | inflected(spelled, vocabulary.languages, vocabulary.like)
-    return vocabulary.counts(found)
+    """The word, its inflected forms and other spellings that occur, with their counts.
+
+    A form counts if at least half of the records with it are in languages that it is a form in: a
+    word of another language is not matched by accident.
+    """
+    asks = {
+        fields: partial(_forms_in, word, languages, partial(vocabulary.like, fields))
+        for languages, fields in vocabulary.languages.items()
+    }
+    vocabulary.snapshot.ahead(asks.values())
+    forms = {fields: ask() for fields, ask in asks.items()}
+    counts = vocabulary.counts({word}.union(*forms.values()))
+    doubtful = {form for form in counts if any(form not in some for some in forms.values())}
+    if doubtful := doubtful - {word}:
+        inside = Counter[str]()
+        for fields, some in forms.items():
+            inside.update(vocabulary.counts(some & doubtful, fields))
+        return {form: n for form, n in counts.items() if form == word or 2 * inside[form] >= n}
+    return counts
+
+
+def _forms_in(
+    word: str, languages: tuple[str, ...], like: Callable[[Iterable[str]], list[str]]
+) -> set[str]:
+    """The forms of a word and of its other spellings in some languages."""
+    spelled = {word, *(umlauts(word) if _UMLAUTS in languages else ())}
+    return spelled | inflected(spelled, languages, like)
 
 
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:

@@ -152,12 +152,12 @@ class BaseWriter(Steps, Writing):
         return [StreamCount(*row) for row in self.run(self.statements.counts)]
 
     def note_languages(self, sample: Sample) -> None:
-        """Adds the languages in a sample of texts to those of their connections."""
-        for connection, detected in sample.found():
-            ((known,),) = self.run(self.statements.languages, connection)
+        """Adds the languages in a sample of texts to those of their fields."""
+        for ordinal, detected in sample.found():
+            ((known,),) = self.run(self.statements.languages, ordinal)
             if text := merged(known, detected):
                 self.changed_catalog()
-                self.run(self.statements.save_languages, text, connection)
+                self.run(self.statements.save_languages, text, ordinal)
 
     # Records
 
@@ -218,11 +218,11 @@ class BaseWriter(Steps, Writing):
         stream: StreamHandle,
         *,
         replaced: Scopes | None = None,
-        look: Callable[[int, dict[str, Any]], None] = lambda connection, data: None,
+        look: Callable[[dict[str, Any]], None] = lambda data: None,
     ) -> int:
         """Fills the indexes with the records of a stream; their existing rows may be `replaced`.
 
-        Calls `look` with the connection and each record; returns how many records there are.
+        Calls `look` with each record; returns how many there are.
         """
         last = count = 0
         while True:
@@ -231,7 +231,7 @@ class BaseWriter(Steps, Writing):
                 if replaced is not None:
                     index.drop(replaced, seq)
                 index.add(stream, seq, data, places)
-                look(stream.connection, data)
+                look(data)
                 orders.append((*self.order(stream.manifest, data), seq))
             if not orders:
                 self.note(count)
@@ -253,14 +253,15 @@ class BaseWriter(Steps, Writing):
         """
         sample = Sample()
 
-        def look(connection: int, data: dict[str, Any]) -> None:
-            sample.take(connection, data)
-            on_record()
-
         with self.transaction():
             self.changed_catalog()
             self.clear_derived()
             for stream in all_streams(self):
+
+                def look(data: dict[str, Any]) -> None:
+                    sample.take(stream, data)  # noqa: B023
+                    on_record()
+
                 count = self.derive(stream, look=look)
                 self.run(self.statements.set_records, count, stream.id)
             self.note_languages(sample)

@@ -105,7 +105,7 @@ def test_a_repair_brings_back_what_is_derived_from_records(house: House, shell: 
     answers = [api.rest(path, **given).body["data"] for path, given in asked]
     with psycopg.connect(house.path.url) as db:
         db.execute(OPEN)
-        db.execute("TRUNCATE term, passage, word_count, letter, cell")
+        db.execute("TRUNCATE term, passage, word_count, word_key, cell")
         db.execute("UPDATE scope SET words = 7")
         db.execute("UPDATE stream SET records = 0")
         db.execute("UPDATE record SET at = NULL, cursor = '', thread = NULL, place = NULL")

@@ -20,7 +20,7 @@ from service.records.engine import Snapshot
 from service.records.opening import open_reader
 from service.records.view import View, open_view
 from tests.helpers import worlds
-from tests.helpers.worlds import Connection, House, World, row
+from tests.helpers.worlds import Api, Connection, House, World, row
 
 LETTERS = "abcdд1"
 WORDS = st.lists(st.text(LETTERS, min_size=3, max_size=8), min_size=6, max_size=40)
@@ -197,3 +197,75 @@ def test_hidden_words_decide_nothing_about_a_prefix(
     for key in ("data", "meta"):
         here, there = (one.body[key] for one in found)
         assert here == there and here
+
+
+GERMAN = [
+    {"body": text}
+    for text in (
+        "Die Anmeldung ist abgeschlossen und der Ausweis liegt für Sie bei uns im Amt bereit.",
+        "Your registration is complete",
+        "Der Krieg war lang, und die Stadt war leer, als er aus dem Osten zu uns nach Hause kam.",
+        "Das Quokka ist ein Tier aus Australien, und es lächelt auf den Bildern wie kein anderes.",
+        "My lumbar area",
+    )
+]
+ENGLISH = [
+    {"body": "The ship did not leave the harbour as it was too late for us to see the open sea."},
+    {"body": "We can see the lighthouse from here, and the sea is calm on most of the days."},
+]
+FRENCH = [
+    {"body": "Il faut que tu le voies avant que la mer ne soit plus ce qu'elle a été pour nous."}
+]
+
+
+def found(api: Api, query: str, **args: Any) -> list[str]:
+    hits = api.rest("/v1/search", q=query, limit=100, **args).body["data"]
+    return sorted(f"{hit['connection_id']}-{hit['record_key']}" for hit in hits)
+
+
+@pytest.fixture(scope="module")
+def bilingual(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """German mails with two English ones among them, English and French ones apart."""
+    rows = [*GERMAN, *({"body": f"Das ist die Nachricht {n} an dich und mich."} for n in range(9))]
+    folder = tmp_path_factory.mktemp("bilingual")
+    return house_of(folder, ("de", rows), ("en", ENGLISH), ("fr", FRENCH))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("what is the quokka", ["de-r3"]),
+        ("when does my passport expire", []),
+        ("wo ist das quokka", ["de-r3"]),
+        ("was ist der Krieg", ["de-r2"]),
+        ("war", ["de-r2"]),  # nothing else is left
+    ],
+)
+def test_function_words_of_the_language_of_the_question_never_select(
+    bilingual: House, query: str, expected: list[str]
+) -> None:
+    assert found(bilingual.api({"connection_id": "de"}), query) == expected
+
+
+def test_function_words_of_another_language_are_words(bilingual: House) -> None:
+    api = bilingual.api({"connection_id": "de"})
+    first = api.rest("/v1/search", q="How did he die in the war").body["data"][0]
+    assert first["record_key"] == "r2" and first["matched_words"] == ["die", "war"]
+
+
+def test_languages_of_hidden_streams_decide_nothing(bilingual: House, tmp_path: Path) -> None:
+    alone = house_of(tmp_path, ("en", ENGLISH))
+    for query in ("die", "das war the sea", "seeing", "open"):
+        shown = [
+            house.api({"connection_id": "en"}).rest("/v1/search", q=query).body
+            for house in (bilingual, alone)
+        ]
+        assert shown[0]["data"] == shown[1]["data"] and shown[0]["meta"] == shown[1]["meta"]
+
+
+def test_a_form_of_one_language_is_no_word_of_another(bilingual: House, tmp_path: Path) -> None:
+    assert found(bilingual.api(), "lighthouses see") == ["en-r0", "en-r1"]
+    assert found(bilingual.api(), "sea") == ["en-r0", "en-r1"]
+    assert found(house_of(tmp_path, ("en", [*ENGLISH, {"body": "blue sea"}])).api(), "see") == [
+        *("en-r0", "en-r1"),
+    ]

@@ -9,10 +9,11 @@ from service.records.engine import Generation, StreamRow
 from service.records.sql.snapshot import manifest_of
 
 _STREAMS = """
-SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name, c.languages,
+SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name,
   array(SELECT o.ordinal FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal),
   array(SELECT o.field FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal),
-  array(SELECT o.searchable FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal)
+  array(SELECT o.searchable FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal),
+  array(SELECT o.languages FROM scope o WHERE o.stream = s.id ORDER BY o.ordinal)
 FROM stream s JOIN connection c ON c.id = s.conn WHERE c.connection_id = %s
 """
 _FIELDS = "SELECT conn, ordinals FROM searched"
@@ -74,10 +75,10 @@ def _stream(
     manifest: str,
     connector_key: str,
     display_name: str | None,
-    languages: str,
     ordinals: list[int],
     fields: list[str],
     searchable: list[bool],
+    languages: list[str],
 ) -> StreamRow:
     return StreamRow(
         id,
@@ -86,5 +87,5 @@ def _stream(
         display_name,
         dict(zip(fields, ordinals)),
         frozenset(field for field, held in zip(fields, searchable) if held),
-        tuple(orjson.loads(languages)),
+        {field: tuple(orjson.loads(text)) for field, text in zip(fields, languages)},
     )

@@ -11,8 +11,7 @@ from service.records.postgres.snapshot import PostgresSnapshot
 from service.records.postgres.writer import Writer
 
 _READ: Final = {
-    "connection": "SELECT id, connection_id, connector_key, display_name, languages"
-    " FROM connection",
+    "connection": "SELECT id, connection_id, connector_key, display_name" " FROM connection",
     "stream": "SELECT id, conn, name, manifest FROM stream",
     "record": "SELECT r.seq, r.conn, r.stream, r.record_key, r.at, r.deleted::integer,"
     " d.emitted_at, d.changed, d.data, t.deleted_at, d.big FROM record r"
@@ -27,9 +26,7 @@ _READ: Final = {
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s ORDER BY no"
 #: The target columns of each row. `cursor` is derived, for records that have one.
 _WRITE: Final[dict[str, Tables]] = {
-    "connection": {
-        "connection (id, connection_id, connector_key, display_name, languages)": range(5)
-    },
+    "connection": {"connection (id, connection_id, connector_key, display_name)": range(4)},
     "stream": {"stream (id, conn, name, manifest)": range(4)},
     "record": {
         "record (seq, conn, stream, record_key, at, deleted, cursor)": (*range(6), 11),

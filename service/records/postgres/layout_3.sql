@@ -1,4 +1,5 @@
--- Layout 3: keys of words, for corrections. A writer rebuilds everything derived from records.
+-- Layout 3: keys of words, for corrections, and the languages of each field. A writer rebuilds
+-- everything derived from records.
 
 CREATE TABLE word_key (
   key integer NOT NULL,
@@ -9,5 +10,7 @@ CREATE TABLE word_key (
 );
 CREATE VIEW word_key_seen AS
   SELECT * FROM word_key WHERE conn = ANY ((SELECT rung_conns())::integer[]);
+ALTER TABLE scope ADD COLUMN languages text NOT NULL DEFAULT '[]';
+ALTER TABLE connection DROP COLUMN languages;
 DROP TABLE letter;
 UPDATE meta SET value = '' WHERE key = 'fold_version';

@@ -148,8 +148,8 @@ class Statements:
 
     meta = "SELECT value FROM meta WHERE key = ?"
     stream_name = "SELECT name FROM stream WHERE id = ?"
-    languages = "SELECT languages FROM connection WHERE id = ?"
-    save_languages = "UPDATE connection SET languages = ? WHERE id = ?"
+    languages = "SELECT languages FROM scope WHERE ordinal = ?"
+    save_languages = "UPDATE scope SET languages = ? WHERE ordinal = ?"
     #: Add to the records of a stream, and set them.
     add_records = "UPDATE stream SET records = records + ? WHERE id = ?"
     set_records = "UPDATE stream SET records = ? WHERE id = ?"

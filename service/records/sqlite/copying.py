@@ -15,7 +15,7 @@ _RECORD: Final = f"record r {_SHOWN}"
 _USED: Final = f"blob_use u JOIN record r ON r.seq = u.seq {_SHOWN}"
 _BLOB: Final = f"b.id IN (SELECT u.blob FROM {_USED})"
 _READ: Final = {
-    "connection": "SELECT id, connection_id, connector_key, display_name, languages"
+    "connection": "SELECT id, connection_id, connector_key, display_name"
     " FROM connection WHERE id NOT IN (SELECT connection FROM stream WHERE name < char(1))"
     " OR id IN (SELECT connection FROM stream WHERE name >= char(1))",
     "stream": "SELECT id, connection, name, manifest FROM stream WHERE name >= char(1)",
@@ -71,7 +71,7 @@ class SqliteContent:
     def put(self, part: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if part == "connection":
             for row in rows:
-                self._add("connection", [(*row[:4], first_ordinal(self._db), row[4])])
+                self._add("connection", [(*row, first_ordinal(self._db))])
         elif part == "chunk":
             self._add("chunk", [(value + no, text) for value, no, _, text in rows])
         else:

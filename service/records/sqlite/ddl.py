@@ -27,7 +27,7 @@ How it fits together:
   the JSON list of the top-level fields that changed. Versions ascend through the whole store; a
   stream that replaces another one has the log of that with the same versions. See staging.py.
 * A stream whose name begins with NUL is hidden: it is being prepared, or waits to be erased.
-* `stream.records` counts the live records, `connection.languages` lists what its texts are in.
+* `stream.records` counts the live records, `scope.languages` lists what a field's texts are in.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
   `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
 """

@@ -20,8 +20,8 @@ from service.records.sql.snapshot import RECORDS, manifest_of, stored
 from service.records.sqlite.search import SearchMethods
 
 _STREAM = """
-SELECT s.id, s.manifest, c.connector_key, c.display_name, c.languages,
-  (SELECT json_group_array(json_array(o.ordinal, o.field, o.searchable))
+SELECT s.id, s.manifest, c.connector_key, c.display_name,
+  (SELECT json_group_array(json_array(o.ordinal, o.field, o.searchable, json(o.languages)))
      FROM scope o WHERE o.stream = s.id)
 FROM stream s JOIN connection c ON c.id = s.connection
 WHERE c.connection_id = ? AND s.name = ?
@@ -65,16 +65,16 @@ class SqliteSnapshot(SearchMethods):
         row = self.row(_STREAM, connection_id, name)
         if row is None:
             return None
-        id, text, connector_key, display_name, languages, scopes = row
+        id, text, connector_key, display_name, scopes = row
         listed = orjson.loads(scopes)
         return StreamRow(
             id,
             manifest_of(text),
             connector_key,
             display_name,
-            {field: ordinal for ordinal, field, _ in listed},
-            frozenset(field for _, field, searchable in listed if searchable),
-            tuple(orjson.loads(languages)),
+            {field: ordinal for ordinal, field, *_ in listed},
+            frozenset(field for _, field, searchable, _ in listed if searchable),
+            {field: tuple(languages) for _, field, _, languages in listed},
         )
 
     def names(self) -> list[tuple[str, str]]:

@@ -136,9 +136,7 @@ def test_a_word_counts_once_for_a_value(writer: Writer, notes: StreamHandle) -> 
     check(writer)
 
 
-def test_languages_of_a_connection_are_those_of_its_texts(
-    writer: Writer, notes: StreamHandle
-) -> None:
+def test_languages_of_a_field_are_those_of_its_texts(writer: Writer, notes: StreamHandle) -> None:
     german = "Der Hund ist in dem Haus und die Katze ist auf dem Dach, wie an jedem Tag."
     english = "The dog is in the house and the cat is on the roof, as it is on every day."
     put(writer, notes, [Row({"id": f"{n}", "text": f"{german} {n}"}) for n in range(3)])
@@ -194,7 +192,7 @@ def test_a_store_of_another_fold_is_indexed_anew(tmp_path: Path) -> None:
 
 
 def _languages(writer: Writer) -> Any:
-    return json.loads(one(writer, "SELECT languages FROM connection")[0])
+    return json.loads(one(writer, "SELECT languages FROM scope WHERE field = 'text'")[0])
 
 
 def _contents(writer: Writer) -> list[Any]:
@@ -204,7 +202,7 @@ def _contents(writer: Writer) -> list[Any]:
         "SELECT * FROM cell ORDER BY 1, 2",
         "SELECT seq, id >> 32, start FROM passage ORDER BY 1, 2, 3",
         "SELECT seq, at, cursor, thread, place FROM record WHERE deleted = 0 ORDER BY 1",
-        "SELECT languages FROM connection",
+        "SELECT languages FROM scope ORDER BY ordinal",
         "SELECT key, ordinal, text FROM word_key JOIN word ON word.id = word ORDER BY 1, 2, 3",
     )
     return [writer.db.execute(query).fetchall() for query in queries]
