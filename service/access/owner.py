@@ -2,6 +2,7 @@
 
 The owner signs in with a code, which works once within ten minutes, with a passphrase, or with a
 passkey (WebAuthn). `rung owner` creates the first two. A session is not valid as a bearer token.
+What enlarges access takes such a proof again: it is given in the transaction that it allows.
 
 The sidecar has the public keys of passkeys. The challenge is the token of a form: random, valid
 once, for ten minutes and one browser. Callers of this module have checked the form. fido2 is
@@ -13,7 +14,7 @@ import hmac
 import ipaddress
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -186,9 +187,9 @@ class Passkeys:
 
         An authenticator that already has one does not create a second one.
         """
-        return dict(self._creating(challenge)[0].public_key)
+        return dict(self._creating(challenge, self.listed().values())[0].public_key)
 
-    def _creating(self, challenge: str) -> Any:
+    def _creating(self, challenge: str, existing: Iterable[dict[str, Any]] = ()) -> Any:
         from fido2.webauthn import (
             AttestedCredentialData,
             PublicKeyCredentialUserEntity,
@@ -201,13 +202,13 @@ class Passkeys:
         )
         return self._server.register_begin(
             user,
-            [AttestedCredentialData(_key(body)) for body in self.listed().values()],
+            [AttestedCredentialData(_key(body)) for body in existing],
             ResidentKeyRequirement.REQUIRED,
             UserVerificationRequirement.REQUIRED,
             challenge=challenge.encode(),
         )
 
-    def add(self, challenge: str, answer: str, name: str) -> None:
+    def add(self, kept: Kept, challenge: str, answer: str, name: str) -> None:
         """Adds the passkey that a browser created; raises `InvalidRequest` if it cannot be used."""
         _, state = self._creating(challenge)
         try:
@@ -224,14 +225,12 @@ class Passkeys:
             "key": bytes(created).hex(),
         }
         id = created.credential_id.hex()
-        with self.owner.entries.changing() as kept:
-            kept.put(_PASSKEY, id, body, seconds=FOREVER, owner=id)
+        kept.put(_PASSKEY, id, body, seconds=FOREVER, owner=id)
 
-    def remove(self, id: str) -> None:
+    def remove(self, kept: Kept, id: str) -> None:
         """Removes a passkey and ends its sessions."""
-        with self.owner.entries.changing() as kept:
-            kept.remove(_PASSKEY, id)
-            kept.end(_SESSION, id)
+        kept.remove(_PASSKEY, id)
+        kept.end(_SESSION, id)
 
     def request(self, challenge: str) -> dict[str, Any]:
         """What a browser needs to sign in, as JSON (`PublicKeyCredentialRequestOptions`)."""

@@ -1,7 +1,8 @@
 """The endpoints of the authorization server: metadata, registration, tokens, revocation, consent.
 
-At `/authorize` a client requests access, and the owner decides on one page what it may read. The
-URL of the page contains the whole request. Nothing is stored before the owner decides.
+At `/authorize` a client requests access. The owner gives a proof, and then decides on one page what
+it may read. The proof counts for this page only and starts no session. The URL of the page contains
+the whole request. Nothing of a client is stored before the owner decides.
 """
 
 from collections.abc import Callable
@@ -15,12 +16,12 @@ import orjson
 from authlib.oauth2 import OAuth2Error
 from flask import Blueprint, Flask, Response, request
 
-from evidence.errors import EvidenceError, InvalidRequest, Unavailable
+from evidence.errors import EvidenceError, Forbidden, InvalidRequest, Unavailable
 from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import parse_json
 from service.access import grants
-from service.access.guard import is_loopback, read_body
+from service.access.guard import check_form, is_loopback, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
 from service.networks import is_public
@@ -28,7 +29,7 @@ from service.pages.layout import Layout
 from service.signin import consent, owner_pages
 from service.signin.clients import Client, Clients, Documents, destination
 from service.signin.consent import Choice
-from service.signin.owner_site import OwnerSite, Sessions, see_other, with_error
+from service.signin.owner_site import ASSERTION, OwnerSite, Sessions, with_error
 from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, InvalidTarget, Paths
 from service.signin.server import Resources
 from service.signin.server import Server, metadata
@@ -134,36 +135,51 @@ DENIED = "access_denied"
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """A valid authorization request. `words` are the client's statements of purpose."""
+    """A valid authorization request. `words` are the client's statements with their labels."""
 
     client: Client
     redirect_uri: str
     code: dict[str, Any]
     choices: list[Choice]
-    words: list[str]
+    words: list[tuple[str, str]]
     limited: bool
 
 
 class Refused(Exception):
-    """An invalid request; its text is the URL of the client, with an error, to redirect to."""
+    """An invalid request; its text is the redirect URI of the client with an error."""
+
+    def __init__(self, uri: str, url: str) -> None:
+        super().__init__(url)
+        self.uri = uri
 
 
 def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
     """Adds the route of the page on which the owner decides."""
 
     def answered() -> Response:
-        site.sessions.limit("authorize", *AUTHORIZATIONS)
-        session = site.sessions.current()
-        if session is None:  # strangers are not redirected, and cannot trigger a fetch
-            return site.sign_in_page()
+        """GET asks for a proof; strangers are not redirected, and cannot trigger a fetch. POST with
+        a proof shows the choices, and POST of their form decides."""
+        sessions, form = site.sessions, request.form
+        sessions.limit("authorize", *AUTHORIZATIONS)
+        if request.method != "POST":
+            return _ask_for_proof(site)
+        decides = "decision" in form
+        if decides or form.get(ASSERTION):
+            if sessions.check_form(sessions.visit, _purpose()) is not decides:
+                raise Forbidden("This form was not shown after a proof. Open the page again.")
+        if not decides:
+            check_form(request.environ, sessions.base)
+            try:
+                with sessions.proof():
+                    pass
+            except EvidenceError as error:
+                return _ask_for_proof(site, error)
         try:
             asked = _asked(site, server)
         except Refused as refused:
-            return see_other(str(refused))
-        if request.method == "POST":
-            site.sessions.check_form(session, _purpose())
-            return _decide(site, server, asked, session)
-        return _page(site, asked, session, asked.choices)
+            place, _ = destination(refused.uri)
+            return site.page("leave.html", url=str(refused), place=place)
+        return _decide(site, server, asked) if decides else _page(site, asked, asked.choices)
 
     view = site.view(answered)
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
@@ -188,7 +204,7 @@ def _asked(site: OwnerSite, server: Server) -> AuthorizationRequest:
         targets = server.targets(payload)
         paths = server.resources.opened(targets)
         records = set(paths) & set(server.resources.paths[site.layout.mcp_path])
-        choices, words = site.choices() if records else [], list[str]()
+        choices, words = site.choices() if records else [], list[tuple[str, str]]()
         details = payload.data.get("authorization_details")
         if details:
             choices, words = consent.asked_for(details, [one.about for one in choices])
@@ -207,7 +223,8 @@ def _asked(site: OwnerSite, server: Server) -> AuthorizationRequest:
 
 
 def _refused(server: Server, uri: str, error: str, why: str) -> Refused:
-    return Refused(_location(server, uri, error=error, error_description=ascii(why).strip("'\"")))
+    text = ascii(why).strip("'\"")
+    return Refused(uri, _location(server, uri, error=error, error_description=text))
 
 
 def _location(server: Server, uri: str, **answer: str) -> str:
@@ -217,23 +234,32 @@ def _location(server: Server, uri: str, **answer: str) -> str:
     return f"{uri}{'&' if urlsplit(uri).query else '?'}{sent}"
 
 
+def _ask_for_proof(site: OwnerSite, error: EvidenceError | None = None) -> Response:
+    page = partial(site.page, "prove.html", error=error, action=request.full_path)
+    return site.asking(_purpose(), page)
+
+
 def _page(
     site: OwnerSite,
     asked: AuthorizationRequest,
-    session: str,
     choices: list[Choice],
     error: EvidenceError | None = None,
 ) -> Response:
+    """The choices, after a proof. The token of their form stands for it."""
     place, kind = destination(asked.redirect_uri)
-    return site.page(
-        "consent.html",
-        error=error,
-        asked=asked,
-        place=place,
-        kind=kind,
-        action=request.full_path,
-        token=site.sessions.form(session, _purpose()),
-        **site.form(choices),
+    return site.sessions.visited(
+        _purpose(),
+        lambda token: site.page(
+            "consent.html",
+            error=error,
+            asked=asked,
+            place=place,
+            kind=kind,
+            action=request.full_path,
+            token=token,
+            **site.form(choices),
+        ),
+        proven=True,
     )
 
 
@@ -242,7 +268,7 @@ def _purpose() -> str:
     return request.query_string.decode("latin-1")
 
 
-def _decide(site: OwnerSite, server: Server, asked: AuthorizationRequest, session: str) -> Response:
+def _decide(site: OwnerSite, server: Server, asked: AuthorizationRequest) -> Response:
     """Sends the browser back to the client with a code or a refusal."""
     uri = asked.redirect_uri
     place, _ = destination(uri)
@@ -257,5 +283,5 @@ def _decide(site: OwnerSite, server: Server, asked: AuthorizationRequest, sessio
         with site.granting(choices, f"{client.host or client.name} ({place})") as (grant_id, _):
             code = site.signins.consented(grant_id, known, body)
     except (InvalidRequest, Unavailable) as error:
-        return _page(site, asked, session, choices, error)
+        return _page(site, asked, choices, error)
     return site.page("leave.html", url=_location(server, uri, code=code), place=place)

@@ -11,12 +11,15 @@ day. Tokens are bound to the URL and need no document.
 
 import hmac
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
+
+import orjson
 
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.work import Deadline, parse_json
@@ -116,6 +119,7 @@ class Clients:
         except (InvalidRequest, UnicodeError):
             return None
         secret = None if method == NONE else self._client_secret(client_id)
+        name = claimed_name({"client_name": name})
         return Client(client_id, name, tuple(uris), method, secret)
 
     def register(self, metadata: Any) -> dict[str, Any]:
@@ -153,9 +157,28 @@ class Clients:
 
 
 def claimed_name(metadata: Mapping[str, Any]) -> str:
-    """Returns the claimed name, on one line and without invisible characters."""
-    name = str(metadata.get("client_name") or "")[: NAME_CHARS * 4]
-    return "".join(char for char in name if char.isprintable()).strip()[:NAME_CHARS] or "No name"
+    """Returns the claimed name, as `own_words`."""
+    return own_words(metadata.get("client_name") or "", NAME_CHARS) or "No name"
+
+
+def own_words(said: object, most: int) -> str:
+    """Returns a client's own words on one line, so that they cannot look like ours: letters, digits
+    and ordinary punctuation, without symbols, emoji and quotation marks."""
+    text = said if isinstance(said, str) else orjson.dumps(said).decode()
+    text = unicodedata.normalize("NFKC", text[: most * 4])
+    return " ".join("".join(map(_plain, text)).split())[:most].strip()
+
+
+def _plain(char: str) -> str:
+    """A character of a client's words; a space or nothing if it is not shown."""
+    if char.isspace():
+        return " "
+    kind = unicodedata.category(char)
+    if kind[0] == "P":
+        ordinary = char <= "\u2015" or char in "’…" or char >= "\u3000"
+        return char if ordinary and char not in '"«»§¶〝〞〟' else ""
+    letter = kind[0] == "L" or kind == "Nd" or kind in ("Mn", "Mc")
+    return char if letter and "VARIATION SELECTOR" not in unicodedata.name(char, "") else ""
 
 
 def redirect_uris(metadata: Mapping[str, Any]) -> list[str]:

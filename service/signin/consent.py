@@ -15,24 +15,32 @@ from evidence.errors import InvalidRequest
 from evidence.work import parse_json
 from service.records.overview import StreamOverview
 from service.records.values import microseconds, moment
+from service.signin.clients import own_words
 
 DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
 #: (days that a grant lasts, label); empty for a grant that does not expire.
 LIFETIMES: Final = (("1", "1 day"), ("30", "30 days"), ("90", "90 days"), ("", "until I revoke it"))
 DEFAULT_LIFETIME: Final = "30"
-_WORDS: Final = ("purpose_code", "purpose_description", "retention", "client_claims")
+#: The statements of a client that the page quotes, with their labels.
+_WORDS: Final = {
+    "purpose_description": "Purpose",
+    "purpose_code": "Purpose code",
+    "retention": "Retention",
+    "client_claims": "Claims",
+}
+_WORDS_CHARS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One stream on the form. `fields` can be ticked; `ticked` are the ticked ones.
+    """One stream on the form. `fields` can be ticked; `ticked` are the ticked ones, none for all.
 
     `since`, `until` and `resources` are the limits that a client requested.
     """
 
     about: StreamOverview
     fields: tuple[str, ...]
-    ticked: tuple[str, ...]
+    ticked: tuple[str, ...] = ()
     chosen: bool = False
     required: bool = False
     since: str | None = None
@@ -59,11 +67,14 @@ class Choice:
 
 def everything(streams: Iterable[StreamOverview]) -> list[Choice]:
     """Returns every stream, none of them chosen."""
-    return [Choice(stream, stream.fields, stream.fields) for stream in streams]
+    return [Choice(stream, stream.fields) for stream in streams]
 
 
-def asked_for(text: str, streams: Sequence[StreamOverview]) -> tuple[list[Choice], list[str]]:
-    """Returns (the streams in `authorization_details`, chosen; the client's purpose statements).
+def asked_for(
+    text: str, streams: Sequence[StreamOverview]
+) -> tuple[list[Choice], list[tuple[str, str]]]:
+    """Returns (the streams in `authorization_details`, none chosen; the client's statements with
+    their labels).
 
     Raises `InvalidRequest` if the details cannot be granted.
     """
@@ -74,11 +85,13 @@ def asked_for(text: str, streams: Sequence[StreamOverview]) -> tuple[list[Choice
     if not isinstance(details, list) or not details:
         raise _fault("must be a JSON list")
     found: dict[tuple[str, str], Choice] = {}
-    words: list[str] = []
+    words: list[tuple[str, str]] = []
     for detail in details:
         if not isinstance(detail, dict) or detail.get("type") != DETAILS_TYPE:
             raise _fault(f"must be of the type {DETAILS_TYPE}")
-        words += [f"{name}: {detail[name]}"[:200] for name in _WORDS if detail.get(name)]
+        for name, label in _WORDS.items():
+            if said := own_words(detail.get(name) or "", _WORDS_CHARS):
+                words.append((label, said))
         try:
             choices = _of_detail(detail, streams)
         except (AttributeError, TypeError):
@@ -122,8 +135,6 @@ def _choice(stream: StreamOverview, entry: Mapping[str, Any]) -> Choice:
     return Choice(
         stream,
         fields,
-        fields,
-        chosen=True,
         required=entry.get("necessity") == "required",
         since=time_of(times.get("since")),
         until=time_of(times.get("until")),
@@ -160,10 +171,6 @@ def document(
             if choice.required:
                 raise InvalidRequest(f"The client requires {about.label}. Tick it, or refuse.")
             continue
-        if not choice.ticked:
-            raise InvalidRequest(
-                f"No field of {about.label} is ticked. Tick a field, or untick {about.label}."
-            )
         if (since or until) and not about.timed:
             raise InvalidRequest(
                 f"The records of {about.label} have no dates. Untick {about.label}, or clear the "
@@ -178,7 +185,7 @@ def document(
             {
                 "connection_id": about.connection_id,
                 "stream": about.stream,
-                "fields": list(choice.ticked),
+                "fields": list(choice.ticked or choice.fields),
                 **({"time_constraint": limits} if limits else {}),
                 **({} if choice.resources is None else {"resources": list(choice.resources)}),
             }

@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 
 from flask import Blueprint, Response, request
 
-from evidence.errors import EvidenceError, InvalidRequest, Unavailable
+from evidence.errors import EvidenceError, InvalidRequest, RateLimited, Unauthenticated
+from evidence.errors import Unavailable
 from service.access.guard import check_form
 from service.access.registry import Grant, StreamGrant
 from service.records.values import moment
-from service.signin.owner_site import LOGIN, LOGOUT, OWNER, OwnerSite, see_other
+from service.signin.owner_site import ASSERTION, LOGIN, LOGOUT, OWNER, OwnerSite, see_other
 
 NEW, REVOKE, PASSKEY, READ = "/owner/grant", "/owner/revoke", "/owner/passkey", "/read"
 LABEL_CHARS = 60
@@ -48,13 +49,13 @@ def add(routes: Blueprint, site: OwnerSite) -> None:
 def _login(site: OwnerSite) -> Response:
     """GET shows a button, because a link preview must not use up the code. POST signs in."""
     onward = request.values.get("onward", OWNER)
-    if not (onward.startswith(("/authorize?", OWNER, READ)) and onward.isprintable()):
+    if not (onward.startswith((OWNER, READ)) and onward.isprintable()):
         onward = OWNER
     if request.method == "GET":
         return site.sign_in_page(request.args.get("code", ""), onward)
     check_form(request.environ, site.sessions.base)
     try:
-        if "credential" in request.form:
+        if request.form.get(ASSERTION):
             return site.sessions.sign_in_with_passkey(see_other(onward))
         return site.sessions.sign_in(request.form.get("code", ""), see_other(onward))
     except EvidenceError as error:
@@ -85,7 +86,8 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
         ended=[one for one in shared if one.state != "active"],
         token=token,
         passkeys=passkeys.listed(),
-        passkey=passkeys.creation(token) if passkeys.host else None,
+        creation=passkeys.creation(token) if passkeys.host else None,
+        passkey=site.sessions.challenge(token),
         new=NEW,
         revoke=REVOKE,
         logout=LOGOUT,
@@ -95,7 +97,7 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
 def _shared(entry: Grant, state: str, client: dict[str, str] | None, read: Counter[str]) -> Shared:
     scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
     host = urlsplit(client["client_id"]).hostname if client else None
-    name = f"{client['name']} ({client['place']}, {host or 'unverified'})" if client else None
+    name = f"“{client['name']}” ({client['place']}, {host or 'unverified'})" if client else None
     days = tuple(sorted(read.items(), reverse=True)[:DAYS_SHOWN])
     return Shared(entry, state, scope, name, days)
 
@@ -117,21 +119,28 @@ def _in_words(stream: StreamGrant) -> str:
 
 def _new(site: OwnerSite, session: str) -> Response:
     """Shows the form for a grant without a client, then its token, once."""
-    choices, error = site.choices(), None
+    choices, error, proven, sessions = site.choices(), None, False, site.sessions
     if request.method == "POST":
-        site.sessions.check_form(session, NEW)
+        proven = sessions.check_form(session, NEW)
         choices = site.sent(choices)
         label = request.form.get("label", "").strip()[:LABEL_CHARS]
         try:
+            if not proven:
+                with sessions.proof():
+                    pass
+                proven = True
             with site.granting(choices, label or "created at /owner") as (_, token):
                 pass
             return site.page("granted.html", token=token, label=label)
-        except (InvalidRequest, Unavailable) as refused:
+        except EvidenceError as refused:
             error = refused
+    form = sessions.form(session, NEW, proven=proven)
     return site.page(
         "new_grant.html",
         error=error,
-        token=site.sessions.form(session, NEW),
+        token=form,
+        proven=proven,
+        passkey=sessions.challenge(form),
         label=request.form.get("label", ""),
         **site.form(choices),
     )
@@ -151,10 +160,11 @@ def _passkey(site: OwnerSite, session: str) -> Response:
     site.sessions.check_form(session, OWNER)
     form, passkeys = request.form, site.sessions.passkeys
     try:
-        if "remove" in form:
-            passkeys.remove(form["remove"])
-        else:
-            passkeys.add(form["form"], form.get("credential", ""), form.get("name", ""))
-    except InvalidRequest as error:
+        with site.sessions.proof() as kept:
+            if "remove" in form:
+                passkeys.remove(kept, form["remove"])
+            else:
+                passkeys.add(kept, form["form"], form.get("credential", ""), form.get("name", ""))
+    except (InvalidRequest, Unauthenticated, RateLimited) as error:
         return _overview(site, session, error)
     return see_other(OWNER)

@@ -6,7 +6,7 @@ Only the session that a form was made for can send it.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 from flask import Response, request
@@ -15,6 +15,7 @@ from evidence import request_log
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest
 from service import keys
 from service.access import grants, tokens
+from service.access.entries import Kept
 from service.access.guard import check_form
 from service.access.owner import SESSION_SECONDS, Owner, Passkeys
 from service.access.rates import client
@@ -28,7 +29,11 @@ from service.signin.consent import Choice
 from service.statuses import STATUS
 
 FORM_SECONDS: Final = 600
-_FORM, _PASSKEY = "form", "passkey"
+_FORM = "form"
+#: The purpose of the form that signs in.
+SIGN_IN: Final = "sign-in"
+#: The field with the answer of a passkey.
+ASSERTION: Final = "assertion"
 
 
 class Sessions:
@@ -59,9 +64,30 @@ class Sessions:
         Raises `Forbidden` for a form of another browser, and the errors of `Passkeys.sign_in`.
         """
         form = request.form
-        self.check_form(self._visit, _PASSKEY)
-        session = self.passkeys.sign_in(form["form"], form["credential"])
+        self.check_form(self.visit, SIGN_IN)
+        session = self.passkeys.sign_in(form["form"], form[ASSERTION])
         return self._started(session, response)
+
+    @contextmanager
+    def proof(self) -> Iterator[Kept]:
+        """A transaction that begins once the sent form proves the owner, with a code, the
+        passphrase or a passkey's answer to this form. Raises as `Owner.proven` does."""
+        form = request.form
+        if form.get(ASSERTION):
+            with self.passkeys.proven(form.get("form", ""), form[ASSERTION]) as (kept, _):
+                yield kept
+        else:
+            with self.owner.proven(form.get("code", "")) as kept:
+                yield kept
+
+    def challenge(self, token: str) -> dict[str, Any] | None:
+        """What a browser needs to prove the owner by a passkey, for the form with this token; None
+        if there is no passkey."""
+        return self.passkeys.request(token) if self.has_passkeys() else None
+
+    def has_passkeys(self) -> bool:
+        """Whether a passkey can be used here."""
+        return bool(self.passkeys.host and self.passkeys.listed())
 
     def _started(self, session: str, response: Response) -> Response:
         self.owner.sign_out(request.cookies.get(self._cookie, ""))
@@ -69,14 +95,16 @@ class Sessions:
         return response
 
     @property
-    def _visit(self) -> str:
+    def visit(self) -> str:
         """Identifies a browser that is not signed in; empty for a new one."""
         return request.cookies.get(self._visit_cookie, "")
 
-    def visited(self, page: Callable[[str], Response]) -> Response:
-        """Returns a page with a form for passkey sign-in, built from the form's token."""
-        visit = self._visit or tokens.new("")
-        response = page(self.form(visit, _PASSKEY))
+    def visited(
+        self, purpose: str, page: Callable[[str], Response], *, proven: bool = False
+    ) -> Response:
+        """Returns a page with a form of a browser that is not signed in, from the form's token."""
+        visit = self.visit or tokens.new("")
+        response = page(self.form(visit, purpose, proven=proven))
         self._set(self._visit_cookie, response, visit, FORM_SECONDS)
         return response
 
@@ -96,20 +124,27 @@ class Sessions:
             samesite="Lax",
         )
 
-    def form(self, session: str, purpose: str) -> str:
-        """Returns a token for one form of a session. It is valid once, for ten minutes."""
-        token = tokens.new("")
+    def form(self, session: str, purpose: str, *, proven: bool = False) -> str:
+        """Returns a token for one form of a session. It is valid once, for ten minutes.
+
+        If the owner was `proven` for this form, the token stands for the proof.
+        """
+        token, body = tokens.new(""), {"for": _of(session, purpose), "proven": proven}
         with self.owner.entries.changing() as kept:
-            kept.put(_FORM, token, {"for": _of(session, purpose)}, seconds=FORM_SECONDS)
+            kept.put(_FORM, token, body, seconds=FORM_SECONDS)
         return token
 
-    def check_form(self, session: str, purpose: str) -> None:
-        """Raises `Forbidden` unless the form belongs to this session and was not sent before."""
+    def check_form(self, session: str, purpose: str) -> bool:
+        """Returns whether the token of the sent form stands for a proof.
+
+        Raises `Forbidden` unless the form belongs to this session and was not sent before.
+        """
         check_form(request.environ, self.base)
         with self.owner.entries.changing() as kept:
             entry = kept.use(_FORM, request.form.get("form", ""))
         if entry is None or entry.uses > 1 or entry.body["for"] != _of(session, purpose):
             raise Forbidden("This form was already sent or has expired. Open the page again.")
+        return bool(entry.body["proven"])
 
     def limit(self, what: str, most: int, seconds: int) -> None:
         """Counts this request; raises `RateLimited` after `most` from its address in a window."""
@@ -181,17 +216,17 @@ class OwnerSite:
     ) -> Response:
         """Returns the sign-in page, which then opens `onward`, by default the requested page."""
         onward = onward or request.full_path.rstrip("?")
-        passkeys = self.sessions.passkeys
-        if code or not passkeys.host or not passkeys.listed():
-            return self.page("sign_in.html", error=error, code=code, onward=onward, passkey=None)
+        page = partial(self.page, "sign_in.html", error=error, code=code, onward=onward)
+        return page(passkey=None) if code else self.asking(SIGN_IN, page)
 
-        def page(form: str) -> Response:
-            asked = passkeys.request(form)
-            return self.page(
-                "sign_in.html", error=error, code="", onward=onward, passkey=asked, token=form
-            )
-
-        return self.sessions.visited(page)
+    def asking(self, purpose: str, page: Callable[..., Response]) -> Response:
+        """Returns a page that asks a browser that is not signed in for a proof."""
+        sessions = self.sessions
+        if not sessions.has_passkeys():
+            return page(passkey=None)
+        return sessions.visited(
+            purpose, lambda token: page(passkey=sessions.challenge(token), token=token)
+        )
 
     def choices(self) -> list[Choice]:
         """Returns all streams that can be shared."""
@@ -214,7 +249,7 @@ class OwnerSite:
         """Returns the choices with the boxes ticked as in the sent form."""
         sent = request.form
         if "everything" in sent:
-            return [replace(one, chosen=True) for one in choices]
+            return [replace(one, chosen=True, ticked=()) for one in choices]
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
 
     @property

@@ -41,10 +41,14 @@ def client(site: Site, callback: str) -> Client:
     return Client(site.base, {**REGISTRATION, "redirect_uris": [callback]}).register()
 
 
-def sign_in(visitor: Visitor, site: Site) -> None:
+def enter_code(visitor: Visitor, site: Site) -> None:
     visitor.tab_to("Code or passphrase")
     visitor.type(new_code(site.place))
     visitor.press("Enter")
+
+
+def prove(visitor: Visitor, site: Site) -> None:
+    enter_code(visitor, site)
     visitor.page.wait_for_selector("h1:has-text('Allow an application')")
 
 
@@ -55,9 +59,9 @@ def test_the_owner_signs_in_ticks_and_is_led_back_by_keyboard(
     with visiting(browser, site.base, screen) as visitor:
         visitor.go(client.path(redirect_uri=callback))
         assert visitor.faults() == []
-        sign_in(visitor, site)
+        prove(visitor, site)
         assert visitor.faults() == [] and not visitor.overflows()
-        assert visitor.page.locator("input[name=stream]:checked").count() == 0
+        assert visitor.page.locator("input[type=checkbox]:checked").count() == 0
         visitor.tab_to("Notes")
         visitor.press("Space")
         visitor.tab_to("Allow")
@@ -69,6 +73,9 @@ def test_the_owner_signs_in_ticks_and_is_led_back_by_keyboard(
         assert call(site.base, got["access_token"]).status_code == 200
         assert not [one for one in visitor.complaints if "favicon" not in one]
         visitor.go("/owner")
+        assert visitor.page.get_by_role("button", name="Sign out").count() == 0
+        enter_code(visitor, site)
+        visitor.page.get_by_role("button", name="Sign out").wait_for()
         assert visitor.faults() == [] and not visitor.overflows()
         visitor.page.get_by_role("button", name="Revoke Notebook").first.click()
         visitor.page.wait_for_load_state()
@@ -98,12 +105,19 @@ def test_the_owner_adds_a_passkey_signs_in_and_removes_it_by_keyboard(
         page.wait_for_url("**/owner")
         visitor.tab_to("Name, for example")
         visitor.type("Laptop")
-        visitor.press("Enter")
+        enter_code(visitor, named_site)
         page.get_by_text("never used").wait_for()
         assert visitor.faults() == [] and not visitor.overflows()
-        visitor.tab_to("Name, for example")
-        visitor.press("Enter")
+        enter_code(visitor, named_site)
         page.get_by_text("This device already has a passkey").wait_for()
+        page.goto(f"{named_site.base}/owner/grant")
+        assert visitor.faults() == [] and not visitor.overflows()
+        visitor.tab_to("Notes")
+        visitor.press("Space")
+        visitor.tab_to("Create with a passkey")
+        visitor.press("Enter")
+        page.get_by_role("heading", name="Token for this grant").wait_for()
+        visitor.go("/owner")
         page.get_by_role("button", name="Sign out").click()
         visitor.go("/read?q=quorum")
         visitor.tab_to("Sign in as the owner")
@@ -115,6 +129,8 @@ def test_the_owner_adds_a_passkey_signs_in_and_removes_it_by_keyboard(
         page.locator("a.hit").first.wait_for()
         visitor.go("/owner")
         visitor.tab_to("Remove Laptop")
+        visitor.press("Enter")
+        visitor.tab_to("Remove with a passkey")
         visitor.press("Enter")
         page.get_by_label("Code or passphrase").wait_for()
         assert page.get_by_role("button", name="Sign in with a passkey").count() == 0

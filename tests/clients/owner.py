@@ -2,8 +2,8 @@
 
     python -m tests.clients.owner STORE JOURNAL URL
 
-The owner signs in at the page of a request, ticks one stream and allows the first request; later
-ones are refused. The journal gets a line for each request.
+The owner enters a code at the page of a request, ticks one stream and allows the first request;
+later ones are refused. The journal gets a line for each request.
 """
 
 import re

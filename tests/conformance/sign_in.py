@@ -15,7 +15,7 @@ from tests.conformance.run import HERE, NODE, SUITE
 from tests.helpers import worlds
 from tests.helpers.packages import install_node_packages
 from tests.helpers.server import serving
-from tests.helpers.signin import MAIL, REGISTRATION, Browser, Client, answer, new_code
+from tests.helpers.signin import MAIL, REGISTRATION, Browser, Client, answer
 
 PORT = 4455
 
@@ -29,8 +29,7 @@ def main() -> int:
         environ = {**house.environment, "RUNG_SIGN_IN": "on"}
         with serving("wsgi:app", environ, workers=2) as base:
             client = Client(base, {**REGISTRATION, "redirect_uris": [redirect]}).register()
-            browser = Browser(base)
-            browser.sign_in(new_code(house.path))
+            browser = Browser(base, house.path)
             command = [str(NODE), str(SUITE), "authorization", "--url", base]
             command += ["--client-id", client.id, "--port", str(PORT), "--resource", f"{base}/mcp"]
             with subprocess.Popen(

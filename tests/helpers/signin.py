@@ -63,9 +63,10 @@ def hidden(page: str) -> dict[str, str]:
 
 @dataclass
 class Browser:
-    """The owner's browser."""
+    """The owner's browser. `place` is the store, whose shell gives codes."""
 
     base: str
+    place: Place | None = None
     address: str = field(default_factory=address)
     session: requests.Session = field(default_factory=requests.Session)
 
@@ -84,7 +85,7 @@ class Browser:
 
     def fill(self, page: str, *streams: str, **more: str) -> list[tuple[str, str]]:
         """The form of a page as sent with the boxes of these streams ticked."""
-        sent = [*hidden(page).items(), ("lifetime", "30"), *more.items()]
+        sent = [*{**hidden(page), "lifetime": "30", **more}.items()]
         for one in inputs(page):
             value = one.get("value", "")
             if one.get("name") == "field" and "checked" in one:
@@ -93,10 +94,24 @@ class Browser:
                 sent.append(("stream", value))
         return sent
 
+    def code(self) -> str:
+        """A new code from the shell."""
+        assert self.place is not None
+        return new_code(self.place)
+
+    def prove(self, path: str) -> requests.Response:
+        """The page that follows a proof at the page of a request."""
+        return self.post(path, {"code": self.code()})
+
     def allow(self, path: str, *streams: str, **more: str) -> requests.Response:
-        """Opens the page of a request and allows these streams."""
-        page = self.get(path).text
+        """Proves to be the owner at the page of a request and allows these streams."""
+        page = self.prove(path).text
         return self.post(path, self.fill(page, *streams, decision="allow", **more))
+
+    def grant(self, *streams: str, **more: str) -> requests.Response:
+        """Sends the form of `/owner` that creates a grant, with a proof."""
+        page = self.get("/owner/grant").text
+        return self.post("/owner/grant", self.fill(page, *streams, code=self.code(), **more))
 
 
 @dataclass

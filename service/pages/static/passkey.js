@@ -1,33 +1,35 @@
-// The forms that add a passkey and sign in with one. They are sent with the answer of the device.
+// The forms that a passkey can prove, and the form that adds one. They are sent with the answers of the device.
 
-const form = document.querySelector("form[data-create], form[data-get]");
 if (window.PublicKeyCredential?.parseRequestOptionsFromJSON) {
-  form.hidden = false;
   document.getElementById("without")?.remove();
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    ask().then(send, refused);
-  });
-}
-
-function ask() {
-  const { create, get } = form.dataset;
-  if (get) {
-    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(get));
-    return navigator.credentials.get({ publicKey });
+  for (const form of document.querySelectorAll("form[data-create]")) {
+    form.hidden = false;
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      answer(form);
+    });
   }
-  const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(create));
-  return navigator.credentials.create({ publicKey });
+  for (const button of document.querySelectorAll("button.passkey")) {
+    button.hidden = false;
+    button.addEventListener("click", () => answer(button.form, button.form.dataset.get));
+  }
 }
 
-function send(credential) {
-  form.elements.credential.value = JSON.stringify(credential);
-  form.submit();
-}
-
-function refused(error) {
-  const text = error.name === "InvalidStateError"
-    ? "This device already has a passkey for this server."
-    : "No passkey was used. Try again, or use a code.";
-  form.querySelector("[role=status]").textContent = text;
+async function answer(form, get) {
+  const { create } = form.dataset;
+  try {
+    if (get) {
+      const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(get));
+      form.elements.assertion.value = JSON.stringify(await navigator.credentials.get({ publicKey }));
+    }
+    if (create) {
+      const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(create));
+      form.elements.credential.value = JSON.stringify(await navigator.credentials.create({ publicKey }));
+    }
+    form.submit();
+  } catch (error) {
+    form.querySelector("[role=status]").textContent = error.name === "InvalidStateError"
+      ? "This device already has a passkey for this server."
+      : "No passkey was used. Try again, or use a code.";
+  }
 }

@@ -36,7 +36,7 @@ def base(house: House) -> Iterator[str]:
 
 @pytest.fixture
 def browser(base: str, house: House) -> Browser:
-    found = Browser(base)
+    found = Browser(base, house.path)
     assert found.sign_in(new_code(house.path)).status_code == 303
     return found
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 import psycopg
 import pytest
@@ -25,7 +26,7 @@ from tests.helpers.signin import (
     answer,
     call,
     later,
-    new_code,
+    onward,
     signed_in,
 )
 from tests.helpers.worlds import House
@@ -115,9 +116,10 @@ def test_a_wrong_request_goes_back_with_error_state_and_issuer(
     base: str, browser: Browser, client: Client, wrong: dict[str, str | None]
 ) -> None:
     stranger = Browser(base).get(client.path(**wrong))
-    assert "Sign in as the owner" in stranger.text and "Location" not in stranger.headers
-    refused = browser.get(client.path(**wrong))
-    assert refused.status_code == 303 and refused.headers["Location"].startswith(REDIRECT + "?")
+    assert "Confirm that you are the owner" in stranger.text and "Location" not in stranger.headers
+    assert REDIRECT not in stranger.text.replace("&amp;", "&").partition("<form")[0]
+    refused = browser.prove(client.path(**wrong))
+    assert refused.status_code == 200 and onward(refused).startswith(REDIRECT + "?")
     back = answer(refused)
     assert back["error"] and back["state"] == "st&te" and back["iss"] == base
 
@@ -128,7 +130,7 @@ def test_a_parameter_that_comes_twice_is_refused(
 ) -> None:
     path = client.path(scope="rung:read")
     value = client.query(scope="rung:read")[name]
-    refused = browser.get(f"{path}&{name}={value}")
+    refused = browser.prove(f"{path}&{name}={value}")
     assert refused.status_code == 400 and "Location" not in refused.headers
 
 
@@ -136,39 +138,20 @@ def test_a_parameter_that_comes_twice_is_refused(
     "uri",
     [
         *("", "x", REDIRECT + "/", REDIRECT + "/../evil", REDIRECT + "%2f..", REDIRECT + "?a=b"),
-        *(
-            REDIRECT + "#x",
-            "http://127.0.0.1:9",
-            "http://127.0.0.1:9/",
-            "http://localhost:9/callback",
-        ),
-        *(
-            "http://127.0.0.1.evil/callback",
-            "http://localhost.evil/callback",
-            "//127.0.0.1/callback",
-        ),
-        *(
-            "http://u@127.0.0.1:9/callback",
-            "http://127.0.0.1:9@evil/callback",
-            "javascript:alert(1)",
-        ),
-        *("https://127.0.0.1:9/callback", "http://127.0.0.1:9\\@evil/callback", "data:text/html,x"),
-        *(
-            "http://127.0.0.1:99999999/callback",
-            "HTTP://127.0.0.1:9/callback",
-            "http://[::1]/callback",
-        ),
-        *(
-            "https://evil.example/callback",
-            'http://127.0.0.1:9/"callback',
-            "http://2130706433/callback",
-        ),
+        *(REDIRECT + "#x", "http://127.0.0.1:9", "http://127.0.0.1:9/", "http://[::1]/callback"),
+        *("http://localhost:9/callback", "http://127.0.0.1.evil/callback", "data:text/html,x"),
+        *("http://localhost.evil/callback", "//127.0.0.1/callback", "javascript:alert(1)"),
+        *("http://u@127.0.0.1:9/callback", "http://127.0.0.1:9@evil/callback"),
+        *("https://127.0.0.1:9/callback", "http://127.0.0.1:9\\@evil/callback"),
+        *("http://127.0.0.1:99999999/callback", "HTTP://127.0.0.1:9/callback"),
+        *("https://evil.example/callback", 'http://127.0.0.1:9/"callback'),
+        "http://2130706433/callback",
     ],
 )
 def test_no_browser_is_sent_to_a_redirect_uri_that_is_not_registered(
     browser: Browser, client: Client, uri: str
 ) -> None:
-    refused = browser.get(client.path(redirect_uri=uri))
+    refused = browser.prove(client.path(redirect_uri=uri))
     assert refused.status_code == 400
     assert "Location" not in refused.headers and "http-equiv" not in refused.text
 
@@ -259,11 +242,11 @@ def test_no_token_code_or_session_is_stored_in_the_clear(
 def test_a_form_is_sent_once_by_the_browser_it_was_made_for(
     base: str, house: House, browser: Browser, client: Client
 ) -> None:
-    page = browser.get(client.path()).text
+    page = browser.prove(client.path()).text
     form = browser.fill(page, MAIL, decision="allow")
     bare = [pair for pair in form if pair[0] != "form"]
-    other = Browser(base)
-    other.sign_in(new_code(house.path))
+    other = Browser(base, house.path)
+    other.prove(client.path())
     for sent, headers, who in (
         (form, {"Sec-Fetch-Site": "cross-site"}, browser),
         (form, {"Sec-Fetch-Site": "same-site"}, browser),
@@ -273,28 +256,34 @@ def test_a_form_is_sent_once_by_the_browser_it_was_made_for(
     ):
         assert who.post(client.path(), sent, **headers).status_code == 403, headers
     assert other.post(client.path(), form).status_code == 403
-    again = browser.fill(browser.get(client.path()).text, MAIL, decision="allow")
+    again = browser.fill(browser.prove(client.path()).text, MAIL, decision="allow")
     assert browser.post(client.path(state="another"), again).status_code == 403
-    last = browser.fill(browser.get(client.path()).text, MAIL, decision="allow")
+    last = browser.fill(browser.prove(client.path()).text, MAIL, decision="allow")
     assert answer(browser.post(client.path(), last))["code"]
     assert browser.post(client.path(), last).status_code == 403
 
 
 def test_who_is_not_signed_in_decides_nothing(base: str, browser: Browser, client: Client) -> None:
-    form = browser.fill(browser.get(client.path()).text, MAIL, decision="allow")
+    form = browser.fill(browser.prove(client.path()).text, MAIL, decision="allow")
     stranger = Browser(base)
-    assert "Sign in as the owner" in stranger.post(client.path(), form).text
+    assert stranger.post(client.path(), form).status_code == 403
+    proofs = ({}, {"code": ""}, {"code": token_hex(10)}, {"code": "a passphrase"})
+    for sent in (*proofs, {"code": browser.code(), "decision": "allow"}):
+        refused = stranger.post(client.path(), sent)
+        assert refused.status_code in (401, 403) and "mail-work" not in refused.text, sent
     assert "Sign in as the owner" in stranger.get("/owner").text
 
 
 def test_consent_is_asked_for_every_time(browser: Browser, client: Client) -> None:
     signed_in(browser, client)
-    page = browser.get(client.path())
-    assert "Allow an application" in page.text and "http-equiv" not in page.text
+    for page in (browser.get(client.path()), browser.post(client.path(), {})):
+        assert "Confirm that you are the owner" in page.text and "http-equiv" not in page.text
+    asked = browser.prove(client.path())
+    assert "Allow an application" in asked.text and "http-equiv" not in asked.text
 
 
 def test_refusing_goes_back_to_the_client(base: str, browser: Browser, client: Client) -> None:
-    form = browser.fill(browser.get(client.path()).text, MAIL, decision="refuse")
+    form = browser.fill(browser.prove(client.path()).text, MAIL, decision="refuse")
     back = answer(browser.post(client.path(), form))
     assert (back["error"], back["state"], back["iss"]) == ("access_denied", "st&te", base)
 
@@ -306,7 +295,7 @@ def test_a_name_proves_nothing_and_is_shown_escaped(
     base: str, browser: Browser, name: object
 ) -> None:
     client = Client(base, {**REGISTRATION, "client_name": name}).register()
-    page = browser.get(client.path()).text
+    page = browser.prove(client.path()).text
     assert "unverified" in page and "<script>" not in page and "\u202e" not in page
     assert "C" * 100 not in page
     assert "127.0.0.1:9" in page and "program on this computer" in page
@@ -366,7 +355,8 @@ def test_an_address_that_guesses_codes_has_to_wait_and_can_still_refresh(
 
 def test_no_log_line_has_a_token_a_code_or_a_session(house: House) -> None:
     with operated({**house.environment, **PROXIED, "RUNG_SIGN_IN": "on"}) as server:
-        code, browser, client = new_code(house.path), Browser(server.url), Client(server.url)
+        browser, client = Browser(server.url, house.path), Client(server.url)
+        code = browser.code()
         browser.get(f"/owner/login?code={code}")
         browser.sign_in(code)
         given = answer(browser.allow(client.register().path(), MAIL))["code"]

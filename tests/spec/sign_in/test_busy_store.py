@@ -43,21 +43,20 @@ def form_again(page: str) -> list[tuple[str, str]]:
 def test_a_busy_store_is_503_with_the_form_to_send_again(
     base: str, house: House, browser: Browser, client: Client
 ) -> None:
-    made = browser.post(
-        "/owner/grant", browser.fill(browser.get("/owner/grant").text, MAIL, label="Old")
-    )
+    made = browser.grant(MAIL, label="Old")
     old = made.text.partition('<code id="token">')[2].partition("<")[0]
     overview = browser.get("/owner").text
     revoked = next(
         one["value"] for one in inputs(overview) if one.get("aria-label") == "Revoke Old"
     )
-    consent = browser.fill(
-        browser.get(client.path()).text, MAIL, decision="allow", since="2026-03-05"
-    )
-    consent = [pair for pair in consent if pair[1] != '["mail-work","messages","body"]']
+    page = browser.prove(client.path()).text
+    consent = browser.fill(page, MAIL, decision="allow", since="2026-03-05")
+    consent.append(("field", '["mail-work","messages","received_at"]'))
     forms: dict[str, Any] = {
         client.path(): consent,
-        "/owner/grant": browser.fill(browser.get("/owner/grant").text, MAIL, label="New"),
+        "/owner/grant": browser.fill(
+            browser.get("/owner/grant").text, MAIL, label="New", code=browser.code()
+        ),
         "/owner/revoke": {**hidden(overview), "grant": revoked},
     }
     with being_written(house), ThreadPoolExecutor(len(forms)) as pool:
@@ -90,7 +89,7 @@ def test_no_grant_is_left_if_its_code_cannot_be_stored(
 ) -> None:
     before = run_command(house, "grant", "list")
     entries = Entries(Sidecar(house.path))
-    form = browser.fill(browser.get(client.path()).text, MAIL, decision="allow")
+    form = browser.fill(browser.prove(client.path()).text, MAIL, decision="allow")
 
     def form_is_used() -> bool:
         with entries.reading() as kept:

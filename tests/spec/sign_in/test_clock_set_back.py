@@ -17,7 +17,7 @@ from tests.helpers.operated import Operated, operated
 from tests.helpers.server import ROOT
 from tests.helpers.shell import Shell
 from tests.helpers.shifted import Clock, DatabaseClock, clock_of
-from tests.helpers.signin import Browser, Client, call, signed_in
+from tests.helpers.signin import MAIL, Browser, Client, answer, call
 from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import House
 from tests.spec.sign_in.conftest import ON
@@ -72,7 +72,10 @@ class Owned:
     def arrive(self) -> "Arrival":
         browser, client = Browser(self.server.url), Client(self.server.url).register()
         assert browser.sign_in(self.link()).ok
-        return Arrival(self, browser, client, **signed_in(browser, client))
+        page = browser.post(client.path(), {"code": self.link()}).text
+        form = browser.fill(page, MAIL, decision="allow")
+        tokens = client.token(answer(browser.post(client.path(), form))["code"]).json()
+        return Arrival(self, browser, client, **tokens)
 
 
 class Arrival:

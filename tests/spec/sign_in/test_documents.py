@@ -18,13 +18,13 @@ pytestmark = pytest.mark.usefixtures("nothing_kept")
 
 @pytest.fixture
 def owner(served: str, house: House) -> Browser:
-    found = Browser(served)
+    found = Browser(served, house.path)
     assert found.sign_in(new_code(house.path)).status_code == 303
     return found
 
 
 def page(owner: Browser, url: str) -> requests.Response:
-    return owner.get(Client(owner.base, id=url).path())
+    return owner.prove(Client(owner.base, id=url).path())
 
 
 def refused(owner: Browser, url: str) -> str:
@@ -53,7 +53,9 @@ def test_a_client_that_publishes_its_metadata_signs_in_and_refreshes(
 
 def test_nothing_is_fetched_for_a_stranger(served: str, publisher: AssetServer) -> None:
     client = Client(served, id=published(publisher))
-    assert "Sign in as the owner" in Browser(served).get(client.path()).text
+    stranger = Browser(served)
+    for asked in (stranger.get(client.path()), stranger.post(client.path(), {"code": "x"})):
+        assert "Confirm that you are the owner" in asked.text
     assert client.token("rung_code_x").json()["error"] == "invalid_grant"
     form = {"client_id": client.id, "token": "x"}
     assert requests.post(f"{served}/revoke", form).status_code == 200
@@ -167,14 +169,9 @@ def test_so_many_documents_are_fetched_a_minute(owner: Browser, publisher: Asset
 def test_a_public_server_never_fetches_from_its_own_network(house: House, host: str) -> None:
     more = {**ON, "RUNG_PUBLIC_URL": "https://rung.example.com"}
     visitor = house.application(**more).test_client()
+    path = Client("https://rung.example.com", id=f"https://{host}{PATH}").path()
     code = {"code": new_code(house.path)}
-    assert (
-        visitor.post("/owner/login", data=code, base_url="https://rung.example.com").status_code
-        == 303
-    )
-    url = f"https://{host}{PATH}"
-    path = Client("https://rung.example.com", id=url).path()
-    got = visitor.get(path, base_url="https://rung.example.com")
+    got = visitor.post(path, data=code, base_url="https://rung.example.com")
     assert got.status_code == 400 and "cannot be used" in got.text
 
 

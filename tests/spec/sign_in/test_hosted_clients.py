@@ -206,7 +206,7 @@ def test_a_client_that_registers_reads_refreshes_and_is_cut_off(
 def test_a_client_that_publishes_its_metadata_reads_refreshes_and_is_cut_off(
     served: str, house: House, publisher: AssetServer, hosted: Hosted
 ) -> None:
-    browser = Browser(served)
+    browser = Browser(served, house.path)
     browser.sign_in(new_code(house.path))
     client = Client(served, id=published(publisher, **hosted.registration))
     signs_in(client, house, browser, hosted, discovered(served, hosted))

@@ -11,11 +11,12 @@ from service.access.sidecar import Sidecar
 from service.access.owner import TRIES, TRY_SECONDS, Owner
 from tests.helpers.passkeys import PRESENT, VERIFIED, Device, asked
 from tests.helpers.server import serving
-from tests.helpers.signin import Browser, hidden, new_code
+from tests.helpers.signin import MAIL, Browser, Client, answer as onward_answer, hidden, new_code
 from tests.helpers.worlds import House
 from tests.spec.sign_in.conftest import ON, WORKERS
 
 LOGIN, OWNER, PASSKEY = "/owner/login", "/owner", "/owner/passkey"
+GRANT = "/owner/grant"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def named(house: House) -> Iterator[str]:
 
 @pytest.fixture
 def owner(named: str, house: House) -> Browser:
-    found = Browser(named)
+    found = Browser(named, house.path)
     assert found.sign_in(new_code(house.path)).status_code == 303
     return found
 
@@ -46,19 +47,19 @@ def add(owner: Browser, device: Device, **wrong: object) -> requests.Response:
     page = owner.get(OWNER).text
     answer = device.create(asked(page, "create"), **wrong)
     form = {"form": hidden(page)["form"], "credential": answer, "name": "My <laptop>"}
-    return owner.post(PASSKEY, form)
+    return owner.post(PASSKEY, {**form, "code": owner.code()})
 
 
 def remove(owner: Browser, device: Device) -> requests.Response:
     form = {"form": hidden(owner.get(OWNER).text)["form"], "remove": device.id.hex()}
-    return owner.post(PASSKEY, form)
+    return owner.post(PASSKEY, {**form, "code": owner.code()})
 
 
 def form(browser: Browser, device: Device, **wrong: object) -> dict[str, str]:
     """The form of the sign-in page with the answer of a device."""
     page = browser.get(LOGIN).text
     token = hidden(page.partition("<form")[2])["form"]
-    return {"form": token, "onward": OWNER, "credential": device.get(asked(page, "get"), **wrong)}
+    return {"form": token, "onward": OWNER, "assertion": device.get(asked(page, "get"), **wrong)}
 
 
 def sign_in(browser: Browser, device: Device, **wrong: object) -> requests.Response:
@@ -143,7 +144,7 @@ def test_an_answer_counts_once_and_in_its_browser_only(named: str, device: Devic
     assert browser.post(LOGIN, sent).status_code == 303
     assert browser.post(LOGIN, sent).status_code == 403
     fresh = Browser(named)
-    replayed = {**form(fresh, device), "credential": sent["credential"]}
+    replayed = {**form(fresh, device), "assertion": sent["assertion"]}
     assert fresh.post(LOGIN, replayed).status_code == 401, "it answers another challenge"
 
 
@@ -175,9 +176,9 @@ def test_a_malformed_answer_is_refused(
     named: str, owner: Browser, device: Device, answer: str
 ) -> None:
     browser = Browser(named)
-    sent = {**form(browser, device), "credential": answer}
+    sent = {**form(browser, device), "assertion": answer or "x"}
     assert browser.post(LOGIN, sent).status_code == 401
-    page = hidden(owner.get(OWNER).text)
+    page = {"form": hidden(owner.get(OWNER).text)["form"], "code": owner.code()}
     assert owner.post(PASSKEY, {**page, "credential": answer}).status_code == 400
 
 
@@ -194,7 +195,7 @@ def test_a_passkey_works_whatever_strangers_try(named: str, house: House, device
 
 def test_only_the_owner_changes_passkeys(named: str, owner: Browser, device: Device) -> None:
     page = owner.get(OWNER).text
-    sent = {"form": hidden(page)["form"], "remove": device.id.hex()}
+    sent = {"form": hidden(page)["form"], "remove": device.id.hex(), "code": owner.code()}
     assert "Sign in as the owner" in Browser(named).post(PASSKEY, sent).text
     assert owner.post(PASSKEY, sent, **{"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert owner.post(PASSKEY, {**sent, "form": "x"}).status_code == 403
@@ -204,5 +205,62 @@ def test_only_the_owner_changes_passkeys(named: str, owner: Browser, device: Dev
 def test_a_server_without_a_name_says_what_passkeys_need(base: str, browser: Browser) -> None:
     page = browser.get(OWNER).text
     assert "Passkeys require a server with a host name" in page and "data-create" not in page
-    sent = {"form": hidden(page)["form"], "credential": "{}"}
+    sent = {"form": hidden(page)["form"], "credential": "{}", "code": browser.code()}
     assert browser.post(PASSKEY, sent).status_code == 403
+
+
+def test_a_passkey_proves_the_owner_for_one_form(
+    named: str, owner: Browser, device: Device
+) -> None:
+    page = owner.get(GRANT).text
+    wrong = owner.fill(page, MAIL, assertion=Device(named).get(asked(page, "get")))
+    assert owner.post(GRANT, wrong).status_code == 401
+    page = owner.get(GRANT).text
+    answer = device.get(asked(page, "get"))
+    made = owner.post(GRANT, owner.fill(page, MAIL, assertion=answer))
+    assert 'id="token"' in made.text
+    other = owner.fill(owner.get(GRANT).text, MAIL, assertion=answer)
+    assert owner.post(GRANT, other).status_code == 401, "it answers another form"
+
+    client, browser = Client(named).register(), Browser(named)
+    page = browser.get(client.path()).text
+    proof = {"form": hidden(page)["form"], "assertion": device.get(asked(page, "get"))}
+    assert browser.post(client.path(state="another"), proof).status_code == 403
+    page = browser.get(client.path()).text
+    proof = {"form": hidden(page)["form"], "assertion": device.get(asked(page, "get"))}
+    assert Browser(named).post(client.path(), proof).status_code == 403, "of another browser"
+    page = browser.get(client.path()).text
+    proof = {"form": hidden(page)["form"], "assertion": device.get(asked(page, "get"))}
+    choices = browser.post(client.path(), proof)
+    assert browser.post(client.path(), proof).status_code == 403
+    allowed = browser.post(client.path(), browser.fill(choices.text, MAIL, decision="allow"))
+    assert client.token(onward_answer(allowed)["code"]).status_code == 200
+    assert not is_in(browser)
+
+
+def test_a_passkey_proves_the_owner_who_adds_and_removes_passkeys(
+    named: str, owner: Browser, device: Device
+) -> None:
+    page, second = owner.get(OWNER).text, Device(named)
+    sent = {"form": hidden(page)["form"], "credential": second.create(asked(page, "create"))}
+    sent["assertion"] = device.get(asked(page, "get"))
+    assert owner.post(PASSKEY, sent).status_code == 303
+    assert sign_in(Browser(named), second).status_code == 303
+    page = owner.get(OWNER).text
+    sent = {"form": hidden(page)["form"], "remove": second.id.hex()}
+    refused = owner.post(PASSKEY, {**sent, "assertion": Device(named).get(asked(page, "get"))})
+    assert refused.status_code == 401 and second.id.hex() in refused.text
+    page = refused.text
+    sent = {"form": hidden(page)["form"], "remove": second.id.hex()}
+    assert owner.post(PASSKEY, {**sent, "assertion": second.get(asked(page, "get"))}).ok
+    assert sign_in(Browser(named), second).status_code == 401
+
+
+def test_a_code_is_not_used_up_by_a_passkey_that_cannot_be_used(named: str, owner: Browser) -> None:
+    device, code = Device(named), owner.code()
+    for wrong, status in (({"origin": "https://evil.example"}, 400), ({}, 303)):
+        page = owner.get(OWNER).text
+        sent = {"form": hidden(page)["form"], "code": code}
+        sent["credential"] = device.create(asked(page, "create"), **wrong)
+        assert owner.post(PASSKEY, sent).status_code == status
+    assert remove(owner, device).status_code == 303

@@ -41,14 +41,17 @@ def test_a_sign_in_under_way_does_not_outlive_its_passkey(house: House) -> None:
     passkeys = Passkeys(owner, ORIGIN)
     for _ in range(10):
         device, (first, *others) = Device(ORIGIN), [token_urlsafe() for _ in range(4)]
-        passkeys.add(first, device.create(passkeys.creation(first)), "")
+        created = device.create(passkeys.creation(first))
+        with owner.entries.changing() as kept:
+            passkeys.add(kept, first, created, "")
         answers = [device.get(passkeys.request(challenge)) for challenge in others]
         with ThreadPoolExecutor(3) as pool:
             asking = [
                 pool.submit(passkeys.sign_in, challenge, answer)
                 for challenge, answer in zip(others, answers, strict=True)
             ]
-            passkeys.remove(device.id.hex())
+            with owner.entries.changing() as kept:
+                passkeys.remove(kept, device.id.hex())
         sessions = [one.result() for one in asking if one.exception() is None]
         assert not [session for session in sessions if owner.is_signed_in(session)]
         assert device.id.hex() not in passkeys.listed()

@@ -16,7 +16,7 @@ from tests.helpers.posting import JSON, legacy_body
 from tests.helpers.reading import PAPER_TOOLS
 from tests.helpers.scale import times
 from tests.helpers.server import serving
-from tests.helpers.signin import Browser, Client, answer, new_code
+from tests.helpers.signin import Browser, Client, answer
 from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import House
 from tests.spec.isolation_calls import PLAN, STREAMS, Call, aimed, ask, calls, followed, written
@@ -51,11 +51,9 @@ def consented(
     **more: str,
 ) -> Api:
     """A client that signed in, after its owner ticked the streams and fields of these entries."""
-    browser, client = Browser(base), Client(base).register()
-    browser.sign_in(new_code(house.path))
+    browser, client = Browser(base, house.path), Client(base).register()
     path = client.path(resource=None if resource is None else base + resource)
-    form = browser.fill(browser.get(path).text, decision="allow", **more)
-    form = [pair for pair in form if pair[0] != "field"]
+    form = browser.fill(browser.prove(path).text, decision="allow", **more)
     for entry in entries:
         place = [entry["connection_id"], entry["stream"]]
         form.append(("stream", orjson.dumps(place).decode()))
