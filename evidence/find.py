@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from evidence.fold import Folded, fold, fold_literal
 from evidence.question import Needle, Query
 from evidence.ranking import Group
+from evidence.work import checked
 
 #: Occurrences of one term in one text that are considered, at most: the first ones.
 OCCURRENCES_MAX: int = 2_000
@@ -212,7 +213,7 @@ def _worthwhile(
     found: Sequence[Occurrence], groups: Sequence[Group], most: int
 ) -> Iterator[tuple[float, int, int, int]]:
     """(minus the worth, length, first, last) of stretches that lose a group if shortened."""
-    for first, (start, reach, number) in enumerate(found):
+    for first, (start, reach, number) in enumerate(checked(found, "looking for passages", 64)):
         worth, seen = 0.0, set[int]()
         for last in range(first, len(found)):
             _, end, other = found[last]

@@ -21,6 +21,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from evidence.question import Needle, Term, needle, spelling
+from evidence.work import checked
 
 SATURATION: Final = 1.5
 LENGTH_SHARE: Final = 0.75
@@ -33,6 +34,8 @@ NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
 ROUNDING: Final = 1e-9
 #: Occurrences of one word in one text that are counted, at most.
 PLACES_MAX: Final = 64
+#: What the deadline is checked for, and the texts that are ranked between two checks.
+RANKING, TEXTS_UNCHECKED = "ranking records", 16
 #: A first page ends, after the third hit, where the score falls below this share of the best.
 TAIL: Final = 0.2
 #: The factor on the score of a record whose event time is in the period of the question.
@@ -135,7 +138,7 @@ class Ranker:
         counts, parts = dict[int, int](), dict[int, int]()
         free, worths, idfs = set[int](), list[float](), self._idfs
         placed = list[tuple[float, dict[int, list[int]]]]()
-        for folded, weight, everywhere, part, possible in texts:
+        for folded, weight, everywhere, part, possible in checked(texts, RANKING, TEXTS_UNCHECKED):
             places = self.places(folded, possible)
             worth = sum([idfs[number] for number in places])
             worths.append(worth)
@@ -226,7 +229,8 @@ class Ranker:
             return most
         apart = held - free
         centres = [number for number in self._rarest if number in apart][: self._centres]
-        for bound, (_, places) in sorted(zip(bounds, placed), key=itemgetter(0), reverse=True):
+        best_first = sorted(zip(bounds, placed), key=itemgetter(0), reverse=True)
+        for bound, (_, places) in checked(best_first, RANKING, TEXTS_UNCHECKED):
             if bound <= best:
                 break
             others = [(idfs[number], at) for number, at in places.items() if number not in free]

@@ -1,11 +1,15 @@
 """Limits on work: deadlines, one function applied to many items, JSON from other sources.
 
-Deadlines use the monotonic clock. `parse_json` enforces the limits on JSON from other sources.
+Deadlines use the monotonic clock. A request has one deadline, counted from its arrival: `begin`
+sets it for the thread of the request, pools copy it to theirs, and loops of Python call `check`.
+`parse_json` enforces the limits on JSON from other sources.
 """
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import accumulate
 from traceback import extract_tb
@@ -48,6 +52,65 @@ class Deadline:
         """Raises `TimedOut` (`deadline_exceeded`) once the deadline has passed."""
         if self.expired():
             raise TimedOut(f"The deadline passed while {doing}. Narrow the request and retry.")
+
+
+#: The arrival of the request of this thread, and the deadline of the work of this thread.
+_arrival: ContextVar[Deadline | None] = ContextVar("arrival", default=None)
+_deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def begin(
+    seconds: float, arrival: float | None = None, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Begins a request of this thread, which has `seconds` from its arrival, by default now."""
+    _arrival.set(Deadline(clock() if arrival is None else arrival, clock))
+    request_deadline(seconds)
+
+
+def end() -> None:
+    """Ends the request of this thread: its work has no deadline from now on."""
+    _arrival.set(None)
+    _deadline.set(None)
+
+
+def request_deadline(seconds: float) -> Deadline:
+    """Gives the request of this thread `seconds` from its arrival; returns that deadline.
+
+    Outside a request it is counted from now, and limits only those who get it.
+    """
+    arrival = _arrival.get()
+    if arrival is None:
+        return Deadline.after(seconds)
+    deadline = Deadline(arrival.at + seconds, arrival.clock)
+    _deadline.set(deadline)
+    return deadline
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[Deadline]:
+    """Limits the work inside to `seconds`, and to the deadline outside."""
+    outside = _deadline.get()
+    deadline = outside.share(1, most=seconds) if outside else Deadline.after(seconds)
+    _deadline.set(deadline)
+    try:
+        yield deadline
+    finally:
+        _deadline.set(outside)
+
+
+def check(doing: str) -> None:
+    """Raises `TimedOut` once the deadline of this thread has passed."""
+    deadline = _deadline.get()
+    if deadline is not None:
+        deadline.check(doing)
+
+
+def checked(items: Iterable[T], doing: str, every: int = 1) -> Iterator[T]:
+    """The items; calls `check` before the first and before each `every`-th one."""
+    for number, item in enumerate(items):
+        if number % every == 0:
+            check(doing)
+        yield item
 
 
 @dataclass(frozen=True, slots=True)

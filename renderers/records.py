@@ -15,7 +15,7 @@ from evidence.model import Buckets, Continuation, Group, members, spelled, windo
 from evidence.records import Partial, Record, RecordPage
 from evidence.text import escape
 from evidence.values import Preview
-from evidence.work import Each, serial
+from evidence.work import Each, checked, serial
 from renderers import rendering
 from renderers.rendering import Context, Rendering, fenced, fit_json, header
 from renderers.rendering import name_source, quoted, shortened, size_of, value_of, warning
@@ -64,7 +64,7 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
             trimmed, missed = rendering.rendered_each(trim, places, each, late=without_fields)
             late.update(places[place] for place in missed)
         else:
-            trimmed = list(map(trim, places))
+            trimmed = list(map(trim, checked(places, "fitting records")))
         for place, one in zip(places, trimmed):
             shown[place] = one
         kept = _how_many([one for one in shown if one], budgets)

@@ -22,7 +22,7 @@ from evidence.papers import PaperMatch
 from evidence.text import clip, escape
 from evidence.values import Bytes
 from evidence.wire import bytes_line
-from evidence.work import Deadline, Done, Each
+from evidence.work import Deadline, Done, Each, check
 
 Spell = Callable[[Continuation], str]
 #: Writes how to fetch the bytes of a field, or that they are missing.
@@ -210,6 +210,7 @@ def most(
     context = Context(budgets)
 
     def fits(kept: int) -> bool:
+        check("fitting a page")
         made = cut(kept, context)
         shown = sum(len(block.encode()) for block in made.blocks)
         return shown <= room and len(orjson.dumps(made.structured)) <= budgets.structured_bytes

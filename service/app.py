@@ -107,6 +107,7 @@ def _mount_records(app: Flask, services: Services) -> None:
         guard=_guard(services, Access.CLIENT_TOKEN, MCP_PATH),
         open_session=partial(services.open_session, path=MCP_PATH),
         answers=AnswerCache(most) if (most := services.settings.answer_cache_bytes) else None,
+        batch_messages=services.settings.batch_messages,
     )
     app.register_blueprint(routes)
     rest.mount(app, services, _guard(services, Access.CLIENT_TOKEN, rest.PREFIX))
@@ -122,7 +123,14 @@ def _mount_papers(app: Flask, services: Services) -> None:
         guard = _guard(services, access, path)
         open_session = partial(services.open_papers, path=path)
         app.register_blueprint(
-            mcp.blueprint(surface, path=path, guard=guard, open_session=open_session, name=name)
+            mcp.blueprint(
+                surface,
+                path=path,
+                guard=guard,
+                open_session=open_session,
+                name=name,
+                batch_messages=services.settings.batch_messages,
+            )
         )
     rest.mount_papers(app, services, _guard(services, access, rest.PAPERS_PREFIX))
 

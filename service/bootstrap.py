@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, Each, serial
+from evidence.work import Deadline, Each, request_deadline, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
 from service.settings import SETTINGS, Settings, SettingsError
@@ -73,7 +73,7 @@ class Authority:
         """
         store, upstream = self._store, self._upstream
         if upstream is not None and (store is None or not token.startswith(tokens.PREFIX)):
-            return upstream.open(token, Deadline.after(BUDGETS.upstream_seconds))
+            return upstream.open(token, request_deadline(BUDGETS.upstream_seconds))
         assert store is not None, "there are records somewhere"
         if grant_id := self._signed_in(token, path):
             return store.open_granted(grant_id)
@@ -99,7 +99,9 @@ class Authority:
         return self._signins.grant_of(token, path)
 
     def _open_package(self, store: Store, package: Package) -> PackageResourceServer:
-        permit, deadline = Permit(self._bulkhead), Deadline.after(BUDGETS.upstream_seconds)
+        remote = any(member.origin is not None for member in package.members)
+        seconds = BUDGETS.upstream_seconds if remote else BUDGETS.store_seconds
+        permit, deadline = Permit(self._bulkhead), request_deadline(seconds)
 
         def child(member: Member) -> Child:
             def open(deadline: Deadline) -> ResourceServer:

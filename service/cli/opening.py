@@ -15,7 +15,7 @@ import click
 
 from evidence.errors import UNKNOWN_TOKEN, Forbidden, InvalidRequest, Unauthenticated
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, Each, serial
+from evidence.work import Each, request_deadline, serial
 from service import bootstrap, credentials, settings
 from service.addresses import rung_url
 from service.bootstrap import Services
@@ -66,7 +66,7 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
     origin, current, key = Origin(base), _current(base, token, root), token_bytes(32)
 
     def open(seconds: float) -> Session:
-        return Session(HttpResourceServer(origin, current(), Deadline.after(seconds)), base, key)
+        return Session(HttpResourceServer(origin, current(), request_deadline(seconds)), base, key)
 
     return open
 
@@ -79,7 +79,7 @@ def provider_opener(
     authority, key = RemoteAuthority(Origin(provider), reserved=None), token_bytes(32)
 
     def open(seconds: float) -> Session:
-        server = authority.open(current(), Deadline.after(seconds))
+        server = authority.open(current(), request_deadline(seconds))
         return Session(server, fence_key=key, each=each)
 
     return open

@@ -6,11 +6,13 @@ errors, and answers that are incomplete because time ran out.
 """
 
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from evidence import request_log
+from evidence.errors import EvidenceError
 from service.lru import LruCache
 
 #: The approximate overhead of an answer in addition to its bytes and arguments.
@@ -61,9 +63,11 @@ class AnswerCache:
 
 
 def version_of(session: Any) -> Hashable | None:
-    """The version of the data that a session has read, if it has one."""
-    version: Hashable | None = getattr(session, "version", None)
-    return version
+    """The version of the data that a session has read, if it can be read and has one."""
+    with suppress(EvidenceError):
+        version: Hashable | None = getattr(session, "version", None)
+        return version
+    return None
 
 
 def _size(call: Call, answer: Answer) -> int:

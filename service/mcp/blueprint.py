@@ -10,6 +10,7 @@ A refusal is a JSON-RPC error with a null id. Its `data` is the error object of 
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from flask import Blueprint, Response, g, request
@@ -18,10 +19,12 @@ from werkzeug import datastructures
 
 from evidence.errors import EvidenceError, Internal, InvalidRequest
 from evidence import request_log
+from evidence.limits import BUDGETS
 from service.access import guard as guards
 from service.access.guard import Guard, peer
 from service.mcp.faults import INTERNAL_ERROR, INVALID_REQUEST, of_error
-from service.mcp.protocol import Reply, Server, handle, refused
+from service.mcp.protocol import Reply, handle, refused
+from service.mcp.server import Server
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.surface import Surface
 from service.mcp.validation import Headers
@@ -54,15 +57,17 @@ def blueprint(
     open_session: OpenSession,
     name: str = "mcp",
     answers: AnswerCache | None = None,
+    batch_messages: int = BUDGETS.batch_messages,
 ) -> Blueprint:
     """Serves `surface` at `path`, with and without a trailing slash, for every verb.
 
     `path` is relative to the root of the application; a prefix given at registration is not added.
     `open_session` gets the bearer token (None on an open surface) and returns the session for the
     surface. It raises `Unauthenticated` or `Forbidden` for a token it refuses. `name` distinguishes
-    several blueprints within one application. `answers` caches answers.
+    several blueprints within one application. `answers` caches answers; a batch may have
+    `batch_messages`.
     """
-    endpoint = Endpoint(Server(surface, answers), guard, open_session)
+    endpoint = Endpoint(Server(surface, answers, batch_messages), guard, open_session)
     routes = Blueprint(name, __name__)
 
     def mount(state: BlueprintSetupState) -> None:
@@ -117,10 +122,11 @@ class Endpoint:
                 hint="Send a JSON-RPC message with POST. In a browser, open /connect.",
             )
         guard.check_host(environ.get("HTTP_HOST"), peer(environ))
-        session = self._open_session(guard.token(environ.get("HTTP_AUTHORIZATION")))
+        again = partial(self._open_session, guard.token(environ.get("HTTP_AUTHORIZATION")))
+        session = again()
         check_content_type(environ.get("CONTENT_TYPE", ""))
-        raw = guards.read_body(environ)
-        return handle(self._server, raw, Headers(environ), session, request_id=id), {}
+        raw, headers = guards.read_body(environ), Headers(environ)
+        return handle(self._server, raw, headers, session, request_id=id, again=again), {}
 
     def _refusal(self, error: EvidenceError, environ: Environ, id: str) -> tuple[Reply, Extra]:
         """An error as a reply, with the headers that its status requires."""

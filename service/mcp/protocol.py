@@ -4,13 +4,12 @@
     handle(server, raw, headers, session) -> Reply                HTTP, one post
     handle_line(server, raw, session, dialogue) -> bytes | None   a pipe, one line
 
-Neither raises for any bytes. `validation` determines the era of a message and checks it. A `Server`
-is one surface, ready to answer: anything that cannot change between requests (discovery, the tools,
-the templates) is serialised when it is built.
+Neither raises for any bytes. `validation` determines the era of a message and checks it. The
+messages of a batch share the deadline of their request; each counts as a request of its own.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -19,215 +18,11 @@ import orjson
 
 from evidence import request_log
 from evidence.errors import EvidenceError, Internal
-from evidence.limits import BUDGETS, CONTRACT
-from evidence.work import TooDeeplyNested, TooManyValues, parse_json
+from evidence.work import TooDeeplyNested, TooManyValues, check, parse_json
 from service.mcp import faults, validation, versions
-from service.mcp.answer_cache import AnswerCache
-from service.mcp.faults import Fault, invalid_params, invalid_request, shown
-from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
+from service.mcp.faults import Fault, invalid_request
+from service.mcp.server import Server
 from service.mcp.validation import Headers, Request
-
-CAPABILITIES: Final[dict[str, Any]] = {"tools": {}, "resources": {}}
-SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
-
-#: How long clients may cache an answer: fixed lists, and resources of a public surface.
-LIST_TTL_MS: Final = 3_600_000
-READ_TTL_MS: Final = 300_000
-
-Result = dict[str, Any] | orjson.Fragment
-Method = Callable[[Request, Any], Result]
-
-
-class Server:
-    """One surface, ready to answer requests of every revision. `answers` caches answers."""
-
-    def __init__(self, surface: Surface, answers: AnswerCache | None = None) -> None:
-        self.surface = surface
-        self._answers = answers
-        info = {"name": surface.name, "title": surface.title, "version": surface.version}
-        self._info = info
-        self._meta = {SERVER_INFO: info}
-        self._scope = "private" if surface.private else "public"
-        self._mirrors = {
-            tool["name"]: tuple(validation.mirrors(tool.get("inputSchema", {})))
-            for tool in surface.tools
-        }
-        self._needs = {
-            tool["name"]: tool["_meta"][NEEDS_CAPABILITY]
-            for tool in surface.tools
-            if NEEDS_CAPABILITY in tool.get("_meta", {})
-        }
-        shared: dict[str, Method] = {
-            "tools/list": self._list("tools", surface.tools),
-            "tools/call": self._call,
-            "resources/list": self._resources,
-            "resources/templates/list": self._list("resourceTemplates", surface.templates),
-            "resources/read": self._read,
-        }
-        self._modern: dict[str, Method] = {"server/discover": self._discover(), **shared}
-        self._legacy: dict[str, Method] = {
-            "initialize": self._initialize,
-            "ping": lambda request, session: {},
-            **shared,
-        }
-
-    def answer(self, request: Request, session: Any) -> Result:
-        """The result of one request. Raises `Fault` for protocol errors."""
-        methods = self._modern if request.modern else self._legacy
-        method = methods.get(request.method)
-        _log_operation(request, known=method is not None)
-        if method is None:
-            raise Fault(
-                faults.METHOD_NOT_FOUND,
-                f"Method {shown(request.method)} does not exist in protocol version "
-                f"{request.version}. Methods: {', '.join(methods)}.",
-                status=404 if request.modern else 200,
-            )
-        try:
-            return method(request, session)
-        except EvidenceError as error:
-            raise faults.of_error(error, faults.INTERNAL_ERROR) from error
-
-    def _complete(self, result: Mapping[str, Any]) -> dict[str, Any]:
-        """A modern result, with its completion status and the server's name."""
-        meta = {**result["_meta"], **self._meta} if result.get("_meta") else self._meta
-        return {"resultType": "complete", **result, "_meta": meta}
-
-    def _cacheable(self, result: Mapping[str, Any], ttl: int) -> dict[str, Any]:
-        """A modern result that clients may keep for `ttl` milliseconds."""
-        return self._complete({**result, "ttlMs": ttl, "cacheScope": self._scope})
-
-    def _discover(self) -> Method:
-        result = {
-            "supportedVersions": list(versions.SUPPORTED),
-            "capabilities": CAPABILITIES,
-            "instructions": self.surface.instructions,
-        }
-        ready = orjson.Fragment(orjson.dumps(self._cacheable(result, LIST_TTL_MS)))
-        return lambda request, session: ready
-
-    def _list(self, key: str, entries: Any) -> Method:
-        """A list that never changes, serialised once for each era."""
-        result = {key: list(entries)}
-        legacy = orjson.Fragment(orjson.dumps(result))
-        modern = orjson.Fragment(orjson.dumps(self._cacheable(result, LIST_TTL_MS)))
-
-        def ready(request: Request, session: Any) -> Result:
-            refuse_cursor(request)
-            return modern if request.modern else legacy
-
-        return ready
-
-    def _initialize(self, request: Request, session: Any) -> Result:
-        requested = request.params.get("protocolVersion")
-        if not isinstance(requested, str):
-            raise invalid_params("`initialize` needs `protocolVersion`, a string.")
-        return {
-            "protocolVersion": versions.negotiate(requested),
-            "capabilities": CAPABILITIES,
-            "serverInfo": self._info,
-            "instructions": self.surface.instructions,
-        }
-
-    def _call(self, request: Request, session: Any) -> Result:
-        name, arguments = request.params.get("name"), request.params.get("arguments")
-        if arguments is None:
-            arguments = {}
-        if not isinstance(name, str) or not isinstance(arguments, dict):
-            raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
-        if request.modern:
-            self._check_call(request, name, arguments)
-        answers = self._answers
-        again = answers.call(session, request.version, name, arguments) if answers else None
-        known = answers.find(again) if answers and again else None
-        if known is not None:
-            request_log.current().operation = name
-            return orjson.Fragment(known)
-        result = self._called(request, name, arguments, session)
-        if not answers or not again or result.get("isError") or request_log.current().incomplete:
-            return result
-        ready = orjson.dumps(result)
-        answers.keep(again, session, ready)
-        return orjson.Fragment(ready)
-
-    def _called(
-        self, request: Request, name: str, arguments: dict[str, Any], session: Any
-    ) -> dict[str, Any]:
-        """The result of a tool call, in the format of the request's revision."""
-        try:
-            result = self.surface.call(name, arguments, session)
-        except UnknownTool:
-            known = [tool["name"] for tool in self.surface.tools]
-            raise invalid_params(
-                f"Unknown tool: {shown(name)}. Tools: {', '.join(known)}.",
-                tool=shown(name),
-                tools=known,
-            ) from None
-        request_log.current().operation = name
-        if request.modern:
-            return self._complete(result)
-        return without_links(result) if request.version in versions.WITHOUT_LINKS else result
-
-    def _check_call(self, request: Request, name: str, arguments: dict[str, Any]) -> None:
-        """Refuses a modern call whose headers contradict it or whose client cannot follow it."""
-        if request.headers is not None:
-            validation.check_mirrors(request.headers, self._mirrors.get(name, ()), arguments)
-        needed = self._needs.get(name)
-        if needed is not None and needed not in request.capabilities:
-            raise Fault(
-                faults.MISSING_CAPABILITY,
-                f"{name} works only with clients that declare the `{needed}` capability.",
-                status=400,
-                data={"requiredCapabilities": {needed: {}}},
-            )
-
-    def _resources(self, request: Request, session: Any) -> Result:
-        refuse_cursor(request)
-        result = {"resources": self.surface.resources(session)}
-        return self._cacheable(result, self._read_ttl()) if request.modern else result
-
-    def _read(self, request: Request, session: Any) -> Result:
-        uri = request.params.get("uri")
-        if not isinstance(uri, str):
-            raise invalid_params("`resources/read` needs `uri`, a string.")
-        if len(uri) > CONTRACT.handle_chars:
-            raise invalid_params(f"`uri` is longer than {CONTRACT.handle_chars} characters.")
-        try:
-            result = {"contents": self.surface.read(uri, session)}
-        except EvidenceError as error:
-            code = faults.INVALID_PARAMS if request.modern else faults.RESOURCE_NOT_FOUND
-            raise faults.of_error(error, code, uri=uri) from error
-        return self._cacheable(result, self._read_ttl()) if request.modern else result
-
-    def _read_ttl(self) -> int:
-        return 0 if self.surface.private else READ_TTL_MS
-
-
-def _log_operation(request: Request, *, known: bool) -> None:
-    """Records the operation and the trace context of the message."""
-    log, meta = request_log.current(), request.params.get("_meta")
-    log.operation = request.method if known else request_log.UNKNOWN
-    log.era = "modern" if request.modern else "legacy"
-    if isinstance(meta, dict):
-        log.join(meta.get("traceparent"))
-
-
-def refuse_cursor(request: Request) -> None:
-    """Refuses any cursor, because every list has a single page."""
-    if request.params.get("cursor") is not None:
-        raise invalid_params("This list has a single page. Leave out `cursor`.")
-
-
-def without_links(result: dict[str, Any]) -> dict[str, Any]:
-    """The result with each `resource_link` as text, for clients that do not support them."""
-    blocks = list(result.get("content", []))
-    for place, block in enumerate(blocks):
-        if block.get("type") == "resource_link":
-            name = block.get("title") or block.get("name")
-            words = filter(None, (name, block.get("description"), block["uri"]))
-            blocks[place] = {"type": "text", "text": "\n".join(words)}
-    return {**result, "content": blocks}
-
 
 logger = logging.getLogger(__name__)
 
@@ -235,6 +30,8 @@ logger = logging.getLogger(__name__)
 BATCH: Final = "batch"
 
 Validate = Callable[[Any], Request | None]
+#: Opens the session of a further message of a batch, and counts that message.
+Again = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +65,13 @@ class Dialogue:
 
 
 def handle(
-    server: Server, raw: bytes, headers: Headers, session: Any, *, request_id: str = ""
+    server: Server,
+    raw: bytes,
+    headers: Headers,
+    session: Any,
+    *,
+    request_id: str = "",
+    again: Again | None = None,
 ) -> Reply:
     """The answer to one HTTP POST. Lookups in `headers` ignore case."""
     try:
@@ -280,7 +83,7 @@ def handle(
     except Fault as fault:
         return refused(fault)
     if batched:
-        return _answer_batch(server, message, session, request_id, headers)
+        return _answer_batch(server, message, session, again, request_id, headers)
     return _answer(
         server, message, session, request_id, partial(validation.posted, headers=headers)
     )
@@ -295,7 +98,7 @@ def handle_line(
     except Fault as fault:
         return refused(fault).body
     if isinstance(message, list) and dialogue.version in (None, *versions.WITH_BATCHES):
-        return _answer_batch(server, message, session, request_id, None).body
+        return _answer_batch(server, message, session, None, request_id, None).body
     return _answer(server, message, session, request_id, dialogue.validate).body
 
 
@@ -336,14 +139,38 @@ def _answer(
         return refused(failed, _readable_id(message))
 
 
+class RefusedSession:
+    """The session of a message that is over a limit: raises the error when it is used."""
+
+    def __init__(self, error: EvidenceError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
+
+def _reopened(again: Again) -> Any:
+    """The session of a further message of a batch."""
+    try:
+        check("answering earlier messages of the batch")
+        return again()
+    except EvidenceError as error:
+        return RefusedSession(error)
+
+
 def _answer_batch(
-    server: Server, messages: list[Any], session: Any, request_id: str, headers: Headers | None
+    server: Server,
+    messages: list[Any],
+    session: Any,
+    again: Again | None,
+    request_id: str,
+    headers: Headers | None,
 ) -> Reply:
     """The replies to a batch, as one array; 202 if it has only notifications."""
     if not messages:
         return refused(invalid_request("A batch must have at least one message."))
-    if len(messages) > BUDGETS.batch_items:
-        limit = BUDGETS.batch_items
+    if len(messages) > server.batch_messages:
+        limit = server.batch_messages
         return refused(
             invalid_request(f"A batch can have at most {limit} messages. Send several batches.")
         )
@@ -354,7 +181,11 @@ def _answer_batch(
             raise invalid_request("`initialize` cannot be in a batch. Send it alone.")
         return request
 
-    replies = [_answer(server, message, session, request_id, validate) for message in messages]
+    reopen = again or (lambda: session)
+    replies = [
+        _answer(server, message, _reopened(reopen) if number else session, request_id, validate)
+        for number, message in enumerate(messages)
+    ]
     request_log.current().operation = BATCH
     bodies = [reply.body for reply in replies if reply.body is not None]
     return Reply(200, b"[" + b",".join(bodies) + b"]") if bodies else ACCEPTED

@@ -15,12 +15,13 @@ from functools import cached_property
 from io import FileIO
 from typing import Any, BinaryIO
 
-from evidence import request_log
+from evidence import request_log, work
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from evidence.request_log import RequestLog, new_id
 from service.mcp.faults import INVALID_REQUEST, of_error
-from service.mcp.protocol import Dialogue, Server, handle_line, refused
+from service.mcp.protocol import Dialogue, handle_line, refused
+from service.mcp.server import Server
 from service.mcp.surface import Surface
 
 STDOUT, STDERR = 1, 2
@@ -45,6 +46,7 @@ def serve(
     for line in lines(source, BUDGETS.body_bytes):
         id = new_id()
         request_log.begin(RequestLog(id))
+        work.begin(BUDGETS.store_seconds)
         try:
             if line is None:
                 limit = BUDGETS.body_bytes
@@ -55,6 +57,7 @@ def serve(
                 session = OnDemand(open_session)
                 answer = handle_line(server, line, session, dialogue, request_id=id)
         finally:
+            work.end()
             request_log.end()
         if answer is not None:
             try:

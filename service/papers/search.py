@@ -10,6 +10,7 @@ from evidence.model import Continuation
 from evidence.errors import Gone, InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import BY_KEYWORD, SEARCH, PaperCounts, PaperHit, PaperPage, line
+from evidence.work import checked
 from service.papers import catalogue, names, suggest
 from service.papers.matching import Candidate, Matches
 from service.papers.papers import Row, rows, translations
@@ -148,7 +149,7 @@ def _hits(
     about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
     in_title = {*query.titles} - {*query.words, *query.required}
     hits = []
-    for candidate in page:
+    for candidate in checked(page, "looking for excerpts"):
         paper, metadata = shown[candidate.paper_id], about[candidate.paper_id]
         held = matches.held(candidate.rowid)
         texts = Texts(db, matches.spelled, candidate.rowid, paper.title, metadata.text)

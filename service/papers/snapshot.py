@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from evidence.errors import TimedOut, Unavailable
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
+from evidence.work import Deadline, within
 from service.papers import snapshot_file
 from service.papers.snapshot_file import SnapshotRefused, Stamp, look, mark, reason, whole
 
@@ -83,19 +83,20 @@ class Snapshot:
             if held is not None:
                 yield held
                 return
-            db = self._take()
-            try:
-                db.set_progress_handler(Deadline.after(seconds).expired, STEPS_BETWEEN_CHECKS)
-                self._held.db = db
-                yield db
-            finally:
-                self._held.db = None
-                db.set_progress_handler(None, 0)
-                self._idle.put(db)
-                if self._closed:
-                    _close_all(self._idle)
-                if not self.intact():
-                    raise _unavailable("The snapshot was overwritten while it was read.")
+            with within(seconds) as deadline:
+                db = self._take(deadline)
+                try:
+                    db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
+                    self._held.db = db
+                    yield db
+                finally:
+                    self._held.db = None
+                    db.set_progress_handler(None, 0)
+                    self._idle.put(db)
+                    if self._closed:
+                        _close_all(self._idle)
+                    if not self.intact():
+                        raise _unavailable("The snapshot was overwritten while it was read.")
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
         """The result of `build`, computed once on first use within `store_seconds`."""
@@ -116,11 +117,11 @@ class Snapshot:
         self._closed = True
         _close_all(self._idle)
 
-    def _take(self) -> sqlite3.Connection:
+    def _take(self, deadline: Deadline) -> sqlite3.Connection:
         if self._closed or self._process != os.getpid():
             raise _unavailable("This snapshot is no longer open here.")
         try:
-            return self._idle.get(timeout=BUDGETS.store_seconds)
+            return self._idle.get(timeout=deadline.left())
         except queue.Empty:
             raise TimedOut("All connections to the snapshot are busy. Retry shortly.") from None
 
@@ -234,7 +235,8 @@ class Snapshots:
         snapshot = _usable(state)
         if loading is not None:
             if snapshot is None:
-                loading.wait(BUDGETS.upstream_seconds)
+                with within(BUDGETS.upstream_seconds) as deadline:
+                    loading.wait(deadline.left())
             elif wanted is not None and wanted != snapshot.tag:
                 loading.wait(BUDGETS.snapshot_wait_seconds)
             snapshot = _usable(state)

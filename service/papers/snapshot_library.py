@@ -19,7 +19,7 @@ from evidence.papers import (
     line,
 )
 from evidence.model import Continuation
-from evidence.work import Deadline
+from evidence.work import request_deadline
 from service.papers.names import facets
 from service.papers import assets, papers, search, text_places
 from service.papers.assets import Asset, AssetStore, LocalAssets
@@ -51,8 +51,10 @@ class SnapshotLibrary:
     def __init__(self, snapshots: Snapshots, static: str | None) -> None:
         self._snapshots = snapshots
         self._static = static
+        self._remote = static is not None and static.startswith(REMOTE)
         self._held: Snapshot | None = None
-        self._deadline = Deadline.after(BUDGETS.upstream_seconds)
+        seconds = BUDGETS.upstream_seconds if self._remote else BUDGETS.store_seconds
+        self._deadline = request_deadline(seconds)
 
     @property
     def fence_key(self) -> bytes:
@@ -83,7 +85,8 @@ class SnapshotLibrary:
     def find(self, read: TextRead, query: str) -> PaperFinds:
         row, asset = self._text(read)
         with self._open(asset) as file:
-            found, searched_to = text_places.find(file, query, read.offset_chars, self._deadline)
+            share = self._deadline.share(BUDGETS.paper_find_share, most=BUDGETS.upstream_seconds)
+            found, searched_to = text_places.find(file, query, read.offset_chars, share)
             return PaperFinds(
                 **_named(row, asset, file),
                 query=query,
@@ -114,7 +117,7 @@ class SnapshotLibrary:
 
     def _assets(self) -> AssetStore:
         static, snapshot = self._static, self._snapshot()
-        if static is not None and static.startswith(REMOTE):
+        if static is not None and self._remote:
             return RemoteAssets(static, generation=snapshot.tag)
         return LocalAssets(Path(static) if static else snapshot.folder / "static")
 

@@ -11,6 +11,7 @@ from evidence.find import Span, literals, spans
 from evidence.fold import fold, fold_literal
 from evidence.limits import BUDGETS
 from evidence.question import Query, Term
+from evidence.work import checked
 from service.papers import names
 from service.papers.catalogue import catalogue
 from service.papers.query import PaperQuery
@@ -112,7 +113,8 @@ def queries(
 def near_keywords(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
     """Keywords and tags with a spelling close to `text` for which `finds` is true."""
     known = {key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)}
-    close = get_close_matches(key_of(text), known, n=TRIED, cutoff=CLOSENESS)
+    listed = checked(known, "comparing keywords", 64)
+    close = get_close_matches(key_of(text), listed, n=TRIED, cutoff=CLOSENESS)
     return _working((known[key] for key in close), text, finds)
 
 

@@ -15,7 +15,7 @@ from evidence.limits import BUDGETS
 from evidence.papers import Heading, TextMatch
 from evidence.question import Query, parse_query
 from evidence.text import excerpt, mark
-from evidence.work import Deadline
+from evidence.work import Deadline, check
 from service.lru import LruCache
 from service.papers.text_file import Identity, TextFile
 
@@ -101,10 +101,9 @@ def _sizes(starts: "array[int]", levels: bytearray, total: int) -> "array[int]":
 
 def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
     """(offset, level) of every heading whose line is no longer than a block."""
-    deadline = Deadline.after(BUDGETS.store_seconds)
     text, base, fence = "\n", -1, ""
     for offset in range(0, file.total, BLOCK_CHARS):
-        deadline.check("looking for headings")
+        check("looking for headings")
         text += file.read(offset, offset + BLOCK_CHARS)
         end = text.rfind("\n") if offset + BLOCK_CHARS < file.total else len(text)
         for line in _NOTABLE.finditer(text, 0, max(0, end)):

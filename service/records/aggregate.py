@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
+from heapq import nsmallest
+from operator import itemgetter
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -12,6 +14,7 @@ from evidence import pointer
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets, Group
+from evidence.work import checked
 from service.records.engine import Cells, Selection, Snapshot
 from service.keys import Sealer, identity
 from service.ports import AggregateQuery
@@ -25,6 +28,8 @@ from service.records.view import StreamView, View
 # Sums of decimal fractions are rounded to this precision, far finer than the values.
 DECIMALS = 9
 LARGEST = 2**63 - 1
+#: Groups that are counted between two looks at the deadline.
+GROUPS_UNCHECKED = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,8 @@ def _groups(
         alike[kind.type, kind.is_decimal].append(source)
     for some in alike.values():
         kind, groups = some[0].kind(field), snapshot.groups([one.cells(field) for one in some])
-        yield from ((kind, value, count) for value, count in groups)
+        for value, count in checked(groups, "counting values", GROUPS_UNCHECKED):
+            yield kind, value, count
 
 
 def _number(kind: FieldType, value: Any) -> Decimal:
@@ -186,23 +192,22 @@ def _grouped(
     ordered: list[tuple[list[Any], Any, int]]
     if query.group_by:
         counted = _by_value(snapshot, sources, query.group_by)
-        ordered = sorted(
-            [([-n, str(name), type(name).__name__], name, n) for (_, name), n in counted.items()],
-            key=lambda group: group[0],
-        )
+        ordered = [
+            ([-n, str(name), type(name).__name__], name, n) for (_, name), n in counted.items()
+        ]
     else:
         granularity = str(query.granularity)
         counts = sorted(buckets(granularity, _by_time(snapshot, sources, query)).items())
         ordered = [([first], first, n) for first, n in counts]
     left = [group for group in ordered if after is None or group[0] > after]
-    shown = left[:limit]
+    shown = nsmallest(limit, left, key=itemgetter(0))
     names = [key(granularity, name) if query.group_by_time else name for _, name, _ in shown]
     more = len(left) > limit
     return replace(
         found,
         groups=tuple(Group(name, group[2]) for name, group in zip(names, shown)),
         limit=limit,
-        other_count=sum(group[2] for group in left[limit:]),
+        other_count=sum(group[2] for group in left) - sum(group[2] for group in shown),
         group_count=len(ordered),
         next_cursor=sealer.seal(shown[-1][0], bound=bound) if more else None,
     )

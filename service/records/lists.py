@@ -11,6 +11,7 @@ from evidence.handles import RecordRef
 from evidence.model import members
 from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, TimeSpan
+from evidence.work import checked
 from service.records.engine import Order, Position, Row, Selection, Snapshot
 from service.keys import Sealer, identity
 from service.pdpp.encode import encode_row
@@ -199,7 +200,8 @@ def _page(
     rows = found[: query.limit]
     page: list[Record] = []
     size = 0
-    for row, stored in zip(rows, snapshot.each([row.seq for row in rows])):
+    each = checked(snapshot.each([row.seq for row in rows]), "reading records")
+    for row, stored in zip(rows, each):
         stream = streams[row.position.selection]
         shown = Shown(snapshot, view, stream, stored)
         show = shown.whole if query.whole else shown.brief

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple, Protocol
 
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, literals, passages, spans
 from evidence.fold import fold
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import CONTRACT
 from evidence.pointer import find, searched_text
 from evidence.question import Query, Term
 from evidence.ranking import Group
-from evidence.work import Deadline
+from evidence.work import check
 from service.records.engine import Big, Snapshot, Spellings, Stored
 
 CHUNK = CONTRACT.chunk_chars
@@ -110,7 +110,6 @@ class ChunkedText:
         return self._known is not None and groups == [self._known.spellings]
 
     def pieces(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Piece]:
-        deadline = Deadline.after(BUDGETS.store_seconds)
         found = self._all()
         if groups and self._ordinal is not None:
             found = self._passages(self._ordinal, groups, through)
@@ -119,7 +118,7 @@ class ChunkedText:
                 if not self._left:
                     raise TooLong
                 self._left -= 1
-            deadline.check("looking for text in a very long field")
+            check("looking for text in a very long field")
             yield piece
 
     def _passages(

@@ -36,6 +36,10 @@ _CHUNK_LINE_BYTES: Final = 8_190
 _FRAMING_SHARE: Final = 2
 
 
+#: In a WSGI environment: when the request was complete, on the monotonic clock.
+ARRIVAL: Final = "rung.arrival"
+
+
 class BodyTooLarge(Exception):
     """The chunks of a body are so small that their framing exceeds the limit."""
 
@@ -252,7 +256,7 @@ class Connection:
     __slots__ = (
         *("sock", "client", "server", "request", "response", "parser", "answer", "keep"),
         *("deadline", "on_ready", "on_late", "polled", "received", "unsent"),
-        *("pace", "pace_start", "discarded"),
+        *("pace", "pace_start", "discarded", "arrival"),
     )
 
     def __init__(self, sock: socket.socket, client: Any, server: Any) -> None:
@@ -269,6 +273,7 @@ class Connection:
         self.on_ready: Callable[["Connection"], None]
         self.on_late: Callable[["Connection"], None]
         self.received = self.unsent = self.discarded = 0
+        self.arrival = 0.0  # of the request
         self.pace: Deadline | None = None  # when the client's rate is measured next
         self.pace_start = 0  # bytes it had received at the start of this interval
 
@@ -307,7 +312,7 @@ def begin(worker: Any, connection: Connection, request: Any) -> None:
     response, environ = wsgi.create(
         request, connection.response, connection.client, connection.server, worker.cfg
     )
-    environ["wsgi.multithread"] = True
+    environ["wsgi.multithread"], environ[ARRIVAL] = True, connection.arrival
     worker.nr += 1
     if worker.nr >= worker.max_requests and worker.alive:
         worker.log.info("Autorestarting worker after current request.")

@@ -17,12 +17,13 @@ from flask import Flask, Request, Response, request
 from werkzeug.http import is_resource_modified
 from werkzeug.wsgi import ClosingIterator
 
-from evidence import request_log
+from evidence import request_log, work
 from evidence.limits import BUDGETS
 from evidence.request_log import Allowance, RequestLog, Trace, continued, sent_id
 from service.access.activity import Activity
 from service.access.guard import Guard, peer, preflight
 from service.running import metrics, noted
+from service.running.connection import ARRIVAL
 from service.settings import Settings
 
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
@@ -78,12 +79,18 @@ def prepare(
     app.before_request(check_host)
     app.before_request(lambda: options(app, guard))
     app.after_request(after)
-    app.wsgi_app = _logged(app.wsgi_app, counting, starts)  # type: ignore[method-assign]
+    app.wsgi_app = _logged(  # type: ignore[method-assign]
+        app.wsgi_app, counting, settings.upstream_url is not None, starts
+    )
 
 
-def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
-    """Wraps the application in a request log, until the answer is complete or a stream is sent."""
+def _logged(application: Any, counting: bool, upstream: bool, encoded: tuple[str, ...]) -> Any:
+    """Wraps the application in a request log, until the answer is complete or a stream is sent.
+
+    Also gives the request its deadline, counted from its arrival, until its answer begins.
+    """
     asked = noted.upstream if counting else request_log.uncounted
+    seconds = BUDGETS.upstream_seconds if upstream else BUDGETS.store_seconds
 
     def end() -> None:
         request_log.end()
@@ -105,6 +112,7 @@ def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
             began=began,
         )
         request_log.begin(opened)
+        work.begin(seconds, header(ARRIVAL))
         if counting:
             noted.IN_FLIGHT.inc()
         try:
@@ -112,6 +120,8 @@ def _logged(application: Any, counting: bool, encoded: tuple[str, ...]) -> Any:
         except BaseException:
             end()
             raise
+        finally:
+            work.end()
         if opened.streamed:
             return ClosingIterator(answer, end)
         end()

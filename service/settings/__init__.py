@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from evidence.limits import BUDGETS
 from service import place
 from service.place import Place
 from service.settings import parsing
@@ -84,6 +85,7 @@ class Settings:
     rate_limit_address: str | None = _setting(parsing.rate, default="300/minute")
     rate_limit_failures: str | None = _setting(parsing.rate, default="30/minute")
     rate_limit_storage: str | None = _setting(parsing.storage, secret=True)
+    batch_messages: int = _setting(parsing.count, default=BUDGETS.batch_messages)
     drain_seconds: int = _setting(parsing.whole, default=5)
     answer_cache_bytes: int = _setting(parsing.whole, default=1_000_000)
     sign_in: str = _setting(parsing.one_of("on", "off"), default="off")

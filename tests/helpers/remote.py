@@ -5,7 +5,8 @@ from collections.abc import Callable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, serial
 from service.mcp.validation import Headers
-from service.mcp.protocol import Server, handle
+from service.mcp.protocol import handle
+from service.mcp.server import Server
 from service.mcp.surface import RecordsSurface
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer

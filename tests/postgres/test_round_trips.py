@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -179,3 +179,14 @@ def test_a_session_sees_what_was_committed_after_its_token_was_checked(tmp_path:
     house.revoke(grant_id)
     with pytest.raises(Unauthenticated):
         session.schema(SchemaQuery())
+
+
+def test_statements_that_are_sent_together_share_the_deadline() -> None:
+    reader, pause = open_reader(new_database()), "SELECT pg_sleep(0.2), ?::int"
+    sleeping = "SELECT pid FROM pg_stat_activity WHERE starts_with(query, ?) AND state = 'active'"
+    with closing(reader):
+        with pytest.raises(TimedOut), reader.snapshot(0.5) as snapshot:
+            snapshot.ahead([partial(snapshot.run, pause, number) for number in range(10)])
+        with reader.snapshot() as snapshot:  # the pool has another connection
+            assert snapshot.run(pause, 1)[0][1] == 1
+            assert snapshot.run(sleeping, "SELECT pg_sleep") == []

@@ -7,7 +7,8 @@ import orjson
 import pytest
 
 from evidence.limits import BUDGETS
-from service.mcp.protocol import Dialogue, Server, handle_line
+from service.mcp.protocol import Dialogue, handle_line
+from service.mcp.server import Server
 from service.mcp.versions import SUPPORTED
 from tests.helpers.fixture_app import create_app
 from tests.helpers.fixture_surface import FixtureSurface
@@ -206,10 +207,10 @@ def test_a_batch_that_asks_nothing_gets_nothing(mcp: Poster) -> None:
     assert response.status_code == 202 and response.data == b""
 
 
-@pytest.mark.parametrize("length", [0, BUDGETS.batch_items + 1])
+@pytest.mark.parametrize("length", [0, BUDGETS.batch_messages + 1])
 def test_a_batch_is_neither_empty_nor_endless(mcp: Poster, length: int) -> None:
     error_of(mcp.json([legacy_body("ping")] * length), 400, -32600)
-    assert mcp.json([legacy_body("ping")] * BUDGETS.batch_items).status_code == 200
+    assert mcp.json([legacy_body("ping")] * BUDGETS.batch_messages).status_code == 200
 
 
 def test_a_pipe_serves_both_eras_at_once() -> None:

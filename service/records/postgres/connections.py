@@ -26,6 +26,31 @@ from service.records.failures import absent, busy, timed_out, unreadable
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+#: How long cancelling a statement may take.
+CANCEL_SECONDS: Final = 0.5
+
+
+class PooledConnection(Connection):
+    """A connection whose statements end at `deadline`, however many are sent together."""
+
+    deadline: Deadline | None = None
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Waits for the server; past the deadline, cancels the statement and closes itself."""
+        deadline = self.deadline
+        if deadline is None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, deadline.left())
+        except psycopg.OperationalError:
+            if not deadline.expired() or self.closed:
+                raise
+            with suppress(psycopg.Error):
+                self.cancel_safe(timeout=CANCEL_SECONDS)
+            self.pgconn.finish()
+            raise timed_out() from None
+
+
 #: SQL with its parameters, and its rows.
 Statement = tuple[str, tuple[Any, ...]]
 Rows = list[tuple[Any, ...]]
@@ -62,7 +87,7 @@ class Pool:
         self._url = url
         self._lock = threading.Lock()
         self._process = 0
-        self._pool: ConnectionPool[Connection] | None = None
+        self._pool: ConnectionPool[PooledConnection] | None = None
         #: Loans that a background thread ends, so that answers need not wait for it.
         self._left: SimpleQueue[Loan | None] = SimpleQueue()
 
@@ -85,12 +110,13 @@ class Pool:
                 _close(self._pool, self._left, self._process)
             self._pool = None
 
-    def _opened(self) -> ConnectionPool[Connection]:
+    def _opened(self) -> ConnectionPool[PooledConnection]:
         with self._lock:
             if self._pool is None or self._process != os.getpid():
                 options = {"autocommit": True, "prepare_threshold": None, **_OPTIONS}
-                self._pool = pool = ConnectionPool[Connection](
+                self._pool = pool = ConnectionPool(
                     self._url,
+                    connection_class=PooledConnection,
                     kwargs=options,
                     min_size=0,
                     max_size=POOL_MOST,
@@ -105,7 +131,7 @@ class Pool:
 
 
 def _close(
-    pool: ConnectionPool[Connection], left: "SimpleQueue[Loan | None]", process: int
+    pool: ConnectionPool[PooledConnection], left: "SimpleQueue[Loan | None]", process: int
 ) -> None:
     if process == os.getpid():
         left.put(None)
@@ -119,11 +145,16 @@ def _end(left: "SimpleQueue[Loan | None]") -> None:
 
 
 class Loan:
-    """A connection of a pool, taken when the first statements run."""
+    """A connection of a pool, taken by `deadline`, when the first statements run.
 
-    def __init__(self, pool: ConnectionPool[Connection], deadline: Deadline) -> None:
+    Statements end at `limit`, if it is set.
+    """
+
+    limit: Deadline | None = None
+
+    def __init__(self, pool: ConnectionPool[PooledConnection], deadline: Deadline) -> None:
         self._pool, self._deadline = pool, deadline
-        self._db: Connection | None = None
+        self._db: PooledConnection | None = None
 
     @property
     def db(self) -> Connection:
@@ -143,18 +174,21 @@ class Loan:
         """
         while self._db is None:
             self._db = db = self._pool.getconn(timeout=self._deadline.left())
+            db.deadline = self.limit
             try:
                 return _rows(db, statements)
             except psycopg.OperationalError:
                 if not db.broken or self._deadline.expired():
                     raise
                 self.end()
+        self._db.deadline = self.limit
         return _rows(self._db, statements)
 
     def end(self) -> None:
         """Rolls back uncommitted changes, and returns the connection."""
         db, self._db = self._db, None
         if db is not None:
+            db.deadline = None
             with suppress(psycopg.Error):
                 db.rollback()
             self._pool.putconn(db)

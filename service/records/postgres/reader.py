@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
+from evidence.work import Deadline, within
 from service.records.engine import Snapshot
 from service.records.failures import of_another_version
 from service.records.postgres.catalog import Catalog
@@ -78,10 +78,10 @@ class Reader:
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[PostgresSnapshot]:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
-        deadline = Deadline.after(seconds)
-        opening = _BEGIN, (_STATE, (str(max(1, int(seconds * 1_000))),))
-        with explained(), ExitStack() as stack:
+        with explained(), within(seconds) as deadline, ExitStack() as stack:
+            opening = _BEGIN, (_STATE, (str(max(1, int(deadline.left() * 1_000))),))
             loan, rows = self._loan(opening, deadline, stack)
+            loan.limit = deadline
             found = PostgresSnapshot(loan, deadline, opening, self._opened, self._catalog)
             if rows:
                 found.begun(rows)

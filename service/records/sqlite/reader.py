@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakSet
 
 from evidence.errors import EvidenceError, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
+from evidence.work import Deadline, check, within
 from service.records import failures
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service import database_files
@@ -38,6 +38,14 @@ class Stamp(NamedTuple):
     file: tuple[int, int]
     changed: int
     size: int
+
+
+class _Database(sqlite3.Connection):
+    """Checks the deadline before each statement, because many short ones add up."""
+
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        check("reading the store")
+        return super().execute(*statement)
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -84,18 +92,18 @@ class Reader:
     def connection(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:
         """The same as a connection inside a transaction."""
         try:
-            db = self._enter().db
-            try:
-                deadline = Deadline.after(seconds)
-                db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
-                db.execute("BEGIN")
+            with within(seconds) as deadline:
+                db = self._enter().db
                 try:
-                    yield db
+                    db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
+                    db.execute("BEGIN")
+                    try:
+                        yield db
+                    finally:
+                        db.set_progress_handler(None, 0)
+                        db.rollback()
                 finally:
-                    db.set_progress_handler(None, 0)
-                    db.execute("ROLLBACK")
-            finally:
-                self._leave()
+                    self._leave()
         except sqlite3.DatabaseError as error:
             if not _is_interrupted(error):
                 self.close()  # it may have cached pages of a file that was overwritten
@@ -191,6 +199,7 @@ class Reader:
             f"file:{quote(str(self.path))}?{self._mode}",
             uri=True,
             isolation_level=None,
+            factory=_Database,
             cached_statements=STATEMENTS_CACHED,
             check_same_thread=False,
         )
