@@ -18,8 +18,8 @@ from service.settings import THREADS
 from tests.helpers.server import ROOT, serving
 
 RUNG, LIMIT = "service.app:create_app()", "bench.peers.limit:create_app()"
-#: A rate limit that counts requests and refuses none.
-COUNTED = {"RUNG_RATE_LIMIT_TOKEN": "999999999/minute"}
+#: Limits that count requests and work, and refuse none.
+COUNTED = {"RUNG_RATE_LIMIT_TOKEN": "999999999/minute", "RUNG_WORK_SECONDS": "999999999"}
 #: Turns the answer cache off.
 UNCACHED = {"RUNG_ANSWER_CACHE_BYTES": "0"}
 

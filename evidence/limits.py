@@ -203,6 +203,7 @@ class Budgets:
     import_sample_rows: int = _limit(1_000, "rows that manifests or types are inferred from")
     import_waiting_rows: int = _limit(20_000, "rows that wait for the manifests of new streams")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
+    work_seconds: int = _limit(30, "CPU time of a grant in each worker in a minute, unless set")
     store_seconds: float = _limit(5.0, "all the work of a request over the store")
     index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")
     index_check_rows: int = _limit(8, "rows of each full-text index in one sample")

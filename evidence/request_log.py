@@ -73,7 +73,8 @@ class RequestLog:
     each request to an upstream, from any thread. `began` is a value of `perf_counter`. `traced` is
     True if the trace came from a header, `streamed` if the body is generated while it is sent,
     `incomplete` if the answer leaves something out because time ran out. `grant` is the id of the
-    grant or package of the token, `used` the (grant id, stream) of the records in the answer.
+    grant or package of the token, `used` the (grant id, stream) of the records in the answer, and
+    `payer` whose budget of work pays; empty for the address.
     """
 
     request_id: str = ""
@@ -90,6 +91,7 @@ class RequestLog:
     incomplete: bool = False
     grant: str = ""
     used: set[tuple[str, str]] = field(default_factory=set)
+    payer: str = ""
 
     def join(self, traceparent: object) -> None:
         """Adopts the trace of a message, unless a header named one.

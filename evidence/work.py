@@ -2,10 +2,12 @@
 
 Deadlines use the monotonic clock. A request has one deadline, counted from its arrival: `begin`
 sets it for the thread of the request, pools copy it to theirs, and loops of Python call `check`.
+`Spending` counts the CPU time of all these threads, and `spend` the time of other processes.
 `parse_json` enforces the limits on JSON from other sources.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,23 +56,71 @@ class Deadline:
             raise TimedOut(f"The deadline passed while {doing}. Narrow the request and retry.")
 
 
+class Spending:
+    """The CPU seconds that a request uses, in all its threads, and in statements of a database.
+
+    Created by the thread of the request, which also ends it.
+    """
+
+    def __init__(self) -> None:
+        self._began, self._elsewhere = time.thread_time(), 0.0
+        self._charge: Callable[[float], None] | None = None
+        self._lock = threading.Lock()
+
+    def add(self, seconds: float) -> None:
+        """Adds seconds of another thread or process; those after the end are charged at once."""
+        with self._lock:
+            charge = self._charge
+            if charge is None:
+                self._elsewhere += seconds
+        if charge is not None:
+            charge(seconds)
+
+    def so_far(self) -> float:
+        """The seconds until now."""
+        return time.thread_time() - self._began + self._elsewhere
+
+    def end(self, charge: Callable[[float], None]) -> None:
+        """Charges the seconds until now, and whatever is added later."""
+        with self._lock:
+            self._charge = charge
+        charge(self.so_far())
+
+
 #: The arrival of the request of this thread, and the deadline of the work of this thread.
 _arrival: ContextVar[Deadline | None] = ContextVar("arrival", default=None)
 _deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+_spending: ContextVar[Spending | None] = ContextVar("spending", default=None)
 
 
 def begin(
     seconds: float, arrival: float | None = None, clock: Callable[[], float] = time.monotonic
-) -> None:
+) -> Spending:
     """Begins a request of this thread, which has `seconds` from its arrival, by default now."""
     _arrival.set(Deadline(clock() if arrival is None else arrival, clock))
     request_deadline(seconds)
+    spending = Spending()
+    _spending.set(spending)
+    return spending
 
 
 def end() -> None:
     """Ends the request of this thread: its work has no deadline from now on."""
-    _arrival.set(None)
-    _deadline.set(None)
+    for variable in (_arrival, _deadline, _spending):
+        variable.set(None)
+
+
+def spent() -> float:
+    """The CPU seconds that the request of this thread has used; 0 outside a request."""
+    spending = _spending.get()
+    return spending.so_far() if spending else 0.0
+
+
+def spend(seconds: float) -> None:
+    """Adds the seconds of another thread or process to the request that this thread works for."""
+    spending = _spending.get()
+    if spending is not None:
+        spending.add(seconds)
 
 
 def request_deadline(seconds: float) -> Deadline:
@@ -84,6 +134,16 @@ def request_deadline(seconds: float) -> Deadline:
     deadline = Deadline(arrival.at + seconds, arrival.clock)
     _deadline.set(deadline)
     return deadline
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Adds the time inside that this thread waits, because another process works for it."""
+    began = time.monotonic() - time.thread_time()
+    try:
+        yield
+    finally:
+        spend(time.monotonic() - time.thread_time() - began)
 
 
 @contextmanager
@@ -146,6 +206,15 @@ class Each(Protocol):
 def serial(fn: Callable[[T], R], items: Sequence[T], deadline: Deadline, /) -> list[Outcome[R]]:
     """Runs the calls in sequence, here; those not begun by the deadline are `Overdue`."""
     return [Overdue() if deadline.expired() else attempt(fn, item) for item in items]
+
+
+def attempt_elsewhere(fn: Callable[[T], R], item: T) -> Outcome[R]:
+    """The same in a thread of a pool, whose CPU time counts for the request."""
+    began = time.thread_time()
+    try:
+        return attempt(fn, item)
+    finally:
+        spend(time.thread_time() - began)
 
 
 def attempt(fn: Callable[[T], R], item: T) -> Outcome[R]:

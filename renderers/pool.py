@@ -15,7 +15,7 @@ from queue import Full, Queue
 from typing import Any, TypeVar
 
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, Outcome, Overdue, attempt, serial
+from evidence.work import Deadline, Outcome, Overdue, attempt_elsewhere, serial
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,7 +42,7 @@ class WorkerPool:
             return serial(fn, items, deadline)
         threads, futures = self._threads(), [Future[Outcome[R]]() for _ in items]
         for future, item in zip(futures, items):
-            work = partial(copy_context().run, attempt, fn, item)
+            work = partial(copy_context().run, attempt_elsewhere, fn, item)
             try:
                 threads.queue(future, work, deadline.left())
             except Full:

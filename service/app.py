@@ -47,19 +47,20 @@ def create_app(services: Services | None = None) -> Flask:
         closed = services.settings.papers_tokens
         mounts[rest.PAPERS_PREFIX] = {} if closed else rest.OPEN_HEADERS
         paths |= _opened(PAPERS_PATH, rest.PAPERS_PREFIX) if closed else {}
-    activity = services.store.activity if services.store else None
-    hooks.prepare(app, _guard(services, Access.OPEN), services.settings, mounts, activity)
-    web.prepare(app, mounts)
-    if services.authority is not None:
-        _mount_records(app, services)
-    if services.papers is not None:
-        _mount_papers(app, services)
     owner: Callable[[], str | None] = lambda: None
     if services.signins is not None:
         from service.signin import blueprint as signin
 
         sessions = signin.sessions_of(services)
         owner = sessions.current
+    activity = services.store.activity if services.store else None
+    guard = _guard(services, Access.OPEN)
+    hooks.prepare(app, guard, services.settings, mounts, activity, services.rates, owner)
+    web.prepare(app, mounts)
+    if services.authority is not None:
+        _mount_records(app, services)
+    if services.papers is not None:
+        _mount_papers(app, services)
     layout = Layout(services, MCP_PATH, PAPERS_PATH, owner)
     front, missing = pages.mount(app, layout)
     app.extensions[web.MISSING] = missing

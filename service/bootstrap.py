@@ -13,6 +13,7 @@ from secrets import token_bytes
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
+from evidence import request_log
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, request_deadline, serial
@@ -185,6 +186,7 @@ class Services:
                 hint="Send a token of the library, or of a grant with papers, in the header "
                 "`Authorization: Bearer <token>`.",
             )
+        request_log.current().payer = f"grant:{grant.grant_id}"
 
     @property
     def issuers(self) -> tuple[str, ...]:
@@ -234,8 +236,8 @@ def build(settings: Settings) -> Services:
     if store is not None and settings.signs_in:
         signins = Signins(Entries(store.sidecar))
     authority = _authority(settings, store, upstream, signins) if store or upstream else None
-    limits = (settings.rate_limit_token, settings.rate_limit_address, settings.rate_limit_failures)
-    rates = None
+    rated = ("rate_limit_token", "rate_limit_address", "rate_limit_failures", "work_seconds")
+    limits, rates = [getattr(settings, name) for name in rated], None
     if any(limits) or settings.rate_limit_storage is not None:  # a shared storage is always checked
         from service.access.rates import Rates
 

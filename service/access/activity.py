@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from evidence.errors import EvidenceError
-from service.access.sidecar import BEHIND, Sidecar
+from service.access.sidecar import BEHIND, BUSY_SECONDS, Sidecar
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,9 @@ FLUSH_SECONDS: Final = 5
 KEPT_DAYS: Final = 90
 #: The most counts that wait while the sidecar cannot be written; more are dropped.
 WAITING_MOST: Final = 10_000
-_PAUSE: Final = timedelta(seconds=2 * FLUSH_SECONDS)
+#: Longer than a round of the thread that writes, also while the sidecar is busy: a request that
+#: wrote instead would wait for it.
+_PAUSE: Final = timedelta(seconds=2 * FLUSH_SECONDS + BUSY_SECONDS)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 _ADD = (

@@ -1,8 +1,13 @@
-"""Rate limits for each token, and for each address without a token.
+"""Rate limits for each token, and for each address without a token; budgets of work.
 
 Each worker counts separately unless a storage is shared; if that storage is unavailable, nobody is
-refused. A private address that no trusted proxy reports may be shared by many clients, and is not
-counted.
+refused. A private address that no trusted proxy reports may be shared by many clients. Its requests
+are not counted; the work for all such addresses together is.
+
+A budget of work is CPU seconds a minute. It belongs to a grant, so that a new token brings no new
+one, to the token if it has no grant here, or else to the address. A request is charged when it
+ends. The minute rolls on: of the fixed minute before the current one, the part counts that is
+less than a minute ago.
 """
 
 import ipaddress
@@ -19,7 +24,7 @@ from limits.errors import ConfigurationError, StorageError
 from limits.storage import Storage, storage_from_string
 from limits.strategies import FixedWindowRateLimiter
 
-from evidence import request_log
+from evidence import request_log, work
 from evidence.request_log import Allowance, RequestLog
 from evidence.errors import RateLimited, Unauthenticated
 from service.keys import hashed
@@ -37,18 +42,24 @@ _WITH_PORT: Final = re.compile(r"\[([^\]]+)\](?::\d+)?|([0-9.]+):\d+")
 _STORAGE_SECONDS: Final = 0.25
 #: Expired counts are dropped this often.
 _FORGET_SECONDS: Final = 10
+_MINUTE: Final = 60
 _A: Final = {"second": "a second", "minute": "a minute", "hour": "an hour", "day": "a day"}
 
 
 class Rates:
-    """The limits of a deployment. Create it before workers fork; each worker counts separately."""
+    """The limits of a deployment. Create it before workers fork; each worker counts separately.
 
-    def __init__(self, found: Settings) -> None:
+    `clock` is that of the budgets of work: seconds since 1970.
+    """
+
+    def __init__(self, found: Settings, clock: Callable[[], float] = time.time) -> None:
         self._token = _item(found.rate_limit_token)
         self._address = _item(found.rate_limit_address)
         self._failures = _item(found.rate_limit_failures)
         self._behind_proxy = found.trusted_proxy_hops > 0
-        self._limiter = FixedWindowRateLimiter(_storage(found.rate_limit_storage))
+        self._storage = _storage(found.rate_limit_storage)
+        self._limiter = FixedWindowRateLimiter(self._storage)
+        self._work, self._clock = found.work_seconds, clock
 
     def opened(self, token: str | None, open: Callable[[], T]) -> T:
         """The result of `open`, if the limit allows it; raises `RateLimited` otherwise.
@@ -68,12 +79,72 @@ class Rates:
                 self._take(entry, self._address, "address:" + address, "requests from this address")
         except StorageError as error:
             logger.warning("rate limits are not enforced: %s", type(error).__name__)
+        if not token:
+            self.check_work(entry)
         try:
-            return open()
+            opened = open()
         except Unauthenticated:
             if address and self._failures:
                 self._count(self._failures, address)
             raise
+        if token:
+            found = f"grant:{entry.grant}" if entry.grant else f"token:{hashed(token).hex()}"
+            entry.payer = entry.payer or found
+            self.check_work(entry)
+        return opened
+
+    def check_work(self, entry: RequestLog) -> None:
+        """Raises `RateLimited` if the budget of the payer of a request is used up."""
+        if self._work is None:
+            return
+        payer = self._payer(entry)
+        try:
+            used, wait = self._used(payer)
+        except StorageError as error:
+            logger.warning("budgets of work are not enforced: %s", type(error).__name__)
+            return
+        used += work.spent()
+        if used < self._work:
+            return
+        whose = {"grant": "this grant", "token": "this token"}.get(payer.partition(":")[0])
+        raise RateLimited(
+            f"Requests of {whose or 'this address'} used {used:.1f} CPU seconds within a minute; "
+            f"the limit is {self._work}.",
+            code="rate_limited",
+            hint=f"Retry in {wait} seconds. Narrow requests that take long.",
+            retry_after=wait,
+            spent_seconds=round(used, 1),
+            limit_seconds=self._work,
+        )
+
+    def charge(self, entry: RequestLog, seconds: float) -> None:
+        """Counts CPU seconds for the payer of a request."""
+        if self._work is None:
+            return
+        key = _window(self._payer(entry), int(self._clock()) // _MINUTE)
+        try:
+            self._storage.incr(key, 2 * _MINUTE, round(seconds * 1_000))
+        except StorageError as error:
+            logger.warning("budgets of work are not enforced: %s", type(error).__name__)
+
+    def _payer(self, entry: RequestLog) -> str:
+        if entry.payer:
+            return entry.payer
+        return f"address:{client(entry.address, private=self._behind_proxy) or ''}"
+
+    def _used(self, payer: str) -> tuple[float, int]:
+        """(CPU seconds within the last minute, seconds until they are within the budget)."""
+        assert self._work is not None, "there is a budget"
+        minute, second = divmod(self._clock(), _MINUTE)
+        before, current = (
+            self._storage.get(_window(payer, int(minute) - ago)) / 1_000 for ago in (1, 0)
+        )
+        used = before * (1 - second / _MINUTE) + current
+        if current < self._work:
+            wait = _MINUTE * (1 - (self._work - current) / (before or 1)) - second
+        else:
+            wait = _MINUTE * (2 - self._work / current) - second
+        return used, max(1, round(wait + 0.5))
 
     def _count(self, item: RateLimitItem, key: str) -> None:
         try:
@@ -116,6 +187,11 @@ def client(address: str, *, private: bool) -> str | None:
     if ip.version == 6:
         return str(ipaddress.ip_network((ip, IPV6_PREFIX), strict=False))
     return str(ip)
+
+
+def _window(payer: str, minute: int) -> str:
+    """The key of the work of a payer in a minute since 1970."""
+    return f"rung-work/{payer}/{minute}"
 
 
 def _item(rate: str | None) -> RateLimitItem | None:

@@ -141,8 +141,9 @@ def _no_token(how: str) -> NoToken:
 def services(**source: Place) -> Services:
     """The services for one source; others in the environment are ignored."""
     others = ("upstream_url", "store_url", "papers_db", "papers_url")
-    addresses = ("rate_limit_address", "rate_limit_failures")  # which a shell does not use
-    alone: dict[str, Any] = {**dict.fromkeys((*others, *addresses)), "papers_tokens": (), **source}
+    # A shell has no address, and its own processor.
+    served = ("rate_limit_address", "rate_limit_failures", "work_seconds")
+    alone: dict[str, Any] = {**dict.fromkeys((*others, *served)), "papers_tokens": (), **source}
     return bootstrap.build(replace(settings.load(), **alone))
 
 

@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE
-from time import monotonic
 from typing import Any, Final
 
 from gunicorn.http.errors import NoMoreData
@@ -180,7 +179,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _submit(self, connection: Connection) -> None:
         self._stop_waiting(connection)
-        connection.arrival = monotonic()
+        connection.arrival = Deadline.after(0).at
         self.enqueue_req(connection)
 
     def _refuse(self, connection: Connection, error: Exception) -> None:

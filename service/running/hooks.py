@@ -8,27 +8,34 @@ import gzip
 import hashlib
 import ipaddress
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from time import perf_counter
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any, Final
 
 from flask import Flask, Request, Response, request
 from werkzeug.http import is_resource_modified
 from werkzeug.wsgi import ClosingIterator
 
 from evidence import request_log, work
+from evidence.errors import RateLimited
 from evidence.limits import BUDGETS
 from evidence.request_log import Allowance, RequestLog, Trace, continued, sent_id
+from evidence.work import Spending
 from service.access.activity import Activity
 from service.access.guard import Guard, peer, preflight
 from service.running import metrics, noted
 from service.running.connection import ARRIVAL
 from service.settings import Settings
 
+if TYPE_CHECKING:
+    from service.access.rates import Rates
+
 VERBS: Final = frozenset({"GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"})
 #: Paths that machines poll every few seconds; logged at debug level only.
 PROBES: Final = frozenset({"/healthz", "/readyz", metrics.PATH})
+#: Blueprints that open a session for each request, which checks the budget of work.
+OPENING: Final = frozenset({"rest", "papers", "reading", "mcp", "mcp_papers"})
 NOWHERE: Final = "none"
 
 
@@ -45,11 +52,14 @@ def prepare(
     settings: Settings,
     encoded: Iterable[str] = (),
     activity: Activity | None = None,
+    rates: "Rates | None" = None,
+    owner: Callable[[], str | None] = lambda: None,
 ) -> None:
     """Adds the hooks to an application.
 
-    `activity` counts the uses of grants. Paths under the prefixes `encoded` stay percent-encoded,
-    so that `%2F` stays inside its segment.
+    `activity` counts the uses of grants, `rates` the work. `owner` returns the session of the
+    signed-in owner, who is never refused for the work of others at the same address. Paths under
+    the prefixes `encoded` stay percent-encoded, so that `%2F` stays inside its segment.
     """
     starts = tuple(f"{prefix}/" for prefix in encoded)
     counting = settings.metrics != "off"
@@ -76,18 +86,36 @@ def prepare(
         if not getattr(view, "checks_host", False):
             guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
 
+    def check_work() -> None:
+        """Checks the budget of the address on routes that do not open a session themselves."""
+        if rates is None or request.blueprint in OPENING or request.path in PROBES:
+            return
+        try:
+            rates.check_work(request_log.current())
+        except RateLimited:
+            if owner() is None:
+                raise
+
     app.before_request(check_host)
+    app.before_request(check_work)
     app.before_request(lambda: options(app, guard))
     app.after_request(after)
     app.wsgi_app = _logged(  # type: ignore[method-assign]
-        app.wsgi_app, counting, settings.upstream_url is not None, starts
+        app.wsgi_app, counting, settings.upstream_url is not None, starts, rates
     )
 
 
-def _logged(application: Any, counting: bool, upstream: bool, encoded: tuple[str, ...]) -> Any:
+def _logged(
+    application: Any,
+    counting: bool,
+    upstream: bool,
+    encoded: tuple[str, ...],
+    rates: "Rates | None",
+) -> Any:
     """Wraps the application in a request log, until the answer is complete or a stream is sent.
 
-    Also gives the request its deadline, counted from its arrival, until its answer begins.
+    Also gives the request its deadline, counted from its arrival, until its answer begins, and
+    charges its work.
     """
     asked = noted.upstream if counting else request_log.uncounted
     seconds = BUDGETS.upstream_seconds if upstream else BUDGETS.store_seconds
@@ -112,7 +140,7 @@ def _logged(application: Any, counting: bool, upstream: bool, encoded: tuple[str
             began=began,
         )
         request_log.begin(opened)
-        work.begin(seconds, header(ARRIVAL))
+        spending = work.begin(seconds, header(ARRIVAL))
         if counting:
             noted.IN_FLIGHT.inc()
         try:
@@ -122,12 +150,26 @@ def _logged(application: Any, counting: bool, upstream: bool, encoded: tuple[str
             raise
         finally:
             work.end()
+            if rates is not None and raw not in PROBES:
+                spending.end(partial(rates.charge, opened))
         if opened.streamed:
-            return ClosingIterator(answer, end)
+            return ClosingIterator(_metered(answer, spending), [answer.close, end])
         end()
         return answer
 
     return wrapped
+
+
+def _metered(pieces: Iterable[bytes], spending: Spending) -> Iterator[bytes]:
+    """The pieces of a stream; counts the CPU time of making them."""
+    rest = iter(pieces)
+    while True:
+        began = thread_time()
+        piece = next(rest, None)
+        spending.add(thread_time() - began)
+        if piece is None:
+            return
+        yield piece
 
 
 def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> str:

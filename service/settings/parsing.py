@@ -112,6 +112,11 @@ def token(value: str) -> str:
     return value
 
 
+def seconds(value: str) -> int | None:
+    """A number of seconds; None for `off`."""
+    return None if value.lower() == "off" else count(value)
+
+
 def rate(value: str) -> str | None:
     """`600/minute`; None for `off`."""
     if value.lower() == "off":

@@ -19,7 +19,7 @@ from flask import Blueprint, Flask, Response, request
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, Unavailable
 from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
-from evidence.work import parse_json
+from evidence.work import parse_json, request_deadline
 from service.access import grants
 from service.access.guard import check_form, is_loopback, read_body
 from service.access.owner import Owner
@@ -72,6 +72,7 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     site = OwnerSite(services.signins, store, layout, sessions, closed)
     routes = Blueprint("signin", __name__)
     routes.before_request(_allow_long_forms)
+    routes.before_request(_allow_waiting)
     described = metadata(base, documents=documents is not None)
     routes.add_url_rule(AUTHORIZATION_SERVER, "metadata", lambda: _json(described))
     for path, view in {
@@ -88,6 +89,11 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
 def _allow_long_forms() -> None:
     """Allows long forms: a large store has a box for each field."""
     request.max_content_length = request.max_form_memory_size = BUDGETS.body_bytes
+
+
+def _allow_waiting() -> None:
+    """Gives a request time to wait for writers of the store and for the metadata of a client."""
+    request_deadline(BUDGETS.upstream_seconds)
 
 
 def _answered(view: Callable[[], Response]) -> Callable[[], Response]:

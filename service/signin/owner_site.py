@@ -34,6 +34,8 @@ _FORM = "form"
 SIGN_IN: Final = "sign-in"
 #: The field with the answer of a passkey.
 ASSERTION: Final = "assertion"
+#: Whose budget of work pays for the pages of the owner.
+OWNER_PAYS: Final = "owner"
 
 
 class Sessions:
@@ -49,7 +51,10 @@ class Sessions:
     def current(self) -> str | None:
         """Returns the session of this request; None if the owner is not signed in."""
         session = request.cookies.get(self._cookie)
-        return session if self.owner.is_signed_in(session) else None
+        if not self.owner.is_signed_in(session):
+            return None
+        request_log.current().payer = OWNER_PAYS
+        return session
 
     def sign_in(self, secret: str, response: Response) -> Response:
         """Starts a session with a code or the passphrase, and ends the previous one.

@@ -153,8 +153,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/statuses.py", (), "a table stands on nothing"),
     (
         "service/settings/",
-        ("service.settings", "service.place"),
-        "settings are read first, before everything else",
+        ("service.settings", "service.place", "evidence.limits"),
+        "settings are read first, before everything but the limits",
     ),
     (
         "service/mcp/",

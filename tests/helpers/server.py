@@ -17,7 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 10
 
 #: Tests send more requests than clients do.
-UNLIMITED = {"RUNG_RATE_LIMIT_TOKEN": "off", "RUNG_RATE_LIMIT_ADDRESS": "off"}
+UNLIMITED = {
+    "RUNG_RATE_LIMIT_TOKEN": "off",
+    "RUNG_RATE_LIMIT_ADDRESS": "off",
+    "RUNG_WORK_SECONDS": "off",
+}
 #: There is no router in front, which would need time to notice.
 QUICK = {"RUNG_DRAIN_SECONDS": "0", **UNLIMITED}
 

@@ -19,7 +19,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequest
 
 from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
-from evidence.work import Deadline
+from evidence.work import Deadline, waiting
 from service.records.failures import absent, busy, timed_out, unreadable
 
 # Without its own handler it would write to the terminal of a command.
@@ -195,11 +195,12 @@ class Loan:
 
 
 def _rows(db: Connection, statements: Sequence[Statement]) -> list[Rows]:
-    if len(statements) == 1:
-        return [_all(db.execute(*statements[0]))]
-    with db.pipeline():
-        cursors = [db.execute(*one) for one in statements]
-    return [_all(cursor) for cursor in cursors]
+    with waiting():
+        if len(statements) == 1:
+            return [_all(db.execute(*statements[0]))]
+        with db.pipeline():
+            cursors = [db.execute(*one) for one in statements]
+        return [_all(cursor) for cursor in cursors]
 
 
 def _all(cursor: psycopg.Cursor[tuple[Any, ...]]) -> Rows:
