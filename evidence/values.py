@@ -57,11 +57,23 @@ class Base64:
 class BlobRef:
     """A reference to a blob, with the members that its record has.
 
-    `available` is false if the source does not have the bytes.
+    `available` is false if the source does not have the bytes. `key` is the id that its route has
+    if that differs from `blob_id`, which several blobs may share.
     """
 
     members: dict[str, Any]
     available: bool = True
+    key: str | None = None
+
+    @classmethod
+    def of(cls, members: dict[str, Any], id: str, available: bool = True) -> "BlobRef":
+        """A reference to the blob that the source returns under an id."""
+        return cls(members, available, None if id == members["blob_id"] else id)
+
+    @property
+    def id(self) -> str:
+        """The id under which the source returns the bytes."""
+        return self.key or self.blob_id
 
     @property
     def blob_id(self) -> str:
@@ -225,7 +237,7 @@ def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
 def _route(known: Binary, ref: RecordRef, name: str) -> str | None:
     if isinstance(known, Base64):
         return _field_route(ref, name)
-    return _blob_route(known.blob_id, ref.connection_id) if known.available else None
+    return _blob_route(known.id, ref.connection_id) if known.available else None
 
 
 def _blob_route(blob_id: str, connection_id: str | None) -> str:

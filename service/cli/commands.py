@@ -156,7 +156,7 @@ class Spelling:
             return self._line("export blob", [found.id, found.field_path], options)
         connection = handles.parse(found.id).connection_id
         options = [*words.spelled("connection_id", connection), *options] if connection else options
-        return self._line("blob", [found.known.blob_id], options)
+        return self._line("blob", [found.known.id], options)
 
     def with_commands(self, text: str) -> str:
         """The text with the names of operations replaced by their commands."""

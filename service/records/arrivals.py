@@ -66,8 +66,12 @@ class Change(NamedTuple):
 
     @property
     def attachments(self) -> list[Attachment]:
-        """The blobs of the fields that change."""
-        return [one for one in self.arrival.attachments if self.touches(one.field)]
+        """The blobs that arrived, and those that the changed fields name."""
+        return [
+            blob
+            for blob in self.arrival.attachments
+            if blob.content is not None or self.touches(blob.field)
+        ]
 
     @property
     def dropped(self) -> list[Place]:

@@ -2,7 +2,8 @@
 
 A field may hold a blob object, or a list of them: {"blob_id", "mime_type", "size_bytes", "sha256",
 "data_base64"?}. The record keeps the object without its bytes. Importers of files put raw bytes
-into `data_base64`.
+into `data_base64`. Only a field whose record delivered bytes, now or in an earlier version, refers
+to them.
 """
 
 import base64
@@ -20,7 +21,10 @@ DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A blob that a record's field names; `content` is None if only the name arrived."""
+    """A blob that a record's field names; `content` is None if only the name arrived.
+
+    `sha256` is that of the content, otherwise what the data claims.
+    """
 
     field: str
     blob_id: str

@@ -1,4 +1,4 @@
-"""Blobs: bytes to which a granted, visible record refers; to callers, no others exist."""
+"""Blobs: bytes that granted, visible records delivered; to callers, no others exist."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from evidence.errors import NotFound
+from evidence.errors import Ambiguous, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.values import Base64, BlobRef, base64_of, is_reference
@@ -15,26 +15,40 @@ from service.records.attachments import covering
 from service.records.opening import Engine
 from service.ports import Blob
 from service.records import lists
-from service.records.documents import Shown, reachable
+from service.records.documents import Shown
 from service.records.view import View
 
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "message/rfc822")
 
 
 def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | None) -> Blob:
-    """A blob to which some visible record of the grant refers; 404 `blob_not_found` otherwise."""
+    """The blob with this SHA-256 or name that a visible record delivered in a granted field.
+
+    Raises 404 `blob_not_found` if there is none, 409 if there are several with different bytes.
+    """
     with engine.snapshot() as snapshot:
         snapshot.confine(view.grant.connection_ids)
-        owners = {
-            stream.connection_id: (row, stream)
+        uses = [
+            (row, stream)
             for stream in view.within(connection_id)
-            for row in reachable(snapshot, stream, blob_id)
-        }
-    if not owners:
+            for row in snapshot.blobs(stream.selection(), blob_id)
+            if row.field in stream.granted
+        ]
+    uses = [use for use in uses if use[0].sha256 == blob_id] or uses
+    if not uses:
         raise NotFound("No such blob in this grant.", code="blob_not_found")
-    if len(owners) > 1:
-        raise lists.ambiguous(view, [stream for _, stream in owners.values()])
-    row, stream = next(iter(owners.values()))
+    contents = dict.fromkeys(row.sha256 for row, _ in uses)
+    if len(contents) > 1:
+        owners = {stream.connection_id: stream for _, stream in uses}
+        if len(owners) > 1:
+            raise lists.ambiguous(view, list(owners.values()))
+        raise Ambiguous(
+            f"The name {blob_id!r} has {len(contents)} contents. Use the SHA-256 of one of them.",
+            code="ambiguous_blob",
+            retry_with="blob_id",
+            available_blobs=list(contents)[: CONTRACT.candidates],
+        )
+    row, stream = min(uses, key=lambda use: use[0].seq)
     view.note_use([RecordRef(stream.name, "", stream.connection_id)])
 
     def read(start: int, stop: int) -> Iterator[bytes]:
@@ -65,7 +79,7 @@ def text_of(shown: Shown, field: str, known: Base64 | BlobRef) -> str | None:
     media_type = (known.media_type or "").split(";")[0].strip().lower()
     if not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
         return None
-    row = shown.snapshot.blob_of(shown.stored.seq, field, known.blob_id)
+    row = shown.stored_blob(field, known.blob_id, known.sha256)
     if row is None or row.size_bytes > CONTRACT.export_bytes:
         return None
     try:

@@ -16,8 +16,8 @@ class Content(Protocol):
     display_name), `stream` (id, connection, name, manifest), `record` (seq, connection,
     stream, record_key, at, deleted, emitted_at, changed, data, deleted_at, big), `chunk` (value,
     no, connection, text), `change` (stream, version, seq, connection, fields), `blob` (id,
-    connection, …), `blob_part` (blob, no, connection, data), `blob_use` (blob, seq, field,
-    connection). Other parts have the columns of their tables.
+    connection, size_bytes, sha256), `blob_part` (blob, no, connection, data), `blob_use` (blob,
+    seq, field, connection, blob_id, media_type). Other parts have the columns of their tables.
     """
 
     def rows(self, part: str) -> Iterator[Row]:

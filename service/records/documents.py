@@ -34,16 +34,9 @@ def read_chunks(snapshot: Snapshot, big: Big, first: int = 0, last: int | None =
     return "".join(snapshot.chunks(big, first, last))
 
 
-def reachable(snapshot: Snapshot, stream: StreamView, blob_id: str) -> list[BlobRow]:
-    """The blobs with this id that visible records of the stream use in granted fields."""
-    rows = snapshot.blobs(stream.selection(), blob_id)
-    return [row for row in rows if row.field in stream.granted]
-
-
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A record inside a grant. `grant` is the whole grant, which decides whether bytes of blobs are
-    available; `stream` is the part with the record."""
+    """A record inside a grant. `grant` is the whole grant, `stream` the part with the record."""
 
     snapshot: Snapshot
     grant: View
@@ -109,24 +102,21 @@ class Shown:
         }
 
     def resolved(self, field: str, value: dict[str, Any]) -> BlobRef:
-        """A reference to a blob in a field, available if its bytes are stored.
+        """A reference to a blob in a field, available if an import delivered its bytes there.
 
         Size and media type are the stored ones, because the route returns them.
         """
         hidden = ("data_base64", "fetch_url", "available")
         known = {name: one for name, one in value.items() if name not in hidden}
-        row = self.snapshot.blob_of(self.stored.seq, field, value["blob_id"])
-        row = row or self._elsewhere(value["blob_id"])
+        row = self.stored_blob(field, value["blob_id"], value.get("sha256"))
         if row is None:
             return BlobRef(known, available=False)
         stored = {"mime_type": row.media_type, "size_bytes": row.size_bytes, "sha256": row.sha256}
-        return BlobRef(known | stored)
+        return BlobRef.of(known | stored, row.sha256)
 
-    def _elsewhere(self, blob_id: str) -> BlobRow | None:
-        """The same blob, from another record of the connection."""
-        streams = self.grant.within(self.stream.connection_id)
-        rows = (row for one in streams for row in reachable(self.snapshot, one, blob_id))
-        return next(rows, None)
+    def stored_blob(self, field: str, blob_id: str, sha256: Any) -> BlobRow | None:
+        """The blob that the field delivered under a name, with this hash if the data has one."""
+        return self.snapshot.blob_of(self.stored.seq, field, blob_id, sha256 or None)
 
     def _present(self, fields: Iterable[str]) -> list[str]:
         stored = self.stored

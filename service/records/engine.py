@@ -142,13 +142,14 @@ class Change(NamedTuple):
 
 
 class BlobRow(NamedTuple):
-    """A stored blob as a field of a record refers to it."""
+    """A stored blob, and the field of the record that delivered it."""
 
     key: int
     media_type: str
     size_bytes: int
     sha256: str
     field: str
+    seq: int
 
 
 @dataclass(frozen=True)
@@ -381,10 +382,10 @@ class Snapshot(Protocol):
     # Blobs
 
     def blobs(self, selection: Selection, blob_id: str) -> list[BlobRow]:
-        """The blobs of this name that records refer to, once per field."""
+        """The blobs with this SHA-256, else those with this name, that the records delivered."""
 
-    def blob_of(self, seq: int, field: str, blob_id: str) -> BlobRow | None:
-        """A blob if this field of this record refers to it."""
+    def blob_of(self, seq: int, field: str, blob_id: str, sha256: str | None) -> BlobRow | None:
+        """The blob that this field of this record delivered under a name, with a given hash."""
 
     def blob_part(self, blob: BlobRow, number: int) -> bytes | None:
         """A piece of a blob, counted from 0; None if a key now belongs to another blob."""

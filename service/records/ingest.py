@@ -155,6 +155,7 @@ class Batch:
                 yield Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
             else:
                 self.counts.unchanged += 1
+                self.writer.keep(arrival.stream.connection, live.seq, arrival.attachments)
 
 
 def _size(arrival: Arrival) -> int:

@@ -75,8 +75,11 @@ class Steps(Protocol):
     def log(self, entries: Sequence[Entry]) -> None:
         """Adds changes to the log."""
 
-    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
-        """Stores the bytes of a record's blobs, and which field uses which."""
+    def refer(self, blob: int, seq: int, by: Attachment) -> None:
+        """Notes that a field of a record delivered the bytes of a blob, unless it is noted."""
+
+    def add_parts(self, connection: int, blob: int, content: bytes) -> None:
+        """Stores the bytes of a new blob."""
 
     def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
         """Removes the uses of blobs by fields of records; by all fields if none are named."""
@@ -163,6 +166,7 @@ class BaseWriter(Steps, Writing):
 
     def apply(self, changes: list[Change], sample: Sample) -> None:
         index, live, released = self.index(), Counter[int](), list[tuple[int, str | None]]()
+        delivered = dict[int, list[tuple[Any, ...]]]()
         self.note(len(changes))
         for change in changes:
             live[change.arrival.stream.id] += (change.arrival.json is not None) - bool(change.old)
@@ -171,16 +175,43 @@ class BaseWriter(Steps, Writing):
                 for place in change.dropped:
                     index.drop_value(place)
                 released += [(change.seq, name) for name in change.fields or (None,)]
+                if any(blob.content is None for blob in change.attachments):
+                    delivered[change.seq] = self.run(self.statements.references, change.seq)
         index.apply_drops()
         orphans = self.release(released)
         for piece in pieces(changes):
             self._store(piece, index, sample)
+            for change in piece:
+                stored = delivered.get(change.seq, ())
+                self.keep(change.arrival.stream.connection, change.seq, change.attachments, stored)
             index.write()
         index.apply_adds()
         self.note_languages(sample)
         self.sweep(orphans)
         counted = [(count, stream) for stream, count in sorted(live.items())]
         self.run_each(self.statements.add_records, counted)
+
+    def keep(
+        self,
+        connection: int,
+        seq: int,
+        attachments: Iterable[Attachment],
+        delivered: Iterable[tuple[Any, ...]] = (),
+    ) -> None:
+        for blob in attachments:
+            if blob.content is not None:
+                row = self.row(self.statements.find_blob, blob.sha256, connection)
+                id = row[0] if row else self._add_blob(connection, blob.sha256, blob.content)
+                self.refer(id, seq, blob)
+                continue
+            for field, name, sha256, id in delivered:
+                if (field, name) == (blob.field, blob.blob_id) and blob.sha256 in ("", sha256):
+                    self.refer(id, seq, blob)
+
+    def _add_blob(self, connection: int, sha256: str, content: bytes) -> int:
+        ((id,),) = self.run(self.statements.save_blob, sha256, connection, len(content))
+        self.add_parts(connection, id, content)
+        return int(id)
 
     def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
         """Writes records, documents and log, and notes the changed fields for the index."""
@@ -206,7 +237,6 @@ class BaseWriter(Steps, Writing):
         """Notes the changed fields for the index; returns `Change.places` of the record."""
         stream, connection = change.arrival.stream, change.arrival.stream.connection
         data = {name: value for name, value in data.items() if change.touches(name)}
-        self.keep(connection, change.seq, change.attachments)
         places = {name: index.add_large(connection, large[name]) for name in large if name in data}
         index.add(stream, change.seq, data, places)
         return change.places(places)

@@ -4,12 +4,13 @@ Checks, comparison and naming are above this boundary, in `ingest` and `streams`
 `Unavailable` if the store cannot be written to.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from service.records.arrivals import Arrival, Change, Stored
+from service.records.attachments import Attachment
 from service.records.languages import Sample
 from service.records.large import Place
 from service.records.manifest import StreamManifest
@@ -98,6 +99,19 @@ class Writing(Protocol):
 
     def read_large(self, place: Place) -> str:
         """The text of the large value at a place."""
+
+    def keep(
+        self,
+        connection: int,
+        seq: int,
+        attachments: Iterable[Attachment],
+        delivered: Iterable[tuple[Any, ...]] = (),
+    ) -> None:
+        """Stores the bytes that arrived with a record, with a reference from the field of each.
+
+        A field that only names a blob keeps its reference if an earlier version of the record
+        `delivered` it: rows of `Statements.references`.
+        """
 
     def apply(self, changes: list[Change], sample: Sample) -> None:
         """Writes the changes; empties the list."""

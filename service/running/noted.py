@@ -151,7 +151,7 @@ def _short(event: Event) -> Event:
 OTHER: Final = "other"
 #: The error codes with their own label; all others come from upstreams.
 CODES: Final = frozenset("""
-    access_off ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
+    access_off ambiguous_blob ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
     asset_fetch_failed asset_parse_failed authentication_error blob_not_found
     conflicting_connection_id
     connection_not_found cursor_expired deadline_exceeded field_not_found field_not_granted

@@ -61,7 +61,7 @@ def _binary() -> tuple[Stream, Stream]:
         "with, comma": WORD,
         "blob": OBJECT,
         "gone": OBJECT,
-        "later": OBJECT,
+        "elsewhere": OBJECT,
         "files": {"type": "array"},
     }
     record = {
@@ -73,10 +73,10 @@ def _binary() -> tuple[Stream, Stream]:
         "with, comma": _encoded(PICTURE),
         "blob": blob("present", PICTURE, fetch_url="https://elsewhere.example/present"),
         "gone": blob("gone", size_bytes=77, fetch_url="https://elsewhere.example/gone"),
-        "later": blob("later", size_bytes=1),
+        "elsewhere": blob("elsewhere", size_bytes=1),
         "files": [blob("first", PICTURE), blob("gone", size_bytes=77)],
     }
-    bytes_of = {"id": "l", "blob": blob("later", PICTURE)}
+    bytes_of = {"id": "l", "blob": blob("elsewhere", FILM)}
     return (
         Stream("binary", properties, [record]),
         Stream("uploads", {"blob": OBJECT}, [bytes_of]),

@@ -73,11 +73,11 @@ def message(number: int, subject: str, body: str, **more: Any) -> dict[str, Any]
     }
 
 
-def _attachments() -> Stream:
+def _attachments(text: str = LETTER) -> Stream:
     def blob(name: str, kind: str, content: str) -> dict[str, Any]:
         return {"blob_id": name, "mime_type": kind, "data_base64": content}
 
-    letter = base64.b64encode(LETTER.encode()).decode()
+    letter = base64.b64encode(text.encode()).decode()
     records = (
         {
             "id": "a/1.png",
@@ -171,6 +171,6 @@ def connections() -> list[Connection]:
     ]
     return [
         Connection("mail-work", (_mailbox(work), _attachments()), "gmail", "Work mail"),
-        Connection("mail-home", (_mailbox(home), _attachments()), "gmail", "Home mail"),
+        Connection("mail-home", (_mailbox(home), _attachments(LETTER * 2)), "gmail", "Home mail"),
         Connection("notes", (_notes(), _diary()), "notes", "Notes"),
     ]

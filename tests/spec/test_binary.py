@@ -15,7 +15,8 @@ from tests.spec.scenarios import scenario
 PLAN = "mail-work/attachments:a%2F1.png"
 LETTER_ID = "mail-work/attachments:a%2F2.txt"
 PIXEL_BYTES = base64.b64decode(PIXELS)
-PLAN_ROUTE = "/v1/blobs/plan?connection_id=mail-work"
+NAME_ROUTE = "/v1/blobs/plan?connection_id=mail-work"
+PLAN_ROUTE = f"/v1/blobs/{hashlib.sha256(PIXEL_BYTES).hexdigest()}?connection_id=mail-work"
 
 
 @scenario("001/shared/binary-stays-metadata", "000/large/metadata-and-a-way-on")
@@ -44,8 +45,9 @@ def test_a_blob_shows_its_type_its_size_its_hash_and_where_its_bytes_are(small: 
         assert "image/png" in answer.text and "1024" in answer.text
         assert hashlib.sha256(PIXEL_BYTES).hexdigest() in answer.text
         assert PLAN_ROUTE in answer.text
-    got = small.api.get(PLAN_ROUTE)
-    assert got.status == 200 and got.body == PIXEL_BYTES
+    for route in (PLAN_ROUTE, NAME_ROUTE):
+        got = small.api.get(route)
+        assert got.status == 200 and got.body == PIXEL_BYTES
 
 
 def test_base64_in_an_ordinary_field_says_its_size_and_how_to_inspect_it(small: Local) -> None:
@@ -100,6 +102,7 @@ def test_a_blob_outside_the_grant_is_not_there(small_house: House) -> None:
     assert narrow.api.get(PLAN_ROUTE).status == 404
 
 
-def test_a_blob_that_several_connections_have_asks_for_one(small: Local) -> None:
-    error = small.refused("/v1/blobs/plan", 409)
+def test_a_name_with_other_bytes_in_each_connection_asks_for_one(small: Local) -> None:
+    error = small.refused("/v1/blobs/letter", 409)
     assert error["retry_with"] == "connection_id"
+    assert small.api.get("/v1/blobs/plan").body == PIXEL_BYTES, "the same in both"

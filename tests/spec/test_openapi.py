@@ -46,7 +46,7 @@ ANSWERS = (
     ("/v1/streams/messages/records?connection_id=nowhere", 404),
     ("/v1/streams/messages/records/nobody", 404),
     (f"{LONG}/field-window?field=nothing&{WORK}", 403),
-    ("/v1/blobs/plan", 409),
+    ("/v1/blobs/letter", 409),
     ("/v1/blobs/nowhere", 404),
 )
 REFUSED_PAPERS = (

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import orjson
 
 from evidence import pointer
-from evidence.errors import NotText, RateLimited, TimedOut, TooLarge, Unavailable
+from evidence.errors import NotFound, NotText, RateLimited, TimedOut, TooLarge, Unavailable
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.records import FieldRead
@@ -23,6 +23,7 @@ from service.cli.export.sinks import State
 from service.cli.output import safe, say
 from service.operations.base import Session
 from service.pdpp.decode import number_of, text_of
+from service.pdpp.decode.records import blob_reference
 from service.pdpp.encode import body_of
 from service.ports import Blob, RecordRead, ResourceServer, WindowRequest
 
@@ -175,7 +176,10 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
     value = pointer.inside(value, path)
     if isinstance(value, dict) and isinstance(value.get("blob_id"), str):
         connection = text_of(body, "connection_id") or ref.connection_id
-        return rs.blob(value["blob_id"], connection_id=connection)
+        reference = blob_reference(value)
+        if not reference.available:
+            raise NotFound(f"The source has no bytes of {path}.", code="blob_not_found")
+        return rs.blob(reference.id, connection_id=connection)
     if isinstance(value, str) and looks_binary(value):
         return _decoded(value)
     hint = f"Export it as text: {shlex.join(['rung', 'export', 'field', str(ref), path])}"

@@ -268,7 +268,7 @@ def _file(one: Bytes, title: str) -> File:
     href, name = None, one.field_path
     if isinstance(known, BlobRef):
         name = str(known.members.get("filename") or known.members.get("name") or known.blob_id)
-        href = shown.blob(known.blob_id, one.ref.connection_id) if known.available else None
+        href = shown.blob(known.id, one.ref.connection_id) if known.available else None
     return File(title or clip(name, TITLE_CHARS), about, href)
 
 

@@ -1,6 +1,8 @@
 """PDPP bodies of lists, records, fields and aggregates -> typed values."""
 
+import re
 from typing import Any
+from urllib.parse import unquote
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
@@ -93,6 +95,7 @@ def _span(found: Any) -> TimeSpan | None:
 
 
 #: Members of a reference to a blob that do not describe the blob.
+_BLOB_ROUTE = re.compile(r"(?:https?://[^/]+)?/v1/blobs/([^/?#]+)")
 _DROPPED = ("data_base64", "fetch_url", "available")
 
 
@@ -120,9 +123,11 @@ def decode_value(value: Any, *, whole: bool = False) -> Any:
 
 
 def blob_reference(value: dict[str, Any]) -> BlobRef:
-    """The reference to a blob, without its bytes or an address."""
+    """The reference to a blob, without its bytes; of its address, only the id is used."""
     members = {name: one for name, one in value.items() if name not in _DROPPED}
-    return BlobRef(members, value.get("available") is not False)
+    route = _BLOB_ROUTE.match(text_of(value, "fetch_url") or "")
+    key = unquote(route[1]) if route else members["blob_id"]
+    return BlobRef.of(members, key, value.get("available") is not False)
 
 
 def described(value: dict[str, Any]) -> Base64:

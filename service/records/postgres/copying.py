@@ -18,9 +18,10 @@ _READ: Final = {
     " LEFT JOIN document d USING (seq) LEFT JOIN tombstone t USING (seq) ORDER BY r.seq",
     "chunk": "SELECT conn, big FROM document WHERE big IS NOT NULL ORDER BY seq",
     "change": "SELECT stream, version, seq, conn, fields FROM change ORDER BY version",
-    "blob": "SELECT id, conn, blob_id, media_type, size_bytes, sha256 FROM blob ORDER BY 1",
+    "blob": "SELECT id, conn, size_bytes, sha256 FROM blob ORDER BY 1",
     "blob_part": "SELECT blob, no, conn, data FROM blob_part ORDER BY 1, 2",
-    "blob_use": "SELECT blob, seq, field, conn FROM blob_use ORDER BY 1, 2, 3",
+    "blob_use": "SELECT blob, seq, field, conn, blob_id, media_type FROM blob_use"
+    " ORDER BY 1, 2, 3, 5",
     **{one: f'SELECT * FROM "{one}" ORDER BY 1, 2' for one in ("grant", "package", "member")},
 }
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s ORDER BY no"
@@ -35,9 +36,9 @@ _WRITE: Final[dict[str, Tables]] = {
     },
     "chunk": {"chunk (value, no, conn, text)": range(4)},
     "change": {"change (stream, version, seq, conn, fields)": range(5)},
-    "blob": {"blob (id, conn, blob_id, media_type, size_bytes, sha256)": range(6)},
+    "blob": {"blob (id, conn, size_bytes, sha256)": range(4)},
     "blob_part": {"blob_part (blob, no, conn, data)": range(4)},
-    "blob_use": {"blob_use (blob, seq, field, conn)": range(4)},
+    "blob_use": {"blob_use (blob, seq, field, conn, blob_id, media_type)": range(6)},
     "grant": {'"grant"': range(8)},
     "package": {"package": range(7)},
     "member": {"member": range(7)},

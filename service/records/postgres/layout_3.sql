@@ -1,5 +1,5 @@
--- Layout 3: keys of words, for corrections, and the languages of each field. A writer rebuilds
--- everything derived from records.
+-- Layout 3: keys of words, for corrections; the languages of each field; blobs by SHA-256. A writer
+-- rebuilds everything derived from records.
 
 CREATE TABLE word_key (
   key integer NOT NULL,
@@ -14,3 +14,19 @@ ALTER TABLE scope ADD COLUMN languages text NOT NULL DEFAULT '[]';
 ALTER TABLE connection DROP COLUMN languages;
 DROP TABLE letter;
 UPDATE meta SET value = '' WHERE key = 'fold_version';
+
+-- Blobs by SHA-256. The tables may have row security already.
+SET LOCAL rung.writes = 'on';
+ALTER TABLE blob_use DROP CONSTRAINT blob_use_pkey,
+  ADD COLUMN blob_id text COLLATE "C", ADD COLUMN media_type text;
+UPDATE blob_use u SET blob = c.id, blob_id = b.blob_id, media_type = b.media_type
+  FROM blob b JOIN (SELECT min(id) AS id, conn, sha256 FROM blob GROUP BY conn, sha256) c
+  USING (conn, sha256) WHERE b.id = u.blob;
+ALTER TABLE blob_use ADD PRIMARY KEY (seq, field, blob_id, blob), ALTER media_type SET NOT NULL;
+DELETE FROM blob b USING blob same
+  WHERE same.id < b.id AND (same.conn, same.sha256) = (b.conn, b.sha256);
+DELETE FROM blob_part p WHERE NOT EXISTS (SELECT 1 FROM blob WHERE id = p.blob);
+ALTER TABLE blob DROP COLUMN blob_id, DROP COLUMN media_type, ADD UNIQUE (sha256, conn);
+DROP INDEX blob_use_seq;
+CREATE INDEX blob_use_blob ON blob_use (blob);
+CREATE INDEX blob_use_name ON blob_use (blob_id);

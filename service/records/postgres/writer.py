@@ -55,7 +55,8 @@ UPDATE record SET at = %s, cursor = %s, thread = %s, place = %s, deleted = false
 BLOB_BYTES = 134_217_728
 
 _USE = """
-INSERT INTO blob_use (blob, seq, field, conn) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+INSERT INTO blob_use (blob, conn, seq, field, blob_id, media_type)
+SELECT id, conn, %s, %s, %s, %s FROM blob WHERE id = %s ON CONFLICT DO NOTHING
 """
 _RELEASE = """
 DELETE FROM blob_use u USING unnest(%s::bigint[], %s::text[]) AS d(seq, field)
@@ -177,13 +178,14 @@ class Writer(Transactions):
 
     # Blobs are stored once per connection, with the fields that use them
 
-    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
-        for one in attachments:
-            blob = self.row(self.statements.known_blob, connection, one.blob_id)
-            if one.content is not None and (blob is None or blob[1] != one.sha256):
-                blob = (self._store_blob(connection, one, one.content),)
-            if blob is not None:
-                self.write(_USE, blob[0], seq, one.field, connection)
+    def refer(self, blob: int, seq: int, by: Attachment) -> None:
+        self.write(_USE, seq, by.field, by.blob_id, by.media_type, blob)
+
+    def add_parts(self, connection: int, blob: int, content: bytes) -> None:
+        if len(content) > BLOB_BYTES:
+            raise InvalidRequest(f"A blob has {len(content)} bytes; the limit is {BLOB_BYTES}.")
+        pieces = ((blob, no, connection, part) for no, part in enumerate(parts(content)))
+        self.copy("blob_part (blob, no, conn, data)", pieces)
 
     def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
         if not fields:
@@ -194,16 +196,6 @@ class Writer(Transactions):
         if orphans := list(blobs):
             gone = [blob for (blob,) in self.write(_SWEEP, orphans)]
             self.write("DELETE FROM blob_part WHERE blob = ANY(%s)", gone)
-
-    def _store_blob(self, connection: int, one: Attachment, content: bytes) -> int:
-        if len(content) > BLOB_BYTES:
-            raise InvalidRequest(f"The blob {one.blob_id[:40]!r} is over {BLOB_BYTES} bytes.")
-        row = (connection, one.blob_id, one.media_type, len(content), one.sha256)
-        ((blob,),) = self.run(self.statements.save_blob, *row)
-        self.write("DELETE FROM blob_part WHERE blob = %s", blob)
-        pieces = ((blob, no, connection, part) for no, part in enumerate(parts(content)))
-        self.copy("blob_part (blob, no, conn, data)", pieces)
-        return int(blob)
 
 
 def open_writer(url: str, *, lock_seconds: int | None = None) -> Writer:

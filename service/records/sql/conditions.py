@@ -150,6 +150,10 @@ class Statements:
     stream_name = "SELECT name FROM stream WHERE id = ?"
     languages = "SELECT languages FROM scope WHERE ordinal = ?"
     save_languages = "UPDATE scope SET languages = ? WHERE ordinal = ?"
+    references = (
+        "SELECT u.field, u.blob_id, b.sha256, b.id FROM blob_use u JOIN blob b ON b.id = u.blob"
+        " WHERE u.seq = ?"
+    )
     #: Add to the records of a stream, and set them.
     add_records = "UPDATE stream SET records = records + ? WHERE id = ?"
     set_records = "UPDATE stream SET records = ? WHERE id = ?"
@@ -168,12 +172,9 @@ class Statements:
             f"INSERT INTO stream ({owner}, name, manifest) VALUES (?, ?, ?)"
             f" ON CONFLICT ({owner}, name) DO UPDATE SET manifest = excluded.manifest"
         )
-        self.known_blob = f"SELECT id, sha256 FROM blob WHERE {owner} = ? AND blob_id = ?"
+        self.find_blob = f"SELECT id FROM blob WHERE sha256 = ? AND {owner} = ?"
         self.save_blob = (
-            f"INSERT INTO blob ({owner}, blob_id, media_type, size_bytes, sha256)"
-            f" VALUES (?, ?, ?, ?, ?) ON CONFLICT ({owner}, blob_id) DO UPDATE SET media_type ="
-            " excluded.media_type, size_bytes = excluded.size_bytes, sha256 = excluded.sha256"
-            " RETURNING id"
+            f"INSERT INTO blob (sha256, {owner}, size_bytes) VALUES (?, ?, ?) RETURNING id"
         )
         self.counts = (
             "SELECT connection_id, name, count(seq) FILTER (WHERE NOT deleted),"

@@ -42,7 +42,7 @@ SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) WHE
 """
 _LOG = "SELECT version, seq, fields FROM change"
 _BLOBS = """
-SELECT DISTINCT b.id, b.media_type, b.size_bytes, b.sha256, u.field FROM blob b
+SELECT b.id, u.media_type, b.size_bytes, b.sha256, u.field, u.seq FROM blob b
 JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
 """
 _BLOB_PART = """
@@ -214,14 +214,19 @@ class SharedMethods(Conditions):
     # Blobs
 
     def blobs(self, selection: Selection, blob_id: str) -> list[BlobRow]:
-        found = self.selected(selection)
-        found.add("b.blob_id = ?", blob_id)
-        return [BlobRow(*row) for row in self.run(f"{_BLOBS} WHERE {found.sql()}", *found.values)]
+        for column in ("b.sha256", "u.blob_id"):  # no name hides the bytes of a hash
+            found = self.selected(selection)
+            found.add(f"{column} = ?", blob_id)
+            sql = f"{_BLOBS} WHERE {found.sql()} ORDER BY u.seq, u.field"
+            if rows := self.run(sql, *found.values):
+                return [BlobRow(*row) for row in rows]
+        return []
 
-    def blob_of(self, seq: int, field: str, blob_id: str) -> BlobRow | None:
-        where = "WHERE u.seq = ? AND u.field = ? AND b.blob_id = ?"
-        row = self.row(f"{_BLOBS} {where}", seq, field, blob_id)
-        return None if row is None else BlobRow(*row)
+    def blob_of(self, seq: int, field: str, blob_id: str, sha256: str | None) -> BlobRow | None:
+        where = "u.seq = ? AND u.field = ? AND u.blob_id = ?"
+        rows = self.run(f"{_BLOBS} WHERE {where} ORDER BY b.id", seq, field, blob_id)
+        blobs = [row for row in map(BlobRow._make, rows) if sha256 in (None, row.sha256)]
+        return blobs[0] if blobs else None
 
     def blob_content(self, blob: BlobRow) -> bytes:
         rows = self.run("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", blob.key)

@@ -17,7 +17,9 @@ from service.records.sql.conditions import Statements
 from service.records.sqlite.ddl import CONNECTION_BLOCK, STREAM_BLOCK
 from service.records.sqlite.transactions import Transactions
 
-_USE = "INSERT OR IGNORE INTO blob_use (blob, seq, field) VALUES (?, ?, ?)"
+_USE = """
+INSERT OR IGNORE INTO blob_use (blob, seq, field, blob_id, media_type) VALUES (?, ?, ?, ?, ?)
+"""
 _RELEASE = """
 DELETE FROM blob_use WHERE seq = ?1 AND (?2 IS NULL OR field = ?2) RETURNING blob
 """
@@ -64,16 +66,12 @@ class Catalog(Transactions):
 
     # Blobs are stored once per connection, with the fields that use them
 
-    def keep(self, connection: int, seq: int, attachments: Iterable[Attachment]) -> None:
-        for one in attachments:
-            blob = self.row(self.statements.known_blob, connection, one.blob_id)
-            if one.content is not None and (blob is None or blob[1] != one.sha256):
-                if blob and self.staged:  # readers see those bytes
-                    self.staged_blobs.append((connection, seq, one))
-                    continue
-                blob = (self._store_blob(connection, one, one.content),)
-            if blob is not None:
-                self.run(_USE, blob[0], seq, one.field)
+    def refer(self, blob: int, seq: int, by: Attachment) -> None:
+        self.run(_USE, blob, seq, by.field, by.blob_id, by.media_type)
+
+    def add_parts(self, connection: int, blob: int, content: bytes) -> None:
+        for no, part in enumerate(parts(content)):
+            self.run("INSERT INTO blob_part (blob, no, data) VALUES (?, ?, ?)", blob, no, part)
 
     def release(self, fields: Sequence[tuple[int, str | None]]) -> set[int]:
         return {blob for place in fields for (blob,) in self.run(_RELEASE, *place)}
@@ -83,14 +81,6 @@ class Catalog(Transactions):
             if self.row("SELECT 1 FROM blob_use WHERE blob = ? LIMIT 1", blob) is None:
                 self.run("DELETE FROM blob_part WHERE blob = ?", blob)
                 self.run("DELETE FROM blob WHERE id = ?", blob)
-
-    def _store_blob(self, connection: int, one: Attachment, content: bytes) -> int:
-        row = (connection, one.blob_id, one.media_type, len(content), one.sha256)
-        ((blob,),) = self.run(self.statements.save_blob, *row)
-        self.run("DELETE FROM blob_part WHERE blob = ?", blob)
-        for no, part in enumerate(parts(content)):
-            self.run("INSERT INTO blob_part (blob, no, data) VALUES (?, ?, ?)", blob, no, part)
-        return int(blob)
 
 
 def first_ordinal(db: sqlite3.Connection) -> int:

@@ -188,10 +188,10 @@ class _Stream:
 
 
 def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:
-    for id, name, size, sha256 in db.execute("SELECT id, blob_id, size_bytes, sha256 FROM blob"):
+    for id, size, sha256 in db.execute("SELECT id, size_bytes, sha256 FROM blob").fetchall():
         digest, length = hashlib.sha256(), 0
         for (part,) in db.execute("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", (id,)):
             digest.update(part)
             length += len(part)
         if (length, digest.hexdigest()) != (size, sha256):
-            yield f"the bytes of blob {name!r} differ from the imported ones"
+            yield f"the bytes of blob {sha256} differ from the imported ones"

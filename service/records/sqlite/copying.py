@@ -26,11 +26,12 @@ _READ: Final = {
     " WHERE d.big IS NOT NULL ORDER BY r.seq",
     "change": "SELECT c.stream, c.version, c.seq, s.connection, c.fields FROM change c"
     " JOIN stream s ON s.id = c.stream AND s.name >= char(1) ORDER BY c.version",
-    "blob": "SELECT b.id, b.connection, b.blob_id, b.media_type, b.size_bytes, b.sha256"
-    f" FROM blob b WHERE {_BLOB} ORDER BY 1",
+    "blob": f"SELECT b.id, b.connection, b.size_bytes, b.sha256 FROM blob b WHERE {_BLOB}"
+    " ORDER BY 1",
     "blob_part": "SELECT p.blob, p.no, b.connection, p.data FROM blob b"
     f" JOIN blob_part p ON p.blob = b.id WHERE {_BLOB} ORDER BY 1, 2",
-    "blob_use": f"SELECT u.blob, u.seq, u.field, s.connection FROM {_USED} ORDER BY 1, 2, 3",
+    "blob_use": "SELECT u.blob, u.seq, u.field, s.connection, u.blob_id, u.media_type"
+    f" FROM {_USED} ORDER BY 1, 2, 3, 5",
     **{one: f'SELECT * FROM "{one}" ORDER BY 1, 2' for one in ("grant", "package", "member")},
 }
 #: The target columns of each row.
@@ -42,9 +43,9 @@ _WRITE: Final[dict[str, Tables]] = {
         "tombstone (seq, deleted_at)": (0, 9),
     },
     "change": {"change (stream, version, seq, fields)": (0, 1, 2, 4)},
-    "blob": {"blob (id, connection, blob_id, media_type, size_bytes, sha256)": range(6)},
+    "blob": {"blob (id, connection, size_bytes, sha256)": range(4)},
     "blob_part": {"blob_part (blob, no, data)": (0, 1, 3)},
-    "blob_use": {"blob_use (blob, seq, field)": (0, 1, 2)},
+    "blob_use": {"blob_use (blob, seq, field, blob_id, media_type)": (0, 1, 2, 4, 5)},
     "grant": {'"grant"': range(8)},
     "package": {"package": range(7)},
     "member": {"member": range(7)},

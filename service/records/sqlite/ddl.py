@@ -28,6 +28,9 @@ How it fits together:
   stream that replaces another one has the log of that with the same versions. See staging.py.
 * A stream whose name begins with NUL is hidden: it is being prepared, or waits to be erased.
 * `stream.records` counts the live records, `scope.languages` lists what a field's texts are in.
+* `blob` has the bytes that arrived in a connection, keyed by the SHA-256 that Rung computes.
+  `blob_use` says which field of which record delivered them, and under which `blob_id`. Only an
+  import with the bytes adds such a row; the data of a record that names a blob reaches nothing.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
   `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
 """

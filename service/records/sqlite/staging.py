@@ -23,6 +23,7 @@ import orjson
 
 from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
+from service.records.attachments import take_attachments
 from service.records.arrivals import Stored, differing, later_times
 from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
@@ -110,8 +111,6 @@ class Stage:
                 if db.execute(_NEWEST, (pair.old,)).fetchone()[0] != pair.newest:
                     raise Unavailable("The stream was written to meanwhile. Run the command again.")
             self.writer.staged = {}
-            for connection, seq, attachment in self.writer.staged_blobs:
-                self.writer.keep(connection, seq, [attachment])
             names = [name for _, name in self.manifests]
             rename = "UPDATE stream SET name = ? WHERE id = ?"
             db.executemany(rename, [(f"\0old {pair.old}", pair.old) for pair in pairs])
@@ -162,6 +161,7 @@ class Stage:
                 else:
                     self.counts.unchanged += 1
                 times.append((first, changed, other))
+                self._keep_references(seq, other, new_data)
             follow.append((seq, other))
         db.executemany("DELETE FROM change WHERE seq = ?", relog)
         db.executemany(_BURY, [(new, stream, old) for new, old in buried])
@@ -171,6 +171,11 @@ class Stage:
         db.executemany(_LOG, [(stream, n, *one) for n, one in enumerate(fresh, start=version)])
         db.executemany(_TIMES, times)
         return len(relog)
+
+    def _keep_references(self, old: int, new: int, data: bytes) -> None:
+        """Gives a record the references of its old version to blobs that it only names."""
+        if delivered := self.writer.run(self.writer.statements.references, old):
+            self.writer.keep(0, new, take_attachments(orjson.loads(data)), delivered)
 
     def _compare(self, old: Stored, data: bytes, big: str | None) -> set[str]:
         """The names of the top-level fields that differ between a stored record and a new one."""
@@ -196,7 +201,6 @@ def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stag
             "SELECT coalesce((SELECT value FROM meta WHERE key = 'next_version'), 1)"
         ).fetchone()
         writer.staged_version = version + RESERVED_VERSIONS
-        writer.staged_blobs = []
         writer.staged = {target: f"\0new {number}" for number, target in enumerate(targets)}
         try:
             yield Stage(writer, manifests)

@@ -14,7 +14,6 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service import database_files
 from service.database_files import LOCK_SECONDS, LOG_SECONDS
-from service.records.attachments import Attachment
 from service.records.writer import BaseWriter
 
 CACHE_KIB = 65_536
@@ -82,9 +81,6 @@ class Transactions(BaseWriter):
         self._file = file
         #: The next version for staged changes, which nobody sees before they are published.
         self.staged_version = 0
-        #: Blobs whose bytes differ from the current ones of the same name: (connection, record,
-        #: blob).
-        self.staged_blobs: list[tuple[int, int, Attachment]] = []
         self._next: dict[str, int] = {}
 
     def close(self) -> None:

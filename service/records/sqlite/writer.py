@@ -157,7 +157,6 @@ def _prepare(writer: Writer) -> None:
         raise InvalidRequest(f"{path} is not a Rung store; choose another --store.")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")  # every commit is on the disk when it returns
-    db.execute("PRAGMA foreign_keys = ON")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     (layout,) = db.execute("PRAGMA user_version").fetchone()
@@ -167,7 +166,8 @@ def _prepare(writer: Writer) -> None:
         raise InvalidRequest(
             f"{path} was written before the first release. Import its records into a new --store."
         )
-    migrate(db)
+    migrate(db)  # without foreign keys, because it replaces tables
+    db.execute("PRAGMA foreign_keys = ON")
     if writer.meta("fold_version") == FOLD_VERSION and writer.meta("secret"):
         return
     with writer.transaction():

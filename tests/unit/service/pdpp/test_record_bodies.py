@@ -31,10 +31,12 @@ times = st.none() | st.just("2026-04-01T00:00:00Z")
 numbers = st.integers(0, 10**9)
 warnings = st.lists(st.fixed_dictionaries({"code": names, "message": words}), max_size=2)
 scalars = st.none() | st.booleans() | numbers | words
-blobs = st.builds(
-    BlobRef,
-    st.fixed_dictionaries({"blob_id": names}, optional={"mime_type": names, "size_bytes": numbers}),
-    st.booleans(),
+references = st.fixed_dictionaries(
+    {"blob_id": names}, optional={"mime_type": names, "size_bytes": numbers}
+)
+blobs = st.one_of(
+    st.builds(BlobRef.of, references, names),
+    st.builds(BlobRef, references, st.booleans()),
 )
 described = st.one_of(
     st.builds(Preview, words, numbers, st.sampled_from(["string", "array"]), st.none() | numbers),

@@ -146,7 +146,7 @@ def test_a_removed_connection_leaves_nothing(house: House) -> None:
         assert manifests_of(writer, "mail-home") == []
         assert {one.connection_id for one in writer.counts()} == {"bank", "mail-work"}
         assert one(writer, "SELECT count(*) FROM connection") == (2,)
-        assert one(writer, "SELECT count(*) FROM blob WHERE blob_id LIKE '%home'") == (0,)
+        assert one(writer, "SELECT count(*) FROM blob_use WHERE blob_id LIKE '%home'") == (0,)
     house.api({"connection_id": "mail-work"}).mcp("search", query="lantern")
 
 

@@ -93,28 +93,6 @@ def test_a_layout_that_no_release_wrote_is_refused(writer: Writer) -> None:
         open_writer(writer.path)
 
 
-def test_an_index_without_texts_is_built_anew(writer: Writer, notes: StreamHandle) -> None:
-    put(writer, notes, [Row({"id": "a", "title": "owl", "text": LONG})])
-    for statement in (
-        "DROP TABLE fts",
-        "DROP TABLE fts_passage",
-        "CREATE VIEW fts_text AS SELECT 1 AS id, '' AS body",
-        "CREATE VIEW passage_text AS SELECT 1 AS id, '' AS body",
-        "CREATE VIRTUAL TABLE fts USING fts5(body, content='fts_text', content_rowid='id')",
-        "CREATE VIRTUAL TABLE fts_passage USING fts5(body, content='', content_rowid='id')",
-        "UPDATE value SET words = NULL",
-        "DROP TABLE word_key",
-        "PRAGMA user_version = 5",
-    ):
-        writer.db.execute(statement)
-    with pytest.raises(Unavailable, match="older version. Upgrade it with `rung stats`"):
-        with Reader(writer.path).snapshot():
-            pass
-    with open_writer(writer.path) as again:
-        assert matches(again, "owl") == 1
-        check(again)
-
-
 def test_the_secret_is_made_once(writer: Writer) -> None:
     secret = writer.meta("secret")
     assert len(bytes.fromhex(secret)) == 32

@@ -1,0 +1,45 @@
+"""A store that an older version wrote is upgraded in place, and what that version printed works."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from evidence.errors import Unavailable
+from service.records.opening import open_reader
+from service.records.sqlite.check import check
+from tests.helpers.api import Api
+from tests.helpers.old_stores import FILES, old_store
+from tests.helpers.places import ENGINE
+from tests.helpers.shell import Shell
+
+NAMES = FILES if ENGINE == "sqlite" else ("postgres-2",)
+LISTED = "/v1/streams/files/records"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_records_and_blobs_of_an_older_store_open(name: str, tmp_path: Path) -> None:
+    house, answers = old_store(name, tmp_path)
+    with pytest.raises(Unavailable, match="older version. Upgrade it with `rung stats`"):
+        with open_reader(house.path).snapshot() as snapshot:
+            snapshot.names()
+    house.grant()  # upgrades it
+    for label in ("full", "limited"):
+        api, then = Api(house.app, answers[label]["token"]), answers[label]
+        for now, before in zip(api.rest(LISTED, limit=100).body["data"], then["records"]):
+            for record in (now, before):
+                if (file := record["data"].get("file")) is not None:
+                    printed = file.pop("fetch_url")
+                    content = api.get(printed).body
+                    assert hashlib.sha256(content).hexdigest() == file["sha256"]
+            assert now == before
+        listed = {record["id"] for record in then["records"]}
+        hits = api.rest("/v1/search", q="lantern", limit=100).body["data"]
+        assert {hit["record_key"] for hit in hits} == listed
+        for id, content in then["blobs"].items():
+            answer = api.get(f"/v1/blobs/{id}")
+            found = answer.body.decode() if answer.status == 200 else answer.status
+            assert found == content, (label, id)
+    if isinstance(house.path, Path):
+        assert check(house.path) == []
+        assert "sound" in Shell({"RUNG_STORE": str(house.path)}).ok("check").stderr
