@@ -94,7 +94,8 @@ browser: $(VENV)/.browser ## Drive the pages with Chromium: keyboard, phone, dar
 screenshots: $(VENV)/.browser ## Retake the pictures in docs/images
 	$(PYTHON) -m tests.browser.screenshots
 
-fuzz: $(VENV)/.tools ## Send thousands of unusual requests; validate against /openapi.json
+fuzz: $(VENV)/.tools ## Try new examples of all properties, and thousands of unusual requests
+	$(PYTHON) -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600
 	$(PYTHON) -m tests.fuzz
 
 $(VENV)/.audit: $(VENV)/.tools

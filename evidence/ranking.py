@@ -7,7 +7,7 @@
 A word counts with its inflected forms; title and actor words count as near every position. C is
 taken at occurrences of the rarest other word, or of the rarest two if the question has 4 or more
 words. Relative length is capped at 2. Distances are code points of folded text. The constants were
-tuned on public collections, where small changes to them hardly matter.
+tuned on public collections, where small changes to them hardly matter. docs/ranking.md has the rest.
 """
 
 import math
@@ -224,7 +224,7 @@ class Ranker:
             near + worth - sum([idfs[number] for number in free if number in places])
             for worth, places in placed
         ]
-        most = max(bounds, default=near) / total
+        most = max(bounds, default=near) / total * (1 + ROUNDING)
         if most < least * (1 - ROUNDING):
             return most
         apart = held - free

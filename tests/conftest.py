@@ -1,6 +1,5 @@
 """Stores that many tests read and none changes, each built once for a run."""
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,18 +26,18 @@ from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
 
-#: Examples of a property where slow tests are left out; 100 otherwise.
-QUICK_EXAMPLES = 20
+#: Examples of a property where slow tests are left out, and those of `make fuzz`; 100 otherwise.
+QUICK_EXAMPLES, FUZZ_EXAMPLES = 20, 300
 
-# Shared machines are slow at odd moments, which says nothing about the code; CI asks the same
-# questions every time, so that its answer is about the change.
+# Shared machines are slow at odd moments, which says nothing about the code. A run draws the same
+# examples every time, so that its answer is about the change; `make fuzz` draws new ones.
 settings.register_profile(
-    "rung",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=bool(os.environ.get("CI")),
+    "rung", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.register_profile("quick", settings.get_profile("rung"), max_examples=QUICK_EXAMPLES)
+settings.register_profile(
+    "fuzz", settings.get_profile("rung"), max_examples=FUZZ_EXAMPLES, derandomize=False
+)
 settings.load_profile("rung")
 
 # In the background of a script SIGINT is ignored, and so it would be in every process that a test

@@ -1,6 +1,6 @@
 """How records are scored by where the words of a question are in their texts."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evidence.question import Term
@@ -28,6 +28,11 @@ def ranker(*numbers: int) -> Ranker:
     return Ranker(groups, MEAN)
 
 
+@example(
+    [Text("anna ceiling"), Text("anna draft", 1, True)],
+    [Text("anna anna budget")],
+    [116, 1, 9, 191],
+)
 @given(texts, texts, counts)
 def test_a_score_is_exact_or_below_the_one_it_cannot_reach(
     one: list[Text], other: list[Text], numbers: list[int]
