@@ -53,9 +53,9 @@ class Window(NamedTuple):
         return base + span.start, base + span.end
 
     def read_from(self) -> int:
-        """Where a read by offset begins."""
+        """Where a read by offset begins: at the latest where the window does."""
         before = self.passage.span.start - CONTRACT.match_before_chars
-        return self.part.offset + beginning(self.part.text, before)
+        return min(self.start, self.part.offset + beginning(self.part.text, before))
 
     def shown(self) -> str:
         """The text with its marks."""
@@ -82,7 +82,7 @@ class Reads:
             return window_read(id, path, {})
         number = self._number(one, window) if walks and self._is_plain else None
         if number is not None:
-            return window_read(id, path, self._by_query(number))
+            return window_read(id, path, self._by_query(number, window))
         first = window.read_from()
         last = max(window.end, window.match[1] + CONTRACT.match_after_chars)
         size = min(last, total) - first
@@ -120,11 +120,11 @@ class Reads:
         found = (partial(self._first_matches, shown[n], field) for n, field in fields)
         self._snapshot.ahead(found, turns=LOOKS)
 
-    def _by_query(self, number: int) -> dict[str, Any]:
+    def _by_query(self, number: int, window: Window) -> dict[str, Any]:
         return {
             "query": self._question.text,
             **({"match": number} if number > 1 else {}),
-            "before_chars": CONTRACT.match_before_chars,
+            "before_chars": max(CONTRACT.match_before_chars, window.match[0] - window.start),
             "after_chars": CONTRACT.match_after_chars,
         }
 

@@ -124,6 +124,42 @@ def test_rest_offers_the_same_calls(long_texts: Local) -> None:
             assert unmark(one["preview_text"]) in window["window"]["text"]
 
 
+AT_THE_END = range(0, 120, 7)
+
+
+@pytest.mark.parametrize("query", ["quorum", '"the quorum"', "quorum -zebra"])
+def test_a_call_covers_an_excerpt_at_the_end_of_a_field(ends: Local, query: str) -> None:
+    for after in AT_THE_END:
+        page = ends.ok("search", query=query, filter={"kind": f"k{after}"})
+        calls = evidence(page)
+        assert len(calls) == 5
+        for _, one, shown, call in calls:
+            assert call is not None
+            window = ends.ok(call.tool, **call.args).structured["window"]
+            assert window["start_chars"] <= one["start_chars"] and shown in window["text"]
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    """Long texts with one word that is a few characters before their end."""
+    records = [
+        {
+            "id": f"r{after}-{number}",
+            "kind": f"k{after}",
+            "body": f"{before * (5_000 // len(before))}the quorum{'. met' * 99}"[: 5_010 + after],
+        }
+        for after in AT_THE_END
+        for number, before in enumerate(
+            ("gravel ", "gravel. ", "a window ", "ox. ", "pebblestone ")
+        )
+    ]
+    query = {"exact_filters": ["kind"]}
+    stream = Stream(
+        "texts", {"id": WORD, "kind": WORD, "body": BODY}, records, ("body",), query=query
+    )
+    return client(build([Connection("c", [stream], "key")], tmp_path_factory.mktemp("ends")))
+
+
 @pytest.mark.parametrize("size", [3_000, 70_000])
 def test_a_word_that_a_passage_cuts_is_not_evidence(tmp_path: Path, size: int) -> None:
     before = "gravel " * CONTRACT.passage_stride_chars
