@@ -240,14 +240,23 @@ class SearchPage:
         return known({**self.args, **changes, "cursor": None})
 
     def _narrower(self) -> list[Continuation]:
-        """The call that requires every word, for the end of a list that leaves matches out."""
-        bounded = self.recall.get("ranking_scope") == "candidate_window"
-        none = self.counts is not None and self.counts.all == 0 and self.counts.exact
-        if not bounded or none or self.args.get("words") == "all":
+        """A narrower search, for the end of a list that leaves matches out.
+
+        It requires every word, or else ends before the earliest hit of the page.
+        """
+        if self.recall.get("ranking_scope") != "candidate_window":
             return []
-        repaired = {"query": self.repaired_query} if self.repaired_query else {}
-        args = self._again({**repaired, "words": "all"})
-        return [Continuation("search", args, "narrow")]
+        none = self.counts is not None and self.counts.all == 0 and self.counts.exact
+        words = len(self.hits[0].matched_words) + len(self.hits[0].missing_words)
+        if self.args.get("words") != "all" and words != 1 and not none:
+            changes = {"words": "all"}
+            if self.repaired_query:
+                changes["query"] = self.repaired_query
+        elif earliest := self.recall.get("earliest_event_time"):
+            changes = {"until": earliest}
+        else:
+            return []
+        return [Continuation("search", self._again(changes), "narrow")]
 
 
 #: How to read any field of a hit, because windows of whole fields have no call.

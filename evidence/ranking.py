@@ -7,7 +7,7 @@
 A word counts with its inflected forms; title and actor words count as near every position. C is
 taken at occurrences of the rarest other word, or of the rarest two if the question has 4 or more
 words. Relative length is capped at 2. Distances are code points of folded text. The constants were
-tuned on public collections, where small changes to them hardly matter. docs/ranking.md has the rest.
+tuned on public collections, where small changes to them hardly matter. See also docs/ranking.md.
 """
 
 import math

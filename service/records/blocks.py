@@ -22,6 +22,9 @@ from service.records.view import Coverage, SearchedField, StreamView
 #: Passages of which the chunks are fetched before it is known which of them are shown.
 FETCHED_MOST: Final = 100
 
+#: Digits after the point of a score; what follows depends on the order in which it was summed.
+DIGITS: Final = 9
+
 #: {record: {neighbour: distance in its thread}}, as `Snapshot.neighbours` returns it.
 Near = dict[int, dict[int, int]]
 
@@ -303,7 +306,7 @@ def in_order(
                 one.score = one.score._replace(held=frozenset(range(len(ranker.groups))))
             values[seq] *= PERIOD_LIFT
         one.value = values[seq]
-        alike.setdefault(one.value, []).append(one)
+        alike.setdefault(round(one.value, DIGITS), []).append(one)
     ordered = list[Ranked]()
     for value in sorted(alike, reverse=True):
         tied = alike[value]

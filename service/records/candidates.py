@@ -7,7 +7,7 @@ score that is to be expected from that, from their length and from where the wor
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import chain, combinations
@@ -240,19 +240,14 @@ class Candidates:
         for seq in seqs:
             self.held.setdefault(seq, 0)
 
-    def keep_wanted(self, scope: Scope, wanted: Sequence[Group], *, every: bool) -> None:
-        """Notes which wanted groups the records hold, and leaves out those that hold none.
-
-        With `every`, leaves out those that do not hold all.
-        """
-        held, snapshot = self.held, self.snapshot
-        asked = [partial(snapshot.holding, scope, one.spellings, held) for one in wanted]
-        snapshot.ahead(asked)
-        holding = [ask() for ask in asked]
-        for number, seqs in enumerate(holding):
-            for seq in seqs:
-                held[seq] |= 1 << number
-        self.keep(set.intersection(*holding) if every else set.union(*holding))
+    def see(self, scope: Scope, groups: Mapping[int, Group]) -> None:
+        """Notes which groups the records hold, by all rows of theirs."""
+        ask = self.snapshot.holding
+        asked = [partial(ask, scope, group.spellings, self.held) for group in groups.values()]
+        self.snapshot.ahead(asked)
+        for number, rows in zip(groups, [ask() for ask in asked]):
+            self.add(rows, [number])
+            self.known |= 1 << number
 
     def keep(self, seqs: Iterable[int]) -> None:
         """Leaves out every record but these."""

@@ -322,8 +322,8 @@ class Snapshot(Protocol):
         A value that is not in the index may be left out, or have the size 0.
         """
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
-        """Those of some records in which a field of the scope holds one of the terms."""
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
+        """All rows of some records, in the fields of a scope, that hold one of the terms."""
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
@@ -342,7 +342,8 @@ class Snapshot(Protocol):
     def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
         """{record: {neighbour: distance}}: one and two records before and after in its thread.
 
-        Only records of the scope count, as places too.
+        Places are those in the whole thread, without the tests of the scope. Only records that pass
+        the tests are returned.
         """
 
     # Values of fields, for aggregates. A value that several fields have may come once for each.

@@ -20,6 +20,7 @@ PREFIXES_SHOWN: Final = 8
 class RequiredParts:
     """The required parts of a question in what a search covers; `scope_of` gives a role its fields.
 
+    Their records are counted in the whole grant, of which `whole` is the same.
     A prefix of too many words is looked for in the newest rows alone. Several that have too many
     words together are refused.
     """
@@ -29,12 +30,14 @@ class RequiredParts:
         snapshot: Snapshot,
         vocabulary: Vocabulary,
         scope_of: Callable[[str | None], Scope],
+        whole: Callable[[str | None], Scope],
         required: Sequence[Required],
     ) -> None:
         self._snapshot, self._vocabulary, self._scope_of = snapshot, vocabulary, scope_of
+        self._whole = whole
         self._excluded = [part for part in required if part.term.excluded]
         self.sought = [part for part in required if not part.term.excluded]
-        self._rows: dict[Required, Rows] = {}
+        self._rows: dict[tuple[Required, Scope], Rows] = {}
         self._broad = set[Required]()
         prefixes, words = [part for part in required if part.term.prefix], 0
         for part in prefixes:
@@ -49,19 +52,27 @@ class RequiredParts:
         """The sought parts as groups, so that they are ranked and marked like words."""
         records, _ = self._vocabulary.size
         for part in self.sought:
-            count = len(self._rows_of(part).records)
+            count = len(self._rows_of(part, self._whole).records)
             yield Group(part.term, (), False, count, idf(max(records, count), count))
 
-    def candidates(self, first_group: int) -> Candidates:
-        """Records that meet all parts; the sought ones are groups, numbered from `first_group`."""
-        found = Candidates(self._snapshot)
-        first: set[int] | None = None
-        for number, part in enumerate(self.sought, start=first_group):
-            rows = self._rows_of(part)
+    def candidates(self, scope: Scope, groups: Sequence[Group]) -> Candidates:
+        """Records that meet all parts, with all rows of theirs that hold one of the groups.
+
+        The last groups are the sought parts. Of a prefix of too many words the newest rows do.
+        """
+        found, seen = Candidates(self._snapshot), dict(enumerate(groups))
+        records = list[set[int]]()
+        for number, part in enumerate(self.sought, start=len(groups) - len(self.sought)):
+            rows = self._rows_of(part, self._scope_of)
             found.complete &= not rows.cut
-            found.add(rows, [number])
-            first = rows.records if first is None else first & rows.records
-        found.keep(self._without(first or set()))
+            records.append(rows.records)
+            if part in self._broad:
+                found.add(rows, [number])
+                del seen[number]
+        left = self._without(set.intersection(*records))
+        found.add_records(left)
+        found.keep(left)
+        found.see(scope, seen)
         return found
 
     def meeting(self, seqs: Iterable[int]) -> set[int]:
@@ -77,30 +88,30 @@ class RequiredParts:
             left = left - self._holding(part, left) if left else left
         return left
 
-    def _rows_of(self, part: Required) -> Rows:
+    def _rows_of(self, part: Required, scope_of: Callable[[str | None], Scope]) -> Rows:
         """The newest rows that hold a part."""
-        if part not in self._rows:
-            scope = self._scope_of(part.role)
-            self._rows[part] = (
+        scope = scope_of(part.role)
+        if (part, scope) not in self._rows:
+            self._rows[part, scope] = (
                 NewestTexts(self._snapshot, scope).holding(part.term)
                 if part in self._broad
                 else self._snapshot.rows(scope, [[part.term]], BUDGETS.required_rows, newest=True)
             )
-        return self._rows[part]
+        return self._rows[part, scope]
 
     def _holding(self, part: Required, seqs: set[int]) -> set[int]:
         """Those of some records that hold a part, excluded or not."""
         snapshot, scope = self._snapshot, self._scope_of(part.role)
         term = replace(part.term, excluded=False)
         if part not in self._broad:
-            return snapshot.holding(scope, [term], seqs)
+            return snapshot.holding(scope, [term], seqs).records
         texts = snapshot.texts(scope.fields, sorted(seqs))
         found = {seq for seq, _, _, text in texts if holds(text, term)}
         long = [(seq, n, 0) for seq, n, passages, _ in texts if passages and seq not in found]
         begun = snapshot.passages(long).items()
         found |= {place[0] for place, text in begun if holds(text, term)}
         left = {seq for seq, *_ in long} - found
-        return found | (snapshot.holding(scope, [term], left) if left else set())
+        return found | (snapshot.holding(scope, [term], left).records if left else set())
 
 
 def _too_broad(prefixes: Sequence[str]) -> InvalidRequest:
@@ -120,7 +131,8 @@ def groups_to_read(snapshot: Snapshot, view: View, question: Question) -> list[G
     """The words and phrases of a question, each with its matching terms of the grant."""
     vocabulary = view.vocabulary(snapshot)
     phrases = [part for part in question.required if not part.term.prefix]
-    parts = RequiredParts(snapshot, vocabulary, view.covered.scope, phrases)
+    scope_of = view.covered.scope
+    parts = RequiredParts(snapshot, vocabulary, scope_of, scope_of, phrases)
     return [*groups_of(question, vocabulary, strict=False), *parts.groups()]
 
 
@@ -132,5 +144,5 @@ def holding_all(
     for group in sorted(groups, key=lambda one: one.count):
         if not left:
             break
-        left &= snapshot.holding(scope, group.spellings, left)
+        left &= snapshot.holding(scope, group.spellings, left).records
     return left

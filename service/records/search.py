@@ -5,11 +5,12 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import islice
+from math import ceil
 from typing import Any
 
 from evidence.errors import InvalidRequest
@@ -17,16 +18,16 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage, Tail
 from evidence.ranking import TAIL, Ranker
 from service.keys import Sealer, identity
-from service.port_rules import several_streams
 from service.ports import SearchQuery
-from service.records import candidates, filters, lists, words
+from service.records import candidates, words
 from service.records.blocks import Near, Ranked, Reader, in_order
 from service.records.candidates import Candidates
-from service.records.engine import Order, Scope, Selection, Snapshot, Test
+from service.records.engine import Snapshot
 from service.records.hits import Reads, hits_of
+from service.records.narrowing import Searched
 from service.records.required_parts import RequiredParts, holding_all
-from service.records.values import EARLIEST, microseconds
-from service.records.view import Coverage, StreamView, View
+from service.records.values import moment
+from service.records.view import View
 from service.records.words import groups_of
 
 
@@ -35,126 +36,17 @@ def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer)
     return Search(snapshot, view, request).page(sealer)
 
 
-@dataclass(frozen=True)
-class Searched:
-    """The part of a grant that one search covers."""
-
-    snapshot: Snapshot
-    view: View
-    request: SearchQuery
-
-    @cached_property
-    def streams(self) -> Sequence[StreamView]:
-        """The streams; 403 for a stream name outside the grant."""
-        view, request = self.view, self.request
-        found: Sequence[StreamView] = view.within(request.connection_id)
-        if request.streams:
-            names = dict.fromkeys(request.streams)
-            named = (view.stream(name, request.connection_id, param="streams") for name in names)
-            found = [stream for group in named for stream in group]
-        if request.filter and len({stream.name for stream in found}) != 1:
-            raise several_streams()
-        if request.filter:
-            lists.require_shared(view, found, request.filter, "filter")
-        return found
-
-    @cached_property
-    def times(self) -> tuple[int | None, int | None]:
-        """`since` and `until` in microseconds; 400 for text that is no date."""
-        return self._time("since"), self._time("until")
-
-    def _time(self, name: str) -> int | None:
-        text = getattr(self.request, name)
-        if text is None:
-            return None
-        found = microseconds(text)
-        if found is None:
-            raise InvalidRequest(
-                f"{name} must be a date such as 2026-03-01 or a date-time such as "
-                "2026-03-01T09:00:00Z.",
-                param=name,
-            )
-        return found
-
-    @cached_property
-    def selections(self) -> dict[int, Selection]:
-        """The covered records, by stream; streams without event times drop out of a time range."""
-        found = {}
-        for stream in self.streams:
-            tests = self._tests(stream)
-            bounds = tuple(self._bounds(stream)) if self._timed else ()
-            if self._timed and not bounds:
-                continue
-            found[stream.id] = stream.selection((*tests, *bounds))
-        return found
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether the request leaves out a part of the grant."""
-        request = self.request
-        return bool(request.streams or request.connection_id or request.filter or self._timed)
-
-    @property
-    def _timed(self) -> bool:
-        return self.times != (None, None)
-
-    def _tests(self, stream: StreamView) -> tuple[Test, ...]:
-        wanted = self.request.filter
-        return filters.tests_of(stream, wanted) if wanted else ()
-
-    def _bounds(self, stream: StreamView) -> Iterator[Test]:
-        ordinal = stream.event_ordinal
-        if ordinal is not None:
-            for value, operator in zip(self.times, ("gte", "lt")):
-                if value is not None:
-                    yield Test(ordinal, operator, value)
-
-    @cached_property
-    def timeless(self) -> int:
-        """How many records a time range leaves out because they have no event time."""
-        if not self._timed:
-            return 0
-        whole, dated = list[Selection](), list[Selection]()
-        for stream in self.streams:
-            tests = self._tests(stream)
-            whole.append(stream.selection(tests))
-            if stream.event_ordinal is not None:
-                at = Test(stream.event_ordinal, "gte", EARLIEST)
-                dated.append(stream.selection((*tests, at)))
-        return lists.count(self.snapshot, whole) - lists.count(self.snapshot, dated)
-
-    @cached_property
-    def covered(self) -> Coverage:
-        """The streams with their selections."""
-        return Coverage(self.streams, self.selections) if self.narrowed else self.view.covered
-
-    def scope(self, role: str | None = None) -> Scope:
-        """The searched fields, or those with a role; see `Coverage`."""
-        return self.covered.scope(role)
-
-    def newest_in(self, since: int, until: int, limit: int) -> list[int]:
-        """The newest records whose event time is in a period, at most `limit` of each stream."""
-        found = []
-        for stream in self.streams:
-            selection, ordinal = self.selections.get(stream.id), stream.event_ordinal
-            if selection is None or ordinal is None:
-                continue
-            period = (Test(ordinal, "gte", since), Test(ordinal, "lt", until))
-            selection = replace(selection, tests=(*selection.tests, *period))
-            order = Order(by_cursor=True, descending=True)
-            found += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
-        return found
-
-    @property
-    def sources(self) -> int:
-        """How many connections it covers."""
-        return len({stream.connection_id for stream in self.streams})
-
-
 class Search:
-    """One question inside one grant."""
+    """One question inside one grant, ranked in blocks of `block_size` candidates."""
 
-    def __init__(self, snapshot: Snapshot, view: View, request: SearchQuery) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        view: View,
+        request: SearchQuery,
+        block_size: int = BUDGETS.candidates_ranked,
+    ) -> None:
+        self.block_size, self._order = block_size, list[int]()
         self.snapshot, self.view, self.request = snapshot, view, request
         self.searched = Searched(snapshot, view, request)
         self.question = view.question(snapshot, request.query)
@@ -167,7 +59,11 @@ class Search:
         self.every = request.words == "all"
         self.vocabulary = view.vocabulary(snapshot)
         self.required = RequiredParts(
-            snapshot, self.vocabulary, self.searched.scope, self.question.required
+            snapshot,
+            self.vocabulary,
+            self.searched.scope,
+            view.covered.scope,
+            self.question.required,
         )
         self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
         self.records, self.mean = self.vocabulary.size
@@ -181,9 +77,10 @@ class Search:
         """Every candidate, before any is read."""
         snapshot, scope, required = self.snapshot, self.searched.scope, self.required
         if required.sought:
-            found = required.candidates(len(self.wanted))
-            if self.wanted:
-                found.keep_wanted(scope(), self.wanted, every=self.every)
+            found = required.candidates(scope(), self.ranker.groups)
+            if wanted := candidates.bits_of(range(len(self.wanted))):
+                least = wanted if self.every else 1
+                found.keep(seq for seq, bits in found.held.items() if bits & wanted >= least)
         else:
             records = 0 if self.searched.narrowed else self.records
             found = candidates.of_words(
@@ -204,38 +101,57 @@ class Search:
         assert period is not None
         return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
 
+    def slice_of(self, number: int) -> tuple[set[int], list[int]]:
+        """(the candidates of the blocks before a block, its own in the order of stage 1)."""
+        first, end = number * self.block_size, (number + 1) * self.block_size
+        if len(self._order) < min(end, len(self.candidates.held)):
+            self._order = self.candidates.ordered(self.ranker, self.searched.covered, end)
+        return set(self._order[:first]), self._order[first:end]
+
     @cached_property
     def reader(self) -> Reader:
         return Reader(self.candidates, self.searched.covered, self.ranker)
 
     def block(self, number: int, most: int) -> list[Ranked]:
-        """The records of a block, best first; those of earlier blocks are not repeated.
+        """The records of a block, best first, without those of earlier blocks.
 
         After the first `most` they come in any order.
         """
-        first, end = number * BUDGETS.candidates_ranked, (number + 1) * BUDGETS.candidates_ranked
-        order = self.candidates.ordered(self.ranker, self.searched.covered, end)
-        before, chosen = set(order[:first]), order[first:end]
-        threads = self.searched.covered.threads
-
-        def neighbours(seqs: list[int]) -> Near:
-            return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
-
-        near = self.reader.load(chosen, partial(neighbours, chosen))
+        earlier, chosen = self.slice_of(number)
+        near = self.reader.load(chosen, partial(self._neighbours, chosen))
         added = sorted({other for places in near.values() for other in places} - set(chosen))
-        near |= self.reader.load(added, partial(neighbours, added))
+        near |= self.reader.load(added, partial(self._neighbours, added))
         exact = None if near or self.question.period else most
         kept = self._matching(self.reader.ranked(exact))
-        most += len(before & kept.keys())
-        ordered = in_order(self.reader, kept, near, self.question, most)
-        return [one for one in ordered if one.seq not in before]
+        repeated = {seq for seq in kept if _is_repeated(seq, earlier, near)}
+        ordered = in_order(self.reader, kept, near, self.question, most + len(repeated))
+        return [one for one in ordered if one.seq not in repeated]
+
+    def _next_block(self, number: int) -> int | None:
+        """The number of the next block with a candidate that no earlier block has."""
+        for later in range(number + 1, ceil(len(self.candidates.held) / self.block_size)):
+            earlier, chosen = self.slice_of(later)
+            near = self._neighbours(chosen)
+            if not all(_is_repeated(seq, earlier, near) for seq in chosen):
+                return later
+            added = self.candidates.held.keys() & {n for places in near.values() for n in places}
+            near = self._neighbours(list(added))
+            if not all(_is_repeated(seq, earlier, near) for seq in added):
+                return later
+        return None
+
+    def _neighbours(self, seqs: Sequence[int]) -> Near:
+        threads = self.searched.covered.threads
+        return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
         """Those of some records that match the query themselves."""
         known, scope = self.candidates.held, self.searched.scope
         wanted = frozenset(range(len(self.wanted)))
         others = {
-            seq for seq, one in ranked.items() if seq not in known and wanted & one.score.held
+            seq
+            for seq, one in ranked.items()
+            if seq not in known and (not wanted or wanted & one.score.held)
         }
         if others and self.question.required:
             others = self.required.meeting(others)
@@ -246,10 +162,10 @@ class Search:
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
         request = self.request
-        bound = ["search", self.view.grant.grant_id, *identity(request)]
-        number, offset, before = 0, 0, None
+        bound = ["hits", self.view.grant.grant_id, *identity(request)]
+        number, offset, rank, before = 0, 0, 1, None
         if request.cursor:
-            number, offset, before = sealer.open(request.cursor, bound=bound)
+            number, offset, rank, before = sealer.open(request.cursor, bound=bound)
         current = self._figures()
         warnings = []
         if before is not None and before != current:
@@ -275,25 +191,28 @@ class Search:
         cut = len(shown) if request.cursor else self._tail(shown)
         tail = None
         if cut < len(shown):
-            tail = Tail(cut, sealer.seal([number, cut, current], bound=bound))
+            tail = Tail(cut, sealer.seal([number, cut, cut + 1, current], bound=bound))
             if request.cut_tail:
                 shown = shown[:cut]
-        next_place: tuple[int, int] | None = None
-        if offset + len(shown) < len(ranked):
-            next_place = number, offset + len(shown)
-        elif (number + 1) * BUDGETS.candidates_ranked < len(self.candidates.held):
-            next_place = number + 1, 0
+        following: int | None = number
+        after = offset + len(shown)
+        if after >= len(ranked):
+            following, after = self._next_block(number), 0
         cursor = None
-        if next_place is not None:
-            cursor = sealer.seal([*next_place, current], bound=bound)
+        if following is not None:
+            cursor = sealer.seal([following, after, rank + len(shown), current], bound=bound)
         page = replace(
-            self._shown(ranked, shown, warnings, number * BUDGETS.candidates_ranked + offset + 1),
+            self._shown(ranked, shown, warnings, rank),
             has_more=cursor is not None,
             next_cursor=cursor,
             tail_cut=tail is not None and request.cut_tail,
             tail=None if request.cut_tail else tail,
             repaired_query=words.repaired(self.question, self.wanted),
         )
+        if not self.candidates.complete and cursor is None:
+            times = [at for at in self.reader.times(shown).values() if at is not None]
+            if times:
+                page.recall["earliest_event_time"] = moment(min(times))
         return page if page.hits or request.cursor else self._explained(page)
 
     def _shown(
@@ -394,3 +313,11 @@ class Search:
         if bounded:
             recall["candidate_window_limit"] = len(self.candidates.held)
         return recall
+
+
+def _is_repeated(seq: int, earlier: set[int], near: Near) -> bool:
+    """Whether a record is in an earlier block: as one of its candidates, or as a neighbour of one.
+
+    The records near it are those that it is near to.
+    """
+    return seq in earlier or not earlier.isdisjoint(near.get(seq, ()))

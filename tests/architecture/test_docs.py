@@ -12,10 +12,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from evidence import errors, limits
+from evidence import errors, limits, ranking
 from service.__main__ import rung
 from service.cli.deferred import loaded
 from service.operations import OPERATIONS
+from service.records import candidates
 from service.settings import SETTINGS
 from tests.architecture.sources import CODE, PACKAGES, ROOT, files, text, tree
 
@@ -53,6 +54,14 @@ def test_the_reference_is_up_to_date() -> None:
     example = ["--example", str(ROOT / "rung.env.example")]
     found = CliRunner().invoke(REFERENCE, ["--check", str(ROOT / "docs/reference"), *example])
     assert found.exit_code == 0, found.output
+
+
+def test_the_caps_of_the_ranking_are_those_of_the_code() -> None:
+    modules = {"BUDGETS": limits.BUDGETS, "ranking": ranking, "candidates": candidates}
+    caps = re.findall(r"\| ([\d,]+) \| `(\w+)\.(\w+)` \|", text(Path("docs/ranking.md")))
+    assert len(caps) > 9
+    for figure, module, name in caps:
+        assert int(figure.replace(",", "")) == getattr(modules[module], name), name
 
 
 def test_the_check_of_the_reference_fails_for_a_page_that_differs(tmp_path: Path) -> None:

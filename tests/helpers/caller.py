@@ -1,7 +1,7 @@
 """A client of an application: tools over MCP, routes over REST, by test client or by socket."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.request import Request, urlopen
@@ -82,6 +82,14 @@ class Caller:
         answer = self.call(tool, **arguments)
         assert not answer.failed, f"{tool} {arguments}\n{answer.text}"
         return answer
+
+    def pages(self, tool: str, **arguments: Any) -> Iterator[Answer]:
+        """All pages of an answer, each by the cursor of the one before."""
+        answer = self.ok(tool, **arguments)
+        yield answer
+        while cursor := answer.structured["data"].get("next_cursor"):
+            answer = self.ok(tool, **arguments, cursor=cursor)
+            yield answer
 
     def fails(self, tool: str, **arguments: Any) -> Answer:
         """The answer to a tool call that must fail."""

@@ -72,21 +72,13 @@ FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS p(seq, ordinal, start
 JOIN folded_seen f USING (seq, ordinal, start)
 """
 _HELD = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
-_HOLDING = f"SELECT seq FROM term_seen {_HELD} UNION SELECT seq FROM passage_seen {_HELD}"
+_HOLDING = f"""
+SELECT seq, ordinal, NULL FROM term_seen {_HELD}
+UNION ALL SELECT seq, ordinal, start FROM passage_seen {_HELD}
+"""
 _PASSAGES = """
 SELECT start FROM passage_seen WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
 ORDER BY start LIMIT %s
-"""
-#: The two records on either side of each of some records in its thread, nearest first, by index.
-_NEIGHBOURS = """
-(SELECT r.seq,
-  array(SELECT n.seq FROM record n
-    WHERE n.thread = r.thread AND (n.place, n.record_key) < (r.place, r.record_key) AND {selected}
-    ORDER BY n.place DESC, n.record_key DESC LIMIT 2),
-  array(SELECT n.seq FROM record n
-    WHERE n.thread = r.thread AND (n.place, n.record_key) > (r.place, r.record_key) AND {selected}
-    ORDER BY n.place, n.record_key LIMIT 2)
-FROM record r WHERE r.seq = ANY(%s) AND r.stream = %s AND r.thread IS NOT NULL)
 """
 
 
@@ -96,6 +88,7 @@ class SearchMethods(Asking):
     compared = "key"
     live = "NOT {}.deleted"
     in_list = "{} = ANY(?)"
+    array = "array({})"
 
     def encode(self, value: Value) -> bytes:
         return key_of(value)
@@ -201,9 +194,14 @@ class SearchMethods(Asking):
     def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
         return self.rows_of(_SIZES, *map(_array, zip(*values))) if values else []
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
         asked = [_array(seqs), _array(scope.fields), query([spellings])]
-        return {seq for (seq,) in self.rows_of(_HOLDING, *asked, *asked)}
+        found = Rows(([], []), ([], [], []))
+        for *row, start in self.rows_of(_HOLDING, *asked, *asked):
+            columns = found.short if start is None else found.passages
+            for column, value in zip(columns, (*row, start)):
+                column.append(value)
+        return found
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
@@ -220,18 +218,6 @@ class SearchMethods(Asking):
             return {}
         rows = self.rows_of(_FOLDED, *map(_array, zip(*places)))
         return {(seq, ordinal, start): text for seq, ordinal, start, text in rows}
-
-    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
-        parts, values = [], list[Any]()
-        for selection in scope.selections:
-            selected = self.selected(selection, record="n")
-            parts.append(_NEIGHBOURS.format(selected=selected.sql()))
-            values += [*selected.values, *selected.values, list(seqs), selection.stream]
-        rows = self.run(" UNION ALL ".join(parts), *values) if parts else []
-        return {
-            seq: {other: away for side in sides for away, other in enumerate(side, start=1)}
-            for seq, *sides in rows
-        }
 
 
 def _scanned(fields: Sequence[int]) -> str:

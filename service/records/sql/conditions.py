@@ -42,6 +42,15 @@ def by_field(tests: Iterable[Test]) -> dict[int, list[tuple[str, Value]]]:
     return fields
 
 
+def alike(selections: Iterable[Selection]) -> list[list[Selection]]:
+    """Selections in groups that have the same limits, and the same tests of their own fields."""
+    groups: dict[object, list[Selection]] = {}
+    for one in selections:
+        tests = tuple(map(tuple, by_field(one.tests).values()))
+        groups.setdefault((one.limit, one.by_time, tests), []).append(one)
+    return list(groups.values())
+
+
 def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | None:
     """The comparisons of a selection if all of them use one field; otherwise None.
 
@@ -73,9 +82,15 @@ class Conditions:
         """The parameter of `in_list`."""
         raise NotImplementedError
 
-    def is_small(self, ordinal: int, comparisons: str, values: list[Any]) -> bool:
+    def is_small(self, cells: str, values: list[Any]) -> bool:
         """Whether to list the records with such a value first instead of probing each record."""
         return False
+
+    def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Any]:
+        """(condition, parameter) that a column is one of some numbers."""
+        if len(numbers) == 1:
+            return f"{column} = ?", numbers[0]
+        return self.in_list.format(column), self.listed(numbers)
 
     def within(
         self, limit: Limit, condition: Condition | None = None, *, record: str = "r"
@@ -89,34 +104,44 @@ class Conditions:
             condition.add(self.in_list.format(f"{record}.record_key"), listed)
         return condition
 
-    def selected(self, selection: Selection, *, record: str = "r") -> Condition:
-        """The condition that a record is selected; `record` is its alias."""
-        condition, driver = Condition(), ""
-        for ordinal, comparisons in by_field(selection.tests).items():
-            body = " AND ".join(
-                f"c.{self.compared} {comparison} ?" for comparison, _ in comparisons
-            )
-            values = [self.encode(value) for _, value in comparisons]
-            if self.is_small(ordinal, body, values):
-                cells = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {body})"
-                driver = "+"  # reads these records, not the whole stream in its order
+    def tested(
+        self, selections: Sequence[Selection], *, record: str = "r"
+    ) -> tuple[Condition, bool]:
+        """(the condition that a record passes the tests of selections, whether it lists records).
+
+        The selections are `alike`. A record has no values in the fields of other streams.
+        """
+        condition, lists = Condition(), False
+        for tests in zip(*(by_field(one.tests).items() for one in selections)):
+            comparisons = tests[0][1]
+            field, ordinals = self.one_of("c.ordinal", [ordinal for ordinal, _ in tests])
+            compared = [f"c.{self.compared} {comparison} ?" for comparison, _ in comparisons]
+            body = " AND ".join([field, *compared])
+            values = [ordinals, *(self.encode(value) for _, value in comparisons)]
+            if self.is_small(body, values):
+                cells, lists = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE {body})", True
             else:
-                cells = (
-                    f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq"
-                    f" AND c.ordinal = ? AND {body})"
-                )
-            condition.add(cells, ordinal, *values)
-        condition.add(f"{driver}{record}.stream = ?", selection.stream)
-        condition.add(self.live.format(record))
-        self.within(selection.limit, condition, record=record)
-        if selection.by_time:  # lets the index on the cursor start at the limit
-            for comparison, time in bounds(selection.limit):
-                condition.add(f"{record}.cursor {comparison} ?", self.encode(time))
+                cells = f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq AND {body})"
+            condition.add(cells, *values)
+        return condition, lists
+
+    def selected(self, *selections: Selection) -> Condition:
+        """The condition that the record `r` is in one of some selections, which are `alike`."""
+        first = selections[0]
+        condition, lists = self.tested(selections)
+        # The sign makes it read the listed records, not the whole stream in its order.
+        column = "+r.stream" if lists else "r.stream"
+        condition.add(*self.one_of(column, [one.stream for one in selections]))
+        condition.add(self.live.format("r"))
+        self.within(first.limit, condition)
+        if first.by_time:  # lets the index on the cursor start at the limit
+            for comparison, time in bounds(first.limit):
+                condition.add(f"r.cursor {comparison} ?", self.encode(time))
         return condition
 
     def selected_by_any(self, selections: Iterable[Selection]) -> Condition:
         """The condition that one of some selections contains the record `r`."""
-        each = [self.selected(selection) for selection in selections]
+        each = [self.selected(*group) for group in alike(selections)]
         either = " OR ".join(f"({one.sql()})" for one in each)
         values = [value for one in each for value in one.values]
         return Condition([f"({either or 'false'})"], values)
@@ -130,10 +155,7 @@ class Conditions:
         if comparisons is None:
             return None
         condition = Condition()
-        if len(ordinals) == 1:
-            condition.add("v.ordinal = ?", *ordinals)
-        else:
-            condition.add(self.in_list.format("v.ordinal"), self.listed(ordinals))
+        condition.add(*self.one_of("v.ordinal", ordinals))
         for comparison, value in comparisons:
             condition.add(f"v.{self.compared} {comparison} ?", self.encode(value))
         return condition

@@ -17,12 +17,13 @@ from service.records.engine import (
     Order,
     Position,
     Row,
+    Scope,
     Selection,
     Stored,
     Value,
 )
 from service.records.manifest import StreamManifest, parse
-from service.records.sql.conditions import Conditions, on_field
+from service.records.sql.conditions import Conditions, alike, on_field
 
 #: Rows of a log read at a time.
 PIECE: Final = 1_000
@@ -39,6 +40,13 @@ WHERE c.stream = ? ORDER BY c.version DESC LIMIT 1
 """
 _DELETED = """
 SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) WHERE r.seq = ?
+"""
+#: The next two records of a thread in one direction; one that fails the tests has no seq.
+_SIDE = """
+SELECT CASE WHEN {3} THEN n.seq END AS seq FROM record n
+WHERE n.stream = r.stream AND n.thread = r.thread
+  AND (n.place, n.record_key) {0} (r.place, r.record_key) AND {4}
+ORDER BY n.place {1}, n.record_key {2} LIMIT 2
 """
 _LOG = "SELECT version, seq, fields FROM change"
 _BLOBS = """
@@ -58,6 +66,8 @@ class SharedMethods(Conditions):
     whole: ClassVar[str]
     #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
+    #: An array of the one column of a statement, which has the name `seq`.
+    array: ClassVar[str]
     #: Whether one statement reads the values of several fields.
     merges_fields: ClassVar[bool]
 
@@ -138,6 +148,43 @@ class SharedMethods(Conditions):
         sort = f"r.cursor {direction}, r.record_key" if order.by_cursor else "r.record_key"
         sql = f"SELECT r.seq FROM record r WHERE {found.sql()} ORDER BY {sort} LIMIT ?"
         return [seq for (seq,) in self.run(sql, *found.values, limit)]
+
+    # Search
+
+    def unpacked(self, array: Any) -> list[int | None]:
+        """The values of an `array` of SQL."""
+        numbers: list[int | None] = array
+        return numbers
+
+    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+        parts, values = list[str](), list[Any]()
+        for group in alike(scope.selections):
+            tested, _ = self.tested(group, record="n")
+            inside = self.within(group[0].limit, record="n")
+            inside.add(self.live.format("n"))
+            sides = (
+                self.array.format(
+                    _SIDE.format(beyond, *2 * [direction], tested.sql() or "true", inside.sql())
+                )
+                for beyond, direction in (("<", "DESC"), (">", "ASC"))
+            )
+            streams, ids = self.one_of("r.stream", [one.stream for one in group])
+            records = self.in_list.format("r.seq")
+            parts.append(
+                f"SELECT r.seq, {', '.join(sides)} FROM record r"
+                f" WHERE {records} AND {streams} AND r.thread IS NOT NULL"
+            )
+            values += [*2 * [*tested.values, *inside.values], self.listed(seqs), ids]
+        rows = self.run(" UNION ALL ".join(parts), *values) if parts else []
+        return {
+            seq: {
+                other: away
+                for side in sides
+                for away, other in enumerate(self.unpacked(side), start=1)
+                if other is not None
+            }
+            for seq, *sides in rows
+        }
 
     # Values of fields
 

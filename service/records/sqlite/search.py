@@ -24,6 +24,7 @@ from service.records.engine import (
     share,
 )
 from service.records.passages import STRIDE
+from service.records.sql.conditions import Condition
 from service.records.sql.snapshot import SharedMethods
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 
@@ -67,18 +68,6 @@ SELECT json_group_array(v.id & {SEQ_MASK}), json_group_array(coalesce(v.passages
   json_group_array(coalesce(v.words, 0))
 FROM json_each(?) j CROSS JOIN value v ON v.id = j.value
 """
-#: The two records on either side of each of some records in its thread, nearest first, by index.
-_NEIGHBOURS = """
-SELECT r.seq,
-  (SELECT json_group_array(seq) FROM (SELECT n.seq AS seq FROM record n
-    WHERE n.thread = r.thread AND (n.place, n.record_key) < (r.place, r.record_key) AND {selected}
-    ORDER BY n.place DESC, n.record_key DESC LIMIT 2)),
-  (SELECT json_group_array(seq) FROM (SELECT n.seq AS seq FROM record n
-    WHERE n.thread = r.thread AND (n.place, n.record_key) > (r.place, r.record_key) AND {selected}
-    ORDER BY n.place, n.record_key LIMIT 2))
-FROM record r
-WHERE r.seq IN (SELECT value FROM json_each(?)) AND r.stream = ? AND r.thread IS NOT NULL
-"""
 
 
 class SearchMethods(SharedMethods):
@@ -88,6 +77,7 @@ class SearchMethods(SharedMethods):
     compared = "value"
     live = "{}.deleted = 0"
     in_list = "{} IN (SELECT value FROM json_each(?))"
+    array = "(SELECT json_group_array(seq) FROM ({}))"
     _blocks: dict[tuple[int, int, int], bool]
     #: The numbers of the first passages of long values that `texts` gave, by record and ordinal.
     _first_passages: dict[tuple[int, int], int]
@@ -98,10 +88,14 @@ class SearchMethods(SharedMethods):
     def listed(self, values: Iterable[Any]) -> str:
         return orjson.dumps(list(values)).decode()
 
-    def is_small(self, ordinal: int, comparisons: str, values: list[Any]) -> bool:
-        sql = f"SELECT 1 FROM cell c WHERE c.ordinal = ? AND {comparisons} LIMIT ?"
-        ((matches,),) = self.run(f"SELECT count(*) FROM ({sql})", ordinal, *values, FEW + 1)
+    def is_small(self, cells: str, values: list[Any]) -> bool:
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM cell c WHERE {cells} LIMIT ?)"
+        ((matches,),) = self.run(sql, *values, FEW + 1)
         return bool(matches <= FEW)
+
+    def unpacked(self, array: str) -> list[int | None]:
+        numbers: list[int | None] = orjson.loads(array)
+        return numbers
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
         row = self.db.execute(_STATISTICS, (self.listed(streams), self.listed(fields))).fetchone()
@@ -140,12 +134,15 @@ class SearchMethods(SharedMethods):
         match = conjunction(groups)
         apart = newest and (scope.apart or not groups)
         blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
+        selected = self.selected_by_any(scope.selections) if scope.limited else None
         short, passages = (list[int](), list[int]()), (list[int](), list[int](), list[int]())
         cut = False
         for number, fields in enumerate(blocks):
             most = share(limit, len(short[0]), len(blocks) - number) if apart else limit
-            rows = self._rows(scope, fields, match, most, newest, "fts")
-            parts = self._rows(scope, fields, match, most, newest, "fts_passage")
+            rows, parts = (
+                self._rows(fields, match, table, selected=selected, newest=newest, limit=most)
+                for table in ("fts", "fts_passage")
+            )
             for column, more in zip((*short, *passages), (*rows, *parts)):
                 column += more
             cut |= len(rows[0]) == most or len(parts[0]) == most
@@ -153,16 +150,19 @@ class SearchMethods(SharedMethods):
 
     def _rows(
         self,
-        scope: Scope,
         fields: Sequence[int],
         match: str,
-        limit: int,
-        newest: bool,
         table: str,
+        *,
+        selected: Condition | None = None,
+        records: str | None = None,
+        newest: bool = False,
+        limit: int = -1,
     ) -> list[list[int]]:
         """Rows of one table by columns: records, ordinals, and starts of passages.
 
-        Each column comes as a JSON array: a thread may lose its turn after every row that it reads.
+        `selected` is a condition on `record r`, `records` is a list of them. Each column comes as a
+        JSON array: a thread may lose its turn after every row that it reads.
         """
         inside, values = self._inside(fields, f"{table}.rowid", ids=True)
         seq, joined = f"fts.rowid & {SEQ_MASK}", ""
@@ -171,16 +171,18 @@ class SearchMethods(SharedMethods):
             columns, seq = ["p.seq", f"p.id >> {SEQ_BITS}", "p.start"], "p.seq"
             joined = "CROSS JOIN passage p ON p.id = fts_passage.rowid"
         where = f"{table} MATCH ? AND {inside}" if match else inside
-        if scope.limited:
+        if selected is not None:
             joined += f" CROSS JOIN record r ON r.seq = {seq}"
-            either = self.selected_by_any(scope.selections)
-            where += f" AND {either.sql()}"
-            values += either.values
+            where += f" AND {selected.sql()}"
+            values += selected.values
+        if records is not None:
+            where += f" AND {self.in_list.format(seq)}"
+            values.append(records)
         newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
         order = f"ORDER BY {newer} DESC" if newest else ""
         named = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
         source = f"{table} {joined} WHERE {where} {order} LIMIT ?"
-        if not scope.limited:  # only the rows that are kept are joined
+        if selected is None and records is None:  # only the rows that are kept are joined
             source = f"(SELECT rowid FROM {table} WHERE {where} {order} LIMIT ?) {table} {joined}"
         rows = f"SELECT {named} FROM {source}"
         listed = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
@@ -193,18 +195,13 @@ class SearchMethods(SharedMethods):
         ids = self.listed(ordinal << SEQ_BITS | seq for seq, ordinal in values)
         return list(zip(*map(orjson.loads, self.db.execute(_SIZES, (ids,)).fetchone())))
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> set[int]:
-        listed, match, found = self.listed(seqs), conjunction([spellings]), set[int]()
-        joined = "fts_passage CROSS JOIN passage p ON p.id = fts_passage.rowid"
-        for table, seq, source in (
-            ("fts", f"fts.rowid & {SEQ_MASK}", "fts"),
-            ("fts_passage", "p.seq", joined),
-        ):
-            inside, values = self._inside(scope.fields, f"{table}.rowid", ids=True)
-            sql = f"SELECT DISTINCT {seq} FROM {source} WHERE {table} MATCH ? AND {inside}"
-            listing = f"{sql} AND {seq} IN (SELECT value FROM json_each(?))"
-            found.update(one for (one,) in self.run(listing, match, *values, listed))
-        return found
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
+        match, records = conjunction([spellings]), self.listed(seqs)
+        short, passages = (
+            self._rows(scope.fields, match, table, records=records)
+            for table in ("fts", "fts_passage")
+        )
+        return Rows((short[0], short[1]), (passages[0], passages[1], passages[2]))
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
@@ -236,22 +233,6 @@ class SearchMethods(SharedMethods):
             if (seq, ordinal) in first  # a damaged store may lack the value
         }
         return {ids[id]: text for id, text in self.run(_PASSAGES, self.listed(ids))}
-
-    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
-        found: dict[int, dict[int, int]] = {}
-        for selection in scope.selections:
-            selected = self.selected(selection, record="n")
-            rows = self.db.execute(
-                _NEIGHBOURS.format(selected=selected.sql()),
-                (*selected.values, *selected.values, self.listed(seqs), selection.stream),
-            )
-            for seq, *sides in rows:
-                found[seq] = {
-                    other: away
-                    for side in sides
-                    for away, other in enumerate(orjson.loads(side), start=1)
-                }
-        return found
 
     def _inside(
         self, fields: Sequence[int], column: str, *, ids: bool = False
