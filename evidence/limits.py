@@ -77,7 +77,7 @@ class Budgets:
     )
     metadata_value_bytes: int = _limit(600, "one such field with its name")
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
-    tools_list_bytes: int = _limit(8_192, "serialized tools/list of one surface")
+    tools_list_bytes: int = _limit(9_216, "serialized tools/list of one surface")
     body_bytes: int = _limit(1_048_576, "largest request body")
     piece_bytes: int = _limit(65_536, "read at a time of a body or a connection")
     compress_bytes: int = _limit(1_024, "body from which an answer is compressed")

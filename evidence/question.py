@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 
 from evidence.fold import fold, unfold
 from evidence.language import LANGUAGES, function_words, stop_words
+from evidence.word_parts import joined
 
 QUOTES = '"“”„«»'
 _EDGES = re.compile(r"^\W+|\W+$")
@@ -42,13 +43,15 @@ _CHUNK = re.compile(MINUS + WORDS, re.VERBOSE)
 class Term:
     """Adjacent folded words; with `prefix` the last is the beginning of a word.
 
-    `typed` is the original spelling, with quotes and star.
+    `typed` is the original spelling, with quotes and star. A word that a hyphen joined to others,
+    or a part of a number, has all of them together in `joined`.
     """
 
     words: tuple[str, ...]
     prefix: bool = False
     excluded: bool = False
     typed: str = field(default="", compare=False)
+    joined: str = field(default="", compare=False)
 
 
 #: A string to search for and, unless that is proof enough, a pattern to match at its position. Both
@@ -278,16 +281,17 @@ def _terms(text: str) -> Iterator[Term]:
 
 
 def _spelled(text: str) -> Iterator[Term]:
-    pieces = text.split()
-    for piece, folded in zip(pieces, list(map(fold, pieces))):
-        run: list[str] = []
-        for word in folded.split():
+    parts = list(joined(text))
+    for piece in re.finditer(r"\S+", text):
+        together = next((part for part in parts if part.start < piece.end() <= part.end + 1), None)
+        whole, run = "".join(together.words) if together else "", list[str]()
+        for word in fold(piece[0]).split():
             if is_unspaced(word):
                 run.append(word)
                 continue
             yield from _pairs(run)
             run = []
-            yield Term((word,), typed=piece)
+            yield Term((word,), typed=piece[0], joined=whole)
         yield from _pairs(run)
 
 

@@ -235,7 +235,7 @@ def _finds(found: PaperFinds, context: Context) -> list[str]:
         lines.append(
             "Nothing so far; the text is long, next_match searches on."
             if found.searched_to < found.total
-            else "No results. Try fewer or other words, or outline=true for the headings."
+            else "No results. Try other words, or outline=true for the headings."
         )
     return lines
 

@@ -179,7 +179,10 @@ def footer(
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page continues.")
     if not page.hits and not page.next_cursor and not _only_sources_miss(page):
-        lines.append("No results. Try other words, a prefix (invoi*), or remove a filter.")
+        lines.append(
+            "No results. Search matches words: try synonyms, the records' language, a prefix "
+            "(invoi*), or remove a filter."
+        )
     lines += _spellings(page)
     return lines + [context.step(call) for call in calls]
 

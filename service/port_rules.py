@@ -133,9 +133,7 @@ def _context(asked: WindowRequest, until_match_end: int) -> int:
 
 
 def _no_match(asked: WindowRequest) -> NotFound:
-    message = (
-        "The query does not match this field. Try fewer or other words, or read by offset_chars."
-    )
+    message = "The query does not match this field. Try other words, or read by offset_chars."
     if asked.match > 1:
         message = f"There is no match {asked.match}. Retry with a smaller match."
     param = "match" if asked.match > 1 else "query"

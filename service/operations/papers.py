@@ -77,8 +77,8 @@ SEARCH_PAPERS = PaperOperation(
     description=(
         "Full-text search over titles, summaries, sources and translations, best match first. "
         "A paper needs one of the words. Each hit has its paper_id, the matching text and the "
-        "words it lacks. Pass the paper_id to get_paper_metadata, get_paper_summary or "
-        "get_paper_source."
+        "words it lacks. It matches words, so try synonyms. Pass the paper_id to "
+        "get_paper_metadata, get_paper_summary or get_paper_source."
     ),
     arguments=SearchPapersArguments(),
     run=lambda session, query, **page: session.papers.search(PaperSearch(query, **page)),

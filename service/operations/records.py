@@ -182,7 +182,8 @@ SEARCH = RecordOperation(
     title="Search records",
     description=(
         "Finds records in all sources this token can read, best match first; no word is "
-        "required. Each hit has its id, the matching text and the call that opens it there."
+        "required. It matches words, so try synonyms and the records' language. Each hit has its "
+        "id, the matching text and the call that opens it there."
     ),
     arguments=SearchArguments(),
     ask=_search,

@@ -10,8 +10,9 @@ from evidence.question import Question, Required, holds
 from evidence.ranking import Group, idf
 from service.records.candidates import Candidates
 from service.records.engine import Rows, Scope, Snapshot
+from service.records.granted_words import NewestTexts, Vocabulary
 from service.records.view import View
-from service.records.words import NewestTexts, Vocabulary, groups_of
+from service.records.words import groups_of
 
 #: Prefixes of a refused question that its error names.
 PREFIXES_SHOWN: Final = 8

@@ -23,7 +23,7 @@ from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, St
 from service.access.registry import Grant, StreamGrant
 from service.records.forms import DATES
 from service.records.values import moment, time_of
-from service.records.words import Languages, Vocabulary, languages_inside
+from service.records.granted_words import Languages, Vocabulary, languages_inside
 
 
 class StreamView:

@@ -3,9 +3,13 @@
 A value counts once for every word it contains, however often and in however many passages. The
 counts change in the transaction of the records; a word that no value contains any more is deleted.
 
+Words that a hyphen joins, and numbers in parts, are entries too, with spaces between their parts.
+
 `word_key` leads from a misspelled word to the words of a field that may have been meant: two words
 of the same length one edit apart are equal if each loses the right letter, and a word that lacks a
 letter is what the other one is without it. So each word has the keys of all its `shortened` forms.
+It has keys of its endings too, so that its compounds are found, and an entry in parts has the key
+of these together; a number has that of its last digits.
 """
 
 import re
@@ -16,9 +20,11 @@ from itertools import pairwise
 from typing import Final
 from zlib import crc32
 
+from evidence.fold import fold
 from evidence.language import REPAIRED_CHARS, is_repairable, shortened
 from evidence.limits import CONTRACT
 from evidence.question import is_unspaced
+from evidence.word_parts import NUMBER_DIGITS, PART_CHARS, is_number, joined
 
 #: The most distinct words that are kept in memory.
 MOST_WORDS: Final = 100_000
@@ -97,19 +103,21 @@ class Vocabulary:
     removed: _Counts = field(default_factory=lambda: defaultdict(Counter))
     lengths: Counter[int] = field(default_factory=Counter)
 
-    def add(self, ordinal: int, folded: str) -> int:
+    def add(self, ordinal: int, text: str, folded: str) -> int:
         """Adds the words of a value; returns how many there are, repeats included."""
-        length = self._note(self.added, ordinal, folded)
+        length = self._note(self.added, ordinal, text, folded)
         self.lengths[ordinal] += counted(length, folded)
         return length
 
-    def remove(self, ordinal: int, folded: str) -> None:
+    def remove(self, ordinal: int, text: str) -> None:
         """Subtracts the words of a deleted value."""
-        length = self._note(self.removed, ordinal, folded)
+        folded = fold(text)
+        length = self._note(self.removed, ordinal, text, folded)
         self.lengths[ordinal] -= counted(length, folded)
 
-    def _note(self, noted: _Counts, ordinal: int, folded: str) -> int:
+    def _note(self, noted: _Counts, ordinal: int, text: str, folded: str) -> int:
         total = 0
+        noted[ordinal].update({" ".join(found.words) for found in joined(text)})
         for words, length in words_of(folded):
             total += length
             noted[ordinal].update(words)
@@ -143,7 +151,21 @@ def key_of(text: str) -> int:
 
 
 def keys_of(word: str) -> set[int]:
-    """The keys of a word that other words may be misspellings of; none if it cannot be meant."""
+    """The keys of an entry; none of a word that is too short or too long, or an id."""
+    together = word.replace(" ", "")
+    if together != word or is_number(word):
+        return {joined_key(together)}
     if not REPAIRED_CHARS <= len(word) <= KEYED_CHARS or not is_repairable(word):
         return set()
-    return set(map(key_of, shortened(word)))
+    endings = (word[place:] for place in range(PART_CHARS, len(word) - PART_CHARS + 1))
+    return {*map(key_of, shortened(word)), *map(ending_key, endings)}
+
+
+def joined_key(word: str) -> int:
+    """The key of a word in parts, or of a number."""
+    return key_of(f"+{word[-NUMBER_DIGITS:] if is_number(word) else word}")
+
+
+def ending_key(word: str) -> int:
+    """The key of longer words that end with a word."""
+    return key_of(f"-{word}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from evidence import pointer
 from evidence.fold import fold
+from evidence.word_parts import joined
 from service.records.vocabulary import keys_of
 from service.records.values import FieldType, sortable
 from service.records.streams import manifests_of
@@ -62,7 +63,7 @@ def words(text: str) -> tuple[set[str], int]:
     run = fold(text).split()
     lone = [len(word) == 1 and word >= "\u0e00" for word in run]
     pairs = {run[n] + run[n + 1] for n in range(len(run) - 1) if lone[n] and lone[n + 1]}
-    return {*run, *pairs}, len(run)
+    return {*run, *pairs, *(" ".join(found.words) for found in joined(text))}, len(run)
 
 
 def _afresh(writer: Writer) -> Derived:

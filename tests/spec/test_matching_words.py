@@ -78,7 +78,7 @@ def view_of(house: House, streams: list[StreamGrant]) -> Iterator[tuple[Snapshot
         yield snapshot, open_view(snapshot, Grant("grt", None, tuple(streams)))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=8)  # each is a store
 @given(words=WORDS, seed=st.integers(0, 99))
 def test_a_correction_is_any_granted_word_one_edit_away(
     tmp_path_factory: pytest.TempPathFactory, words: list[str], seed: int
@@ -269,3 +269,92 @@ def test_a_form_of_one_language_is_no_word_of_another(bilingual: House, tmp_path
     assert found(house_of(tmp_path, ("en", [*ENGLISH, {"body": "blue sea"}])).api(), "see") == [
         *("en-r0", "en-r1"),
     ]
+
+
+NUMBERS = [
+    {"body": "Call +49 170 123 45 67 or send an E-Mail."},
+    {"body": "His number is 0170/1234567, her email is unknown."},
+    {"body": "0049 (0)170-1234567"},
+    {"body": "Order 12.345.678 came on 2026-03-01, 170 kg in 49 boxes."},
+    {"body": "state-of-the-art heating, 1234568"},
+]
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Api:
+    return house_of(tmp_path_factory.mktemp("numbers"), ("one", NUMBERS)).api()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("01701234567", ["one-r0", "one-r1", "one-r2"]),
+        ("+491701234567", ["one-r0", "one-r1", "one-r2"]),
+        ("12345678", ["one-r3"]),
+        ("1234569", []),
+        ("email", ["one-r0", "one-r1"]),
+        ("stateoftheart", ["one-r4"]),
+    ],
+)
+def test_numbers_and_hyphenated_words_match_across_their_separators(
+    numbers: Api, query: str, expected: list[str]
+) -> None:
+    for words in ("any", "all"):
+        assert found(numbers, query, words=words) == expected
+
+
+@pytest.mark.parametrize("query", ["+49 170 1234567", "0170 / 1234567", "(0170) 123-4567"])
+def test_a_number_in_parts_matches_the_whole_number(numbers: Api, query: str) -> None:
+    hits = numbers.rest("/v1/search", q=query, words="all").body["data"]
+    assert {hit["record_key"] for hit in hits} >= {"r0", "r1", "r2"}
+    assert all(hit["coverage"] == 1 for hit in hits)
+
+
+def test_a_hyphenated_word_matches_it_written_together(numbers: Api) -> None:
+    assert found(numbers, "e-mail", words="all") == ["one-r0", "one-r1"]
+
+
+BREAD = [
+    {"body": text}
+    for text in (
+        "Das Sauerteigbrot ist aus dem Ofen, und wir haben es mit der Butter zu euch gebracht.",
+        "Ein Brot aus Roggen ist schwer, und die Haftpflicht ist nicht für das Brot zu haben.",
+        "Die Haftpflichtversicherung ist zum Ende des Jahres von uns gekündigt worden.",
+        "Der Freundschaftsdienst war nett, ein Dienst von dir an uns, und die Freundschaft bleibt.",
+        "Die Verunsicherung ist groß, und sie geht nicht so bald aus dem Haus.",
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def bread(tmp_path_factory: pytest.TempPathFactory) -> House:
+    other = [
+        {"body": "Das Teigbrot und der Vollkornsauerteig sind aus dem Haus, und das ist gut so."}
+    ]
+    return house_of(tmp_path_factory.mktemp("bread"), ("one", BREAD), ("two", other))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Sauerteig", ["one-r0"]),
+        ("Versicherung", ["one-r2"]),
+        ("Dienst", ["one-r3"]),
+        ("sicherung", []),
+        ("Dienstfreundschaft", ["one-r3"]),
+        ("Brothaftpflicht", ["one-r1"]),
+    ],
+)
+def test_a_compound_matches_its_parts_inside_the_grant(
+    bread: House, query: str, expected: list[str]
+) -> None:
+    api = bread.api({"connection_id": "one"})
+    assert found(api, query) == expected
+    literal = [key for key in expected if query == "Dienst"]
+    assert found(api, query, words="all") == literal
+
+
+def test_hidden_words_are_no_parts_of_compounds(bread: House) -> None:
+    assert found(bread.api(), "Sauerteig") == ["one-r0"]
+    assert found(bread.api(), "Teig") == ["two-r0"]
+    assert found(bread.api({"connection_id": "one"}), "Teig") == []

@@ -135,6 +135,8 @@ def record_page(visits: Visits, id: str) -> Response:
         name for name, one in record.data.items() if name not in elsewhere and one not in empty
     ]
     first = shown.number("fields", 0)
+    title = _title(record, kind)
+    heading = _heading(session, record, title, asked["q"])
     marked = None
     if read and read.match_start is not None and read.match_end is not None:
         marked = read.match_start - read.start, read.match_end - read.start
@@ -147,11 +149,13 @@ def record_page(visits: Visits, id: str) -> Response:
         "record.html",
         record=record,
         kind=kind,
-        title=_title(record, kind),
+        title=title,
+        heading=heading,
         head=list(_header(record, kind)),
         label=label_of(record.source),
         read=read,
         found=found,
+        missed=bool(asked["q"]) and not found and not any(is_match for is_match, _ in heading),
         field=field,
         is_text=field == text,
         paragraphs=shown.paragraphs(read.text, marked) if read else (),
@@ -211,6 +215,21 @@ def _header(record: Record, kind: str) -> Iterator[tuple[str, str, bool]]:
             yield title, shown.plain(value), False
     if record.authored_at:
         yield "When", record.authored_at, True
+
+
+def _heading(session: Session, record: Record, title: str, query: str) -> shown.Pieces:
+    """The title in pieces, with the first match of a query marked."""
+    name, marked = record.roles.get("primary-title"), None
+    if query and name and record.data.get(name) == title:
+        args = {"id": record.id, "field_path": pointer.path_of(name), "query": query}
+        try:
+            hit = read_record_field.run(session, **read_record_field.OPERATION.load(args))
+        except NotFound as error:
+            if error.code != "query_not_found":
+                raise
+        else:
+            marked = (hit.match_start or 0), (hit.match_end or 0)
+    return [piece for one in shown.paragraphs(title, marked) for piece in one]
 
 
 def _title(record: Record, kind: str) -> str:

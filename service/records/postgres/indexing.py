@@ -84,7 +84,7 @@ class Index:
         }
         data, places = whole(self.writer, text, big, set(map(top_level, kept)))
         for ordinal, value, _ in texts_of(Scopes(kept, {}), data, places):
-            self.vocabulary.remove(ordinal, fold(value))
+            self.vocabulary.remove(ordinal, value)
         cells = (n for f, n in scopes.cells.items() if fields is None or top_level(f) in fields)
         return seq, {*kept.values(), *cells}
 
@@ -105,7 +105,7 @@ class Index:
 
     def _add_text(self, conn: int, ordinal: int, seq: int, text: str) -> None:
         folded, marks = fold(text), [f"@c{conn}", f"@{ordinal}"]
-        words = self.vocabulary.add(ordinal, folded)
+        words = self.vocabulary.add(ordinal, text, folded)
         places = starts(len(text))
         if not places:
             self.terms.append((seq, ordinal, conn, words, vector(folded, marks)))

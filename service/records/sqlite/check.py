@@ -143,7 +143,7 @@ class _Stream:
 
     def _check_text(self, row: int, text: str) -> None:
         ordinal, folded = row >> SEQ_BITS, fold(text)
-        self._words.add(ordinal, folded)
+        self._words.add(ordinal, text, folded)
         self._values[ordinal] += 1
         first, passages = self.db.execute(_VALUE, (row,)).fetchone() or (0, None)
         rows = [("fts", row, folded)]

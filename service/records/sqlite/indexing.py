@@ -85,7 +85,7 @@ class Index:
                 continue
             first, chunks, first_passage, passages = found
             ordinal, seq = row >> SEQ_BITS, row & SEQ_MASK
-            self.vocabulary.remove(ordinal, fold(read_text(db, seq, ordinal, first, chunks)))
+            self.vocabulary.remove(ordinal, read_text(db, seq, ordinal, first, chunks))
             if passages is None:
                 db.execute("DELETE FROM fts WHERE rowid = ?", (row,))
                 continue
@@ -114,7 +114,7 @@ class Index:
         self, ordinal: int, seq: int, text: str, first: int | None, chunks: int | None
     ) -> None:
         row, folded = row_id(ordinal, seq), fold(text)
-        words = self.vocabulary.add(ordinal, folded)
+        words = self.vocabulary.add(ordinal, text, folded)
         passages = len(starts(len(text)))
         if not passages:
             self.values.append((row, None, None, None, None, words))
@@ -176,10 +176,17 @@ def documents(
 
 
 _COUNT = """
-INSERT INTO word_count (word, ordinal, n)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true
-ON CONFLICT (word, ordinal) DO UPDATE SET n = n + excluded.n RETURNING word, ordinal, n
+INSERT INTO word_count (word, ordinal, n) VALUES (?, ?, ?)
+ON CONFLICT (word, ordinal) DO UPDATE SET n = n + excluded.n
 """
+#: The trigger tells which pairs are new; to look for each first takes as long as to count it.
+_NOTE_NEW = (
+    "CREATE TEMP TABLE IF NOT EXISTS new_pair (word, ordinal)",
+    "CREATE TEMP TRIGGER IF NOT EXISTS note_new AFTER INSERT ON main.word_count"
+    " BEGIN INSERT INTO new_pair VALUES (new.word, new.ordinal); END",
+    "DELETE FROM temp.new_pair",
+)
+_NOT_LEFT = "SELECT 1 FROM word_count WHERE word = ? AND ordinal = ? AND n <= 0"
 _KNOWN = "SELECT w.text, w.id FROM json_each(?) j CROSS JOIN word w ON w.text = j.value"
 _ADD_KEY = "INSERT INTO word_key (key, ordinal, word) VALUES (?, ?, ?)"
 _DROP_KEY = "DELETE FROM word_key WHERE key = ? AND ordinal = ? AND word = ?"
@@ -193,13 +200,16 @@ def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
     changes = list(vocabulary.changes())
     ids = _ids(db, {word for word, _, _ in changes})
     rows = sorted((ids[word], ordinal, n) for word, ordinal, n in changes)
-    counted = db.execute(_COUNT, (orjson.dumps(rows).decode(),)).fetchall()
-    gone = [(word, ordinal) for word, ordinal, n in counted if n <= 0]
-    new = {*counted}.intersection(rows)  # their counts are those that were added
-    texts = {id: word for word, id in ids.items()}
+    for statement in _NOTE_NEW:
+        db.execute(statement)
+    db.executemany(_COUNT, rows)
+    new = db.execute("SELECT word, ordinal FROM temp.new_pair").fetchall()
+    fewer = [(word, ordinal) for word, ordinal, n in rows if n < 0]
+    gone = [pair for pair in fewer if db.execute(_NOT_LEFT, pair).fetchone()]
     db.executemany("DELETE FROM word_count WHERE word = ? AND ordinal = ?", gone)
     db.executemany(_UNUSED, ((word,) for word in sorted({word for word, _ in gone})))
-    for sql, pairs in (_ADD_KEY, (row[:2] for row in new)), (_DROP_KEY, gone):
+    texts = {id: word for word, id in ids.items()} if new or gone else {}
+    for sql, pairs in (_ADD_KEY, new), (_DROP_KEY, gone):
         keys = ((key, ordinal, id) for id, ordinal in pairs for key in keys_of(texts[id]))
         db.executemany(sql, sorted(keys))
     db.executemany(

@@ -30,6 +30,7 @@ TEXTS = st.sampled_from(
         "",
         "Owl",
         "Eule und Owl, owl",
+        "E-Mail and +49 170 1234567, e-mail, 2026-03-01",
         "東京の空 and 東、京",
         "ภาษาไทย",
         "x" * CHARS,
