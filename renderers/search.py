@@ -343,16 +343,11 @@ def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     if is_full(number):
         windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
         return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
-    quotes = [
-        # A short field is quoted whole.
-        (
-            one
-            if one.complete and len(split(one.shown)[0]) <= CONTRACT.quote_chars
-            else _cut(one, budgets.cut_quote_chars)
-        )
-        for one in hit.matches[:1]
-    ]
-    return replace(hit, matches=quotes)
+    first = hit.matches[:1]
+    # A short field is quoted whole.
+    if not all(one.complete and len(split(one.shown)[0]) <= CONTRACT.quote_chars for one in first):
+        first = [_cut(one, budgets.cut_quote_chars) for one in first]
+    return replace(hit, matches=first)
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
