@@ -1,6 +1,7 @@
 """What the search quality page stands on: right figures, steady questions, real answers."""
 
 import math
+from collections import Counter
 from pathlib import Path
 
 import orjson
@@ -9,6 +10,10 @@ import pytest
 from quality import collections, measures, metrics, needles, page, runs, service, typos
 from quality.collections import Collection, Query
 from quality.measures import BM25S, EACH, FTS5, RUNG, TYPED, TYPOS, Measure
+from tests.demo_life.rows import FOLDER as DEMO_RECORDS
+
+#: Questions that share no whole word with the records that answer them.
+DEMO_QUESTIONS = Path(page.__file__).parent / "demo" / "questions.ndjson"
 
 
 def test_a_ranking_is_scored_by_hits_ranks_and_grades() -> None:
@@ -160,3 +165,17 @@ def test_a_folder_is_measured_with_the_real_search_and_a_page_is_made(tmp_path: 
 def test_every_measure_has_a_collection_that_is_known_and_a_note() -> None:
     assert {measure.collection for measure in measures.MEASURES} == set(page.NOTES)
     assert any(measure.category == EACH for measure in measures.MEASURES)
+
+
+def test_the_questions_over_the_demo_have_answers_in_the_demo() -> None:
+    """Ten of each kind, written by somebody who saw the records alone. Never edit them."""
+    questions = [orjson.loads(line) for line in DEMO_QUESTIONS.read_bytes().splitlines()]
+    ids = {
+        f"{path.stem}/{row['stream']}:{row['data']['id']}"
+        for path in DEMO_RECORDS.glob("*.ndjson")
+        for row in map(orjson.loads, path.read_bytes().splitlines())
+    }
+    assert Counter(question["kind"] for question in questions) == dict.fromkeys(
+        ("languages", "synonyms", "paraphrases", "compounds"), 10
+    )
+    assert {id for question in questions for id in question["ids"]} <= ids
