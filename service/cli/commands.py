@@ -97,14 +97,7 @@ class Entry(Generic[Op]):
 
     def load(self, given: dict[str, Any]) -> dict[str, Any]:
         """The validated arguments; raises `InvalidRequest` with the option names."""
-        spelled = self.spelled
-        try:
-            return self.operation.load(given, spelled)
-        except InvalidRequest as error:
-            for name, here in spelled.items():
-                if error.details.get("param") == here and error.hint is not None:
-                    error.hint = f"{here}: {self.described(name)}"
-            raise
+        return self.operation.load(given, self.spelled, self.described)
 
     def described(self, name: str) -> str:
         """The help text of an argument, with its valid values."""

@@ -12,6 +12,7 @@ import orjson
 from evidence import request_log
 from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.work import parse_json
 from service.mcp import faults, validation, versions
 from service.mcp.answer_cache import AnswerCache
 from service.mcp.faults import Fault, invalid_params, shown
@@ -129,9 +130,7 @@ class Server:
         }
 
     def _call(self, request: Request, session: Any) -> Result:
-        name, arguments = request.params.get("name"), request.params.get("arguments")
-        if arguments is None:
-            arguments = {}
+        name, arguments = request.params.get("name"), called_with(request.params.get("arguments"))
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
         if request.modern:
@@ -215,6 +214,16 @@ def refuse_cursor(request: Request) -> None:
     """Refuses any cursor, because every list has a single page."""
     if request.params.get("cursor") is not None:
         raise invalid_params("This list has a single page. Leave out `cursor`.")
+
+
+def called_with(arguments: Any) -> Any:
+    """The arguments of a call, which some clients send as JSON text or as an empty list."""
+    if isinstance(arguments, str) and arguments:
+        try:
+            arguments = parse_json(arguments.encode())
+        except ValueError:
+            return arguments
+    return {} if arguments in (None, "", []) else arguments
 
 
 def without_links(result: dict[str, Any]) -> dict[str, Any]:

@@ -102,6 +102,7 @@ class OperationTools:
         operation = self._operations.get(name)
         if operation is None:
             raise UnknownTool(name)
+        arguments = operation.understood(arguments)
         try:
             rendering = self.rendered(operation, arguments, session)
         except EvidenceError as error:

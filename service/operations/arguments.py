@@ -1,5 +1,7 @@
 """The argument types of operations: marshmallow fields with their limits and messages."""
 
+import re
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -8,11 +10,32 @@ from marshmallow import ValidationError, fields, validate
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.work import parse_json
 from service.ports import OPERATORS
+
+#: Names that hosts add to the arguments of every tool. They are ignored.
+ADDED_BY_HOSTS = ("toolCallId", "sessionId", "chatInput", "action", "tool", "random_string")
 
 
 def _described(description: str, **more: Any) -> dict[str, Any]:
     return {"metadata": {"description": description, **more}}
+
+
+def normalized(given: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments without blank ones, and with the type that is declared instead of text."""
+    typed = {
+        name: (
+            declared[name].of_text(value)
+            if isinstance(value, str) and isinstance(declared.get(name), Typed)
+            else value
+        )
+        for name, value in given.items()
+    }
+    return {
+        name: value
+        for name, value in typed.items()
+        if name not in declared or value not in (None, "", [], {})
+    }
 
 
 def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
@@ -31,6 +54,20 @@ def with_id(given: dict[str, Any]) -> dict[str, Any]:
         return given
     kept = {name: value for name, value in given.items() if name not in ("stream", "record_id")}
     return {"id": str(RecordRef(str(parts[0]), str(parts[1]))), **kept}
+
+
+class Typed:
+    """An argument other than text. `of_text` is the value that a text means, or else the text."""
+
+    #: The type of a JSON text that is understood.
+    json_type: type = dict
+
+    def of_text(self, text: str) -> Any:
+        try:
+            value = parse_json(text.encode())
+        except ValueError:
+            return text
+        return value if type(value) is self.json_type else text
 
 
 class Text(fields.String):
@@ -82,7 +119,7 @@ class Choice(fields.String):
         super().__init__(validate=known, error_messages=errors, **_described(description), **more)
 
 
-class Number(fields.Integer):
+class Number(Typed, fields.Integer):
     """A whole number between two bounds. `5.0` is valid, `"5"` and `true` are not.
 
     Its errors name both bounds.
@@ -104,6 +141,9 @@ class Number(fields.Integer):
         bounds = validate.Range(least, most, error=f"Use a number from {between}")
         super().__init__(strict=True, validate=bounds, error_messages=errors, **shown, **more)
 
+    def of_text(self, text: str) -> Any:
+        return int(text) if re.fullmatch("[0-9]{1,18}", text) else text
+
     def _validated(self, value: Any) -> Any:
         if isinstance(value, (bool, str)):
             raise self.make_error("invalid")
@@ -112,8 +152,10 @@ class Number(fields.Integer):
         return super()._validated(value)
 
 
-class Names(fields.List):  # type: ignore[type-arg]
+class Names(Typed, fields.List):  # type: ignore[type-arg]
     """A list of names, loaded as a tuple."""
+
+    json_type = list
 
     def __init__(self, description: str, **more: Any):
         inner = fields.String(validate=validate.Length(1, CONTRACT.name_chars))
@@ -124,15 +166,17 @@ class Names(fields.List):  # type: ignore[type-arg]
         return tuple(super()._deserialize(value, attr, data, **kwargs))
 
 
-class TypedFilter(fields.Field[dict[str, Any]]):
+class TypedFilter(Typed, fields.Field[dict[str, Any]]):
     """`{field: value}` or `{field: {"gte": value, "lt": value}}`, never a string, never empty."""
 
     error_code = "invalid_filter"
+    #: The name that stands for any other in `tools/list`, and the type of its value there.
+    placeholder = "FIELD", "string"
 
     def __init__(self, **more: Any):
         text = (
-            '{"field": value}, or {"field": {"gte": value, "lt": value}} '
-            f"({', '.join(OPERATORS)}). See schema(stream)."
+            '{"FIELD": value} or {"FIELD": {"gte": value, "lt": value}} '
+            f"({', '.join(OPERATORS)}); schema(stream) has the names."
         )
         rest = (
             "filter[field]=value for equality, filter[field][gte]=value for a range "
@@ -169,13 +213,14 @@ class TypedFilter(fields.Field[dict[str, Any]]):
         return value
 
 
-class ExpandLimit(fields.Field[dict[str, int]]):
+class ExpandLimit(Typed, fields.Field[dict[str, int]]):
     """`{relation: most related records}`."""
 
     error_code = "invalid_expand"
+    placeholder = "RELATION", "integer"
 
     def __init__(self, **more: Any):
-        text = 'Maximum records per relation, such as {"replies": 5}.'
+        text = 'Maximum records per relation: {"RELATION": 5}.'
         rest = "Maximum related records per relation, such as expand_limit[replies]=5."
         super().__init__(**_described(text, rest=rest), **more)
 
@@ -203,8 +248,10 @@ def page_limit(default: int) -> Number:
     return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items, rest=rest)
 
 
-class Flag(fields.Boolean):
+class Flag(Typed, fields.Boolean):
     """true or false, but no word or number that could mean either."""
+
+    json_type = bool
 
     def __init__(self, description: str, **more: Any):
         super().__init__(truthy={True}, falsy={False}, **_described(description), **more)

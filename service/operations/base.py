@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +16,8 @@ from evidence.limits import BUDGETS, Budgets
 from evidence.text import json_line
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering
-from service.operations.arguments import Choice, Number, over_rest
+from service.operations import complaints
+from service.operations.arguments import ADDED_BY_HOSTS, normalized, over_rest
 from service.operations.json_schema import tool_schema
 from service.ports import Answer, PaperLibrary, ResourceServer
 
@@ -115,48 +115,56 @@ class BaseOperation:
     undeclared: dict[str, Any] = field(default_factory=dict)
 
     def load(
-        self, given: dict[str, Any], spelled: Mapping[str, str] = MappingProxyType({})
+        self,
+        given: dict[str, Any],
+        spelled: Mapping[str, str] = MappingProxyType({}),
+        describe: Callable[[str], str] | None = None,
     ) -> dict[str, Any]:
-        """The validated arguments; raises `InvalidRequest` with the argument and its fix.
+        """The validated arguments; raises `InvalidRequest` with all that is wrong and its fix.
 
-        `spelled` are the names of the arguments on the caller's surface.
+        `spelled` are the names of the arguments on the caller's surface, `describe` returns its
+        description of one.
         """
         present = self.named(given)
         further = {name: present.pop(name) for name in self.undeclared.keys() & present.keys()}
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:
-            raise self._explain(error, spelled) from error
+            messages = error.normalized_messages()  # type: ignore[no-untyped-call]
+            declared = self.arguments.fields
+            raise complaints.refusal(
+                self.name, declared, messages, spelled, describe or self._describe
+            ) from error
         for name, value in further.items():
-            loaded[name] = checked(name, self.undeclared[name], value)
+            loaded[name] = complaints.checked(name, self.undeclared[name], value)
         return loaded
 
     def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Unchecked arguments by declared name, without nulls."""
         return self.rewrite({name: one for name, one in given.items() if one is not None})
 
+    def understood(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Unchecked arguments of a tool call, as hosts and models that write them loosely mean."""
+        own = {name: one for name, one in given.items() if name not in ADDED_BY_HOSTS}
+        declared = self.arguments.fields
+        return normalized(self.named(normalized(own, declared)), declared)
+
     def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
         """The same for REST: its names, its defaults, and the arguments its route requires."""
         route = self.route
-        try:
-            loaded = self.load(given, route.names)
-        except InvalidRequest as error:
-            named = {route.spelled(name): name for name in self.arguments.fields}
-            if error.hint is not None and error.details.get("param") in named:
-                error.hint = self._rest_hint(named[error.details["param"]])
-            raise
+        loaded = self.load(given, route.names, self._describe_rest)
         for name in route.needs:
             if name not in loaded:
                 here = route.spelled(name)
-                raise InvalidRequest(
-                    f"{self.name} needs {here}.", param=here, hint=self._rest_hint(name)
-                )
+                hint = f"{here}: {self._describe_rest(name)}"
+                raise InvalidRequest(f"{self.name} needs {here}.", param=here, hint=hint)
         return loaded
 
-    def _rest_hint(self, name: str) -> str:
-        route, argument = self.route, self.arguments.fields[name]
-        hint = over_rest(argument, route.defaults.get(name))
-        return f"{route.spelled(name)}: {hint}"
+    def _describe(self, name: str) -> str:
+        return str(self.arguments.fields[name].metadata["description"])
+
+    def _describe_rest(self, name: str) -> str:
+        return over_rest(self.arguments.fields[name], self.route.defaults.get(name))
 
     def queried(self, path: str, fixed: Collection[str] = ()) -> dict[str, str]:
         """{REST name: name} of the arguments in the query string of a path.
@@ -167,34 +175,6 @@ class BaseOperation:
         bound |= {"id"} if "record_id" in bound else set()
         named = (name for name in self.arguments.fields if name not in bound)
         return {self.route.spelled(name): name for name in named}
-
-    def _explain(self, error: ValidationError, spelled: Mapping[str, str]) -> InvalidRequest:
-        messages = error.normalized_messages()  # type: ignore[no-untyped-call]
-        # An unknown name first: it is often a misspelling of a missing one.
-        name = next((each for each in messages if each not in self.arguments.fields), None)
-        name = name or next(iter(messages))
-        if name not in self.arguments.fields:
-            known = tuple(self.arguments.fields)
-            near = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It accepts {', '.join(known)}."
-            return InvalidRequest(
-                f"{self.name} has no argument {name!r}. {hint}",
-                param=name,
-                did_you_mean=near or None,
-            )
-        found = self.arguments.fields[name]
-        absent = _first(messages[name]) == found.error_messages["required"]
-        here = spelled.get(name, name)
-        return InvalidRequest(
-            f"{self.name} needs {here}." if absent else f"{here}: {_first(messages[name])}",
-            code=getattr(found, "error_code", "invalid_request"),
-            param=here,
-            hint=(
-                None
-                if _is_clear(found) and not absent
-                else f"{here}: {found.metadata['description']}"
-            ),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,27 +252,6 @@ class PaperOperation(Operation):
         if "paper_id" in example:  # no paper exists in every library
             example["paper_id"] = "paper_id of a hit"
         return f"{self.description} Example: {json_line(example)}"
-
-
-def checked(name: str, field: Any, given: Any) -> Any:
-    """The value of one parameter; raises an `InvalidRequest` that names it."""
-    try:
-        return field.deserialize(given)
-    except ValidationError as error:
-        hint = None if _is_clear(field) else f"{name}: {field.metadata['description']}"
-        raise InvalidRequest(f"{name}: {_first(error.messages)}", param=name, hint=hint) from error
-
-
-def _is_clear(field: Any) -> bool:
-    """True if the errors of an argument list its valid values."""
-    return isinstance(field, (Choice, Number))
-
-
-def _first(messages: Any) -> str:
-    """The first message of a nested error."""
-    while isinstance(messages, dict):
-        messages = next(iter(messages.values()))
-    return str(messages[0] if isinstance(messages, list) else messages)
 
 
 def retries(

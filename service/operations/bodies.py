@@ -13,8 +13,8 @@ from evidence.limits import BUDGETS
 from service.pdpp import encode
 from service.operations.arguments import Number
 from service.operations.base import BaseOperation, Operation, RecordOperation, Route, Session
-from service.operations.base import checked
 from service.operations.base import names_in
+from service.operations.complaints import checked
 from service.operations.listings import Listing
 from service.pdpp.brackets import pairs_of
 from service.ports import SchemaQuery

@@ -3,6 +3,11 @@
 apispec reads fields and validators; its output is narrowed to object roots, one scalar type per
 property, typed items, and none of `$ref`, `anyOf`, `default`, `format`, `nullable`. An unmapped
 field class raises at import, so every enforced limit is also shown.
+
+Vendors differ about objects with any names. Gemini refuses an object without properties, so
+`FIELD` stands for all of them. Converters to OpenAI's strict mode would allow no others, so the
+object is explicitly open; they then leave the tool as it is. At the root, Gemini's converter fails
+on `additionalProperties`, so it is left out: the server refuses unknown arguments anyway.
 """
 
 from typing import Any
@@ -44,7 +49,7 @@ OPEN: dict[type, dict[str, Any]] = {
 
 
 def tool_schema(declared: Schema) -> dict[str, Any]:
-    """The `inputSchema` of a tool, closed to unknown arguments."""
+    """The `inputSchema` of a tool."""
     converter = OpenAPIConverter("3.0.3", lambda schema: None, None)  # type: ignore[arg-type]
     properties = {
         name: _property(converter, name, field) for name, field in declared.fields.items()
@@ -53,7 +58,6 @@ def tool_schema(declared: Schema) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
-    schema["additionalProperties"] = False
     return schema
 
 
@@ -67,7 +71,13 @@ def property_of(name: str, field: Any) -> dict[str, Any]:
 
 def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
     if type(field) in OPEN:
-        return {"type": "object", "description": field.metadata["description"]}
+        name, shape = field.placeholder
+        return {
+            "type": "object",
+            "description": field.metadata["description"],
+            "properties": {name: {"type": shape}},
+            "additionalProperties": {},
+        }
     schema = converter.field2property(field)
     if not isinstance(schema.get("type"), str):
         raise TypeError(f"{name}: {type(field).__name__} has no JSON Schema; map it in OPEN")

@@ -36,6 +36,8 @@ class PagedArguments(Arguments):
     def in_one_way(self, given: dict[str, Any], **_: Any) -> dict[str, Any]:
         """The page by `limit`, and by `offset` or `cursor`; raises `InvalidRequest` on a clash."""
         limit = _one(given, "limit", "page_size") or CONTRACT.papers_default
+        if "page" in given and given.get("offset") == (given["page"] - 1) * limit:
+            del given["page"]  # the same page twice
         start = _one(given, "offset", "page", "cursor")
         kept = {key: value for key, value in given.items() if key not in ("page_size", "page")}
         if start is None or "cursor" in given:

@@ -14,6 +14,9 @@ from service.operations import arguments
 from service.operations.base import Arguments, RecordOperation, Route, Session
 from service.ports import Answer, WindowRequest
 
+#: Values that ask for nothing: of an offset with a query, of the others without one. Models that
+#: have to write every argument send them.
+IDLE = {"offset_chars": 0, "match": 1, "before_chars": 0, "after_chars": 0}
 WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "after_chars")
 
 
@@ -54,6 +57,12 @@ def resolve(
             param="field_path",
             calls=(Continuation("fetch", {"id": str(record)}, "fields"),),
         )
+    by_query = "query" in window
+    window = {
+        name: value
+        for name, value in window.items()
+        if IDLE.get(name) != value or by_query != (name == "offset_chars")
+    }
     _check(window)
     return FieldRef(record, field_path), window
 

@@ -115,7 +115,7 @@ def test_every_variable_that_is_read_has_its_row() -> None:
 
 def test_of_several_addresses_none_shows_its_user() -> None:
     addresses = f"https://me:{SECRET}@a.example,https://me:{SECRET}@b.example"
-    found = run(RUNG_ALLOWED_ORIGINS=addresses)
+    found = run(RUNG_AUTHORIZATION_SERVERS=addresses)
     assert SECRET not in found.output
     assert "=https://(hidden)@a.example https://(hidden)@b.example\n" in found.output
 

@@ -6,6 +6,8 @@
                                                                    over HTTP and over stdio
     python -m tests.clients.run --short                            a few clients instead of all
 
+With --demo, programs that convert tools for the vendors of models do the same on both surfaces.
+
 A plan is a JSON list of calls: `{"tool": …, "arguments": {…}, "expect": text in the answer}`.
 Each client first lists the tools, then makes the calls in order. A client's driver only reports
 what the client told it; whether that is right is judged here, by one rule for all.
@@ -19,13 +21,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sqlite3 import connect
 from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Timer
 from typing import IO, Any
 
+from service.demo import papers
 from service.demo.fill import fill, token_for
 from service.records.sqlite.writer import open_writer
 from tests.helpers.demo import journey
@@ -113,6 +117,18 @@ OVER_STDIO = tuple(
 )
 
 
+#: Programs that convert tools for the vendors of models, all in one environment.
+CONVERTERS = tuple(
+    Client(
+        mode,
+        "drive_converter.py",
+        mode,
+        ("google-genai==3.6.1", "openai-agents==0.24.0", "langchain-mcp-adapters==0.3.2"),
+    )
+    for mode in ("genai", "agents", "agents strict", "langchain")
+)
+
+
 def main() -> int:
     """The exit code: 0 when every step of every client worked."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -125,13 +141,43 @@ def main() -> int:
     calls = json.loads(options.plan.read_text(encoding="utf-8"))
     known = [*OVER_HTTP, *(OVER_STDIO if options.demo else ())]
     clients = [client for client in known if client.short or not options.short]
-    install(clients)
+    install([*clients, *(CONVERTERS if options.demo else ())])
     with demo() if options.demo else target(options.url, options.token) as found:
+        rows = []
         if options.demo:
             calls = journey(found.url, found.token or "")
-        rows = [row for client in clients for row in report(client, found, calls)]
+            library = replace(found, url=f"{found.url}/papers")
+            for client in CONVERTERS:
+                rows += [*report(client, found, [*calls, *MORE])]
+                rows += [*report(client, library, paper_calls())]
+        rows += [row for client in clients for row in report(client, found, calls)]
     print_table(rows)
     return 0 if all(problem is None for _, _, problem in rows) else 1
+
+
+#: The tools that the journey does not need.
+MORE: list[Call] = [
+    {
+        "tool": "aggregate",
+        "arguments": {"stream": "events", "metric": "count", "group_by": "place"},
+        "expect": "groups=",
+    },
+]
+
+
+def paper_calls() -> list[Call]:
+    """One call of each tool on the demo's papers."""
+    with TemporaryDirectory() as folder, closing(connect(papers.write(Path(folder)))) as snapshot:
+        ((paper, title),) = snapshot.execute("SELECT paper_id, title FROM paper LIMIT 1")
+    by_id = {"paper_id": paper}
+    return [
+        {"tool": "search_papers", "arguments": {"query": title}, "expect": title},
+        {"tool": "search_papers_by_keyword", "arguments": {"keyword": "a"}, "expect": "papers="},
+        {"tool": "get_paper_metadata", "arguments": by_id, "expect": title},
+        {"tool": "get_paper_summary", "arguments": by_id, "expect": "get_paper_summary"},
+        {"tool": "get_paper_source", "arguments": by_id, "expect": "get_paper_source"},
+        {"tool": "list_top_facets", "arguments": {"category": "year"}, "expect": "values="},
+    ]
 
 
 @contextmanager
@@ -149,10 +195,11 @@ def demo() -> Iterator[Target]:
     """A demo store, served over HTTP and ready to be served over stdio."""
     with TemporaryDirectory() as folder:
         store, kept = Path(folder) / "rung.db", Path(folder) / "token"
+        environ = {"RUNG_STORE": str(store), "RUNG_PAPERS_DB": str(papers.write(Path(folder)))}
         with open_writer(store) as writer:
             token = token_for(writer, fill(writer), kept)
         options = ("--store", str(store), "--token-file", str(kept))
-        with serving("wsgi:app", {"RUNG_STORE": str(store)}) as base:
+        with serving("wsgi:app", environ) as base:
             command = (sys.executable, "-m", "service", "stdio", *options)
             yield Target(f"{base}/mcp", token, command)
 

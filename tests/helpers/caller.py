@@ -69,7 +69,7 @@ class Caller:
         found: dict[str, Any] = answer["result"]
         return found
 
-    def call(self, tool: str, **arguments: Any) -> Answer:
+    def call(self, tool: str, /, **arguments: Any) -> Answer:
         """The answer to a tool call, a success or an error."""
         found = self.result("tools/call", {"name": tool, "arguments": arguments})
         meta = found.get("_meta", {})
@@ -77,13 +77,13 @@ class Caller:
             found["content"], found["structuredContent"], found.get("isError", False), meta
         )
 
-    def ok(self, tool: str, **arguments: Any) -> Answer:
+    def ok(self, tool: str, /, **arguments: Any) -> Answer:
         """The answer to a tool call that must succeed."""
         answer = self.call(tool, **arguments)
         assert not answer.failed, f"{tool} {arguments}\n{answer.text}"
         return answer
 
-    def pages(self, tool: str, **arguments: Any) -> Iterator[Answer]:
+    def pages(self, tool: str, /, **arguments: Any) -> Iterator[Answer]:
         """All pages of an answer, each by the cursor of the one before."""
         answer = self.ok(tool, **arguments)
         yield answer
@@ -91,7 +91,7 @@ class Caller:
             answer = self.ok(tool, **arguments, cursor=cursor)
             yield answer
 
-    def fails(self, tool: str, **arguments: Any) -> Answer:
+    def fails(self, tool: str, /, **arguments: Any) -> Answer:
         """The answer to a tool call that must fail."""
         answer = self.call(tool, **arguments)
         assert answer.failed, f"{tool} {arguments}\n{answer.text}"

@@ -71,7 +71,7 @@ def teaches(error: dict[str, Any], says: str) -> None:
     told = json.dumps(error)
     assert re.search(says, told), told
     assert not OURS.search(told), told
-    assert len(error["message"]) > 20
+    assert len(error["message"] + error.get("hint", "")) > 20
 
 
 @pytest.mark.parametrize("bad", CASES.values(), ids=CASES.keys())

@@ -150,7 +150,7 @@ def test_a_bad_argument_is_told_in_both_channels_with_what_to_do_and_asks_nobody
     assert answer.error["code"] in ("invalid_request", "invalid_filter", "invalid_expand")
     assert answer.error["param"] == name and answer.error["message"] in answer.text
     taught = answer.error.get("hint") or answer.error["message"]
-    assert f"{name}: " in taught or "It accepts " in taught or "Did you mean" in taught
+    assert f"{name}: " in taught or "it accepts " in taught or "did you mean" in taught
 
 
 NAMED = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")

