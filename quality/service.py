@@ -20,8 +20,9 @@ from service.operations.records import SEARCH
 from service.access import grants
 from service.access.registry import Registry
 from service.records.store import Store
-from service.importing.source import Repair, Source
+from service.importing.guard import header, records
 from service.importing.importer import Import
+from service.importing.source import Repair, Source
 from service.records.streams import connect
 from service.records.opening import open_writer
 from service.records.writing import Writing
@@ -129,7 +130,8 @@ def _fill(writer: Writing, group: str, documents: Sequence[Document]) -> str:
 
     connect(writer, group, connector_key="quality")
     task.declare(manifest(documents))
-    task.read(Source(f"{STREAM}.ndjson", "ndjson", io.BytesIO(lines), Repair()))
+    source = Source(f"{STREAM}.ndjson", "ndjson", io.BytesIO(lines), Repair())
+    task.read(header(source), records(source))
     assert not task.counts.refused
     writer.finish()
     document = {"streams": [{"connection_id": group}]}

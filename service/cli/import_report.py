@@ -15,7 +15,7 @@ from service.cli.source import typed_names
 from service.cli.store import active_grants
 from service.importing.importer import Import
 from service.importing.inference import Inferred
-from service.importing.source import Source
+from service.importing.parsing import FileReport
 from service.records.manifest import StreamManifest
 from service.records.streams import manifests_of
 from service.records.writing import Writing
@@ -67,16 +67,19 @@ def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]
         say(f"  … and {len(fields) - len(shown)} more.")
 
 
-def of_file(source: Source, refusals: list[tuple[int, str]]) -> None:
+def of_file(report: FileReport) -> None:
     """Reports how a file was read, which text was replaced, and which rows were refused."""
-    for note in source.notes:
-        say(f"{source.name}: {note}")
-    repair = source.repair
-    for count, what in ((repair.nuls, "NUL characters"), (repair.undecodable, "undecodable bytes")):
+    name = report.name
+    for note in report.notes:
+        say(f"{name}: {note}")
+    replaced = {"NUL characters": report.nuls, "undecodable bytes": report.undecodable}
+    for what, count in replaced.items():
         if count:
-            say(f"{source.name}: {count} {what} are replaced by U+FFFD.")
-    for line, message in refusals:
-        say(f"{source.name} line {line}: {message}" if line else message)
+            say(f"{name}: {count} {what} are replaced by U+FFFD.")
+    for line, message in report.refusals:
+        say(f"{name} line {line}: {message}" if line else message)
+    if not report.rows:
+        say(f"{name} has no rows, so nothing of it was imported.")
 
 
 def report(task: Import) -> None:

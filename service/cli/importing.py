@@ -5,7 +5,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,9 @@ from service.cli.store import teaching
 from service.importing import formats
 from service.importing.formats import FORMATS, UNUSABLE
 from service.importing.importer import Import, Undone
-from service.importing.source import Reading, Repair, Source
+from service.importing.parsing import FileReport, Parser
+from service.importing.run import import_files
+from service.importing.source import Reading
 from service.records.ingest import Counts
 from service.records.manifest import parse
 from service.records.opening import open_writer
@@ -100,39 +101,36 @@ def import_(
     field of --key or of the manifest, or else a field such as `id`, `_id`, `key` or `uuid`, or
     else its content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
     """
-    with teaching():
-        found = formats.find(paths, form)
-        reading = _reading(options, roles=not no_roles)
+    with (
+        teaching(),
+        _parser(paths, form, options, roles=not no_roles) as parser,
+        _fewer_collections(),
+        _place(store, dry_run) as place,
+    ):
+        found = parser.find()
         if connection is None:
             connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
             raise click.ClickException(f"{written} already exists. Choose a new file.")
-    for line in [*UNUSABLE, found.recognized]:
-        say(line)
-    large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
-    with (
-        teaching(),
-        _fewer_collections(),
-        _place(store, dry_run) as place,
-        _writing(place, connection, manifest, aside=large and (strict or dry_run)) as (
-            writer,
-            aside,
-        ),
-    ):
-        task = Import(writer, connection, stream, not no_roles, key)
-        full = dry_run or sys.stderr.isatty()
-        task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
+        for line in [*UNUSABLE, found.recognized]:
+            say(line)
+        large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
+        aside = large and (strict or dry_run)
+        with _writing(place, connection, manifest, aside=aside) as (writer, aside):
+            task = Import(writer, connection, stream, not no_roles, key)
+            full = dry_run or sys.stderr.isatty()
+            task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
 
-        def work() -> None:
-            connect(writer, connection, connector_key=connector, label=label)
-            if manifest is not None:
-                task.declare(read_json(manifest))
-            _import_files(task, found, reading, options["replace_undecodable"])
-            if written is not None:
-                _write_manifest(task, written)
+            def work() -> None:
+                connect(writer, connection, connector_key=connector, label=label)
+                if manifest is not None:
+                    task.declare(read_json(manifest))
+                _import_files(task, parser)
+                if written is not None:
+                    _write_manifest(task, written)
 
-        _run(task, work, strict, dry_run, aside)
+            _run(task, work, strict, dry_run, aside)
     _leave(task, strict, dry_run)
     return task.counts
 
@@ -241,7 +239,10 @@ def _writing(
             yield writer, True
 
 
-def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
+def _parser(
+    paths: tuple[str, ...], form: str | None, options: dict[str, Any], *, roles: bool
+) -> Parser:
+    """The parser of the files, with the owner's choices."""
     encoding, delimiter = options["encoding"], options["delimiter"]
     if encoding is not None:
         try:
@@ -252,28 +253,23 @@ def _reading(options: dict[str, Any], *, roles: bool) -> Reading:
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidRequest("--delimiter is one character, or the word tab.")
-    return Reading(encoding, delimiter, options["header"], roles)
+    reading = Reading(encoding, delimiter, options["header"], roles)
+    return Parser(paths, form, reading, replace=options["replace_undecodable"])
 
 
-def _import_files(task: Import, found: formats.Found, reading: Reading, replace: bool) -> None:
-    """Imports the files. If there are several, one that cannot be read is a refused row."""
+def _import_files(task: Import, parser: Parser) -> None:
+    """Imports the files, and reports each."""
     with Meter(task.connection_id, "rows") as meter:
-        progress = FileRows(meter, found.size)
-        for file, form in found.files:
-            refused, rows = len(task.counts.refusals), task.counts.rows
-            source = Source(file.name, form, BytesIO(), Repair(replace), reading, file.tree)
-            try:
-                with file.open() as source.file:
-                    progress.start(source.file, file.size)
-                    task.read(source, on_row=progress.row)
-            except InvalidRequest as error:
-                if len(found.files) == 1:
-                    raise
-                task.counts.refuse(0, error.message)
-            import_report.of_file(source, task.counts.refusals[refused:])
-            if task.counts.rows == rows:
-                say(f"{file.name} has no rows, so nothing of it was imported.")
-    for reason in found.left_out:
+        progress = FileRows(meter, [file.size for file in parser.listing.files])
+
+        def on_file(report: FileReport) -> None:
+            progress.next_file()
+            import_report.of_file(report)
+
+        left_out = import_files(
+            task, parser, on_row=lambda: progress.row(parser.position), on_file=on_file
+        )
+    for reason in left_out:
         say(f"Left out: {reason}")
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import click
 import orjson
@@ -140,26 +140,24 @@ class Meter:
 
 
 class FileRows:
-    """Counts the rows of several files, and shows how much of `total` bytes was read."""
+    """Counts the rows of several files, and shows how much of their bytes was read.
 
-    def __init__(self, meter: Meter, total: int | None) -> None:
-        self._meter, self._total = meter, total
-        self._file: BinaryIO | None = None
-        self._size = self._done = self._rows = 0
+    `sizes` are the sizes of the files, if known.
+    """
 
-    def start(self, file: BinaryIO, size: int | None) -> None:
-        """Begins a file; `size` is its size in bytes, if known."""
-        self._done += self._size
-        self._file, self._size = file, size or 0
+    def __init__(self, meter: Meter, sizes: Sequence[int | None]) -> None:
+        self._meter, self._sizes = meter, sizes
+        self._total = None if None in sizes else sum(filter(None, sizes))
+        self._files = self._rows = 0
 
-    def row(self) -> None:
-        """Counts one row."""
+    def next_file(self) -> None:
+        """Begins the next file."""
+        self._files += 1
+
+    def row(self, position: int) -> None:
+        """Counts one row; `position` is how much of its file was read."""
         self._rows += 1
         if self._rows % ROWS_BETWEEN_LOOKS == 0:
-            self._meter.to(self._done + self._read(), self._total, f"{self._rows:,}")
-
-    def _read(self) -> int:
-        """The number of bytes read from the file; None for a pipe, which has no position."""
-        if self._file is None or self._file.closed or not self._size:
-            return 0
-        return min(self._file.tell(), self._size)
+            *before, size = self._sizes[: self._files + 1]
+            done = sum(filter(None, before)) + min(position, size or 0)
+            self._meter.to(done, self._total, f"{self._rows:,}")

@@ -17,6 +17,7 @@ from evidence.errors import EvidenceError
 from service import durable
 from service.access.grants import create, find
 from service.access.registry import Registry
+from service.importing.guard import header, records
 from service.importing.importer import Import
 from service.importing.source import Repair, Source
 from service.records.opening import staging
@@ -113,5 +114,6 @@ def _put(writer: Writing, archive: ZipFile, name: str, connector_key: str, label
     for member in archive.namelist():
         if member.startswith(f"{name}/"):
             with archive.open(member) as file:
-                task.read(Source(member, "ndjson", cast(BinaryIO, file), Repair()))
+                source = Source(member, "ndjson", cast(BinaryIO, file), Repair())
+                task.read(header(source), records(source))
     return name

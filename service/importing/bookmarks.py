@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -42,8 +43,8 @@ def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterato
         line = one.pop("line")
         one["description"] = one.get("description", "").strip()
         known = f"{one['folder']}\n{one['url']}"
-        one["id"] = hashlib.sha256(known.encode()).hexdigest()[:32]
-        yield line, row(source, BOOKMARKS, one)
+        one["id"] = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        yield line, partial(row, source, BOOKMARKS, one)
 
 
 class _Page(HTMLParser):
@@ -55,6 +56,10 @@ class _Page(HTMLParser):
         self._folders: list[str] = []
         self._heading = {"text": ""}
         self._into: tuple[dict[str, Any], str] | None = None
+
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """Skips `<![`, which raises an AssertionError otherwise."""
+        return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attributes}

@@ -4,10 +4,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import date, datetime
+from functools import partial
 from typing import Any, BinaryIO
 
 from service.importing.rows import CONTACTS, Attached, decode, manifest, record_id, row, stream
-from service.importing.source import Format, Item, Source
+from service.importing.source import Format, Item, Source, bounded_lines
 from service.records.intake import Row
 
 EVENTS = "events"
@@ -21,6 +22,7 @@ _EVENTS = manifest(
         attached=True,
     )
 )
+_CALENDAR_OF = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"
 _CALENDAR = re.compile(rb"\s*BEGIN:VCALENDAR", re.IGNORECASE)
 #: The most kinds of broken lines that are reported.
 LISTED = 5
@@ -37,7 +39,7 @@ def components(file: BinaryIO, outer: str = "") -> Iterator[tuple[int, str, str]
     """(line, name, text) of each component inside `outer`; lines outside have the name ""."""
     lines: list[bytes] = []
     name, start = "", 0
-    for number, line in enumerate(file, start=1):
+    for number, line in enumerate(bounded_lines(file), start=1):
         word = line.strip().removeprefix(b"\xef\xbb\xbf").decode("latin-1").upper()
         if not name and word.startswith("BEGIN:") and word != f"BEGIN:{outer}":
             name, start = word.removeprefix("BEGIN:"), number
@@ -66,21 +68,30 @@ def read_calendar(source: Source) -> Iterator[Item]:
             property, _, value = text.partition(":")
             name = value if property == "X-WR-CALNAME" else name
             skipped[kind] += bool(kind)
+        elif kind == "VTIMEZONE":
+            try:  # here, because the parser remembers every zone for later events
+                Calendar.from_ical(_CALENDAR_OF.format(text))
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                yield line, f"This time zone cannot be read: {error}."
         else:
-            try:
-                # The parser remembers every zone it parses.
-                whole = Calendar.from_ical(f"BEGIN:VCALENDAR\r\n{text}END:VCALENDAR\r\n")
-                for found in whole.walk(kind) if kind in _KINDS else ():
-                    broken.update(problem for _, problem in found.errors)
-                    yield from ((line, one) for one in _event(found, source, name, attached))
-            except (ValueError, KeyError, AttributeError, TypeError, IndexError) as error:
-                yield line, f"This {kind} cannot be read: {error}."
+            yield line, partial(_events, text, kind, source, name, attached, broken)
     attached.report()
     for problem, count in broken.most_common(LISTED):
         source.notes.append(f"Left out, {count} times: {problem}")
     if skipped := +skipped:
         listed = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
         source.notes.append(f"Left out: {listed}.")
+
+
+def _events(
+    text: str, kind: str, source: Source, calendar: str, attached: Attached, broken: Counter[str]
+) -> Iterator[Row]:
+    """The rows of a component, and of those inside it."""
+    from icalendar import Calendar
+
+    for component in Calendar.from_ical(_CALENDAR_OF.format(text)).walk(kind):
+        broken.update(problem for _, problem in component.errors)
+        yield from _event(component, source, calendar, attached)
 
 
 def _event(found: Any, source: Source, calendar: str, attached: Attached) -> Iterator[Row]:
@@ -170,28 +181,31 @@ _SILENT = frozenset({"VERSION", "PRODID", "X-ABLABEL", "UID", "FN", "N", "REV", 
 _PLAIN_TYPES = frozenset({"INTERNET", "PREF", "VOICE"})
 #: vobject truncates data URIs.
 _DATA_URI = re.compile(r"^(PHOTO|LOGO)[^:\n]*:data:image/([\w.+-]+);base64,", re.M | re.I)
+#: The lines that vobject reads; its own pattern takes exponential time for others.
+_CARD_LINE = re.compile(
+    r"(?:(?P<group>[\w-]++)\.)?(?P<name>[\w-]++)"
+    r"(?P<params>;?(?:;[\w-]++(?:[=,](?:\"[^\"]*+\"|[^\";:,]*+))*+)*+):(?P<value>.*)",
+    re.DOTALL | re.ASCII,
+)
 _APPLE_LABEL = re.compile(r"^_\$!<(.*)>!\$_$")
 
 
 def read_cards(source: Source) -> Iterator[Item]:
     """The cards of an address book, one at a time."""
-    from vobject import readOne  # imported for address books only
-    from vobject.base import VObjectError
-
     attached = Attached(source)
     for line, kind, text in components(source.file):
         if kind == "cut":
             yield line, text
         elif kind == "VCARD":
-            try:
-                card = readOne(_DATA_URI.sub(r"\1;ENCODING=b;TYPE=\2:", text), allowQP=True)
-                yield from ((line, one) for one in _card(card, source, attached))
-            except (VObjectError, ValueError, AttributeError, TypeError, IndexError) as error:
-                yield line, f"This card cannot be read: {error}."
+            yield line, partial(_card, text, source, attached)
     attached.report()
 
 
-def _card(card: Any, source: Source, attached: Attached) -> Iterator[Row]:
+def _card(text: str, source: Source, attached: Attached) -> Iterator[Row]:
+    from vobject import base, readOne  # imported for address books only
+
+    base.line_re = _CARD_LINE
+    card = readOne(_DATA_URI.sub(r"\1;ENCODING=b;TYPE=\2:", text), allowQP=True)
     found: dict[str, list[str]] = defaultdict(list)
     pictures = []
     labels = {one.group: one.value for one in card.getChildren() if one.name == "X-ABLABEL"}

@@ -1,20 +1,15 @@
 """The formats that can be imported, ours and those of other packages, and their detection."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
-from posixpath import dirname, join
 from typing import Final
 
 from evidence.errors import InvalidRequest
 from service.importing import assistants, bookmarks, calendars_and_cards, json_files, mbox
 from service.importing import messengers, notes, sqlite_tables, tables
 from service.importing.source import Format
-from service.importing.tree import File, Tree, trees
 
 #: The first format that matches a file is used.
 FORMATS: dict[str, Format] = {
@@ -133,94 +128,6 @@ def looks_like(head: bytes) -> str | None:
     """What a file with these first bytes is, and what to do with it; None if unknown."""
     head = _MARK.sub(b"", head)
     return next((what for pattern, what in _PATTERNS if pattern.match(head)), None)
-
-
-HEAD_BYTES = 16_384
-#: The most reasons that are listed one by one.
-LISTED = 10
-#: The most files that are named with their formats; more are only counted.
-NAMED = 3
-
-
-@dataclass(slots=True)
-class Found:
-    """The files at some paths with their formats, and those left out, with the reasons."""
-
-    files: list[tuple[File, str]] = field(default_factory=list)
-    _left_out: list[tuple[File, str]] = field(default_factory=list)
-    _trees: list[Tree] = field(default_factory=list)
-
-    @property
-    def recognized(self) -> str:
-        """Describes the files in one sentence."""
-        counts = Counter(form for _, form in self.files)
-        if len(self.files) <= NAMED:
-            return " ".join(f"{file.name} is read as {form}." for file, form in self.files)
-        (first, count), *others = counts.most_common()
-        more = "".join(f", {number} as {form}" for form, number in others)
-        return f"{count} files are read as {first}{more}. --format reads all of them as one."
-
-    @property
-    def size(self) -> int | None:
-        """The size of all files in bytes; None if that of one is unknown."""
-        sizes = [file.size for file, _ in self.files]
-        return None if None in sizes else sum(filter(None, sizes))
-
-    @property
-    def left_out(self) -> list[str]:
-        """The reasons why files are left out, except those that became attachments."""
-        unused = [reason for file, reason in self._left_out if file.name not in file.tree.used]
-        reasons = [reason for tree in self._trees for reason in tree.left_out] + unused
-        if repeated := sum(tree.repeated for tree in self._trees):
-            reasons.insert(0, f"{repeated} emails that are already in an earlier file.")
-        more = len(reasons) - LISTED
-        return reasons[:LISTED] + ([f"{more} more files."] if more > 0 else [])
-
-
-def find(paths: tuple[str, ...], form: str | None) -> Found:
-    """The files of paths. Raises InvalidRequest for a named path that cannot be read.
-
-    Files of folders and archives that cannot be read are left out.
-    """
-    found = Found()
-    for path in paths:
-        grown = list(trees(path))
-        found._trees += grown
-        if not grown:
-            raise InvalidRequest(f"{path} contains no files.")
-        for tree in grown:
-            for file, format in _formats(tree, form):
-                try:
-                    if format is None and file.path != "-":
-                        with file.open() as opened:
-                            format = detect(file.name, opened.read(HEAD_BYTES))
-                    found.files.append((file, format or detect("-")))
-                except InvalidRequest as error:
-                    if len(paths) == 1 and file.path == path and file.member is None:
-                        raise
-                    found._left_out.append((file, error.message))
-    if not found.files:
-        raise InvalidRequest(" ".join(["Nothing here can be imported.", *found.left_out]))
-    return found
-
-
-def _formats(tree: Tree, form: str | None) -> Iterator[tuple[File, str | None]]:
-    """The files of a tree; those of a folder that is read as one are not listed."""
-    if form is not None and not FORMATS[form].folder:
-        yield from ((file, form) for file in tree.files.values())
-        return
-    folders = {dirname(name) for name in tree.files}
-    whole = {
-        folder: format
-        for format in FORMATS.values()
-        for folder in folders
-        if format.folder and all(join(folder, name) in tree.files for name in format.folder)
-    }
-    for folder, format in whole.items():
-        yield tree.files[join(folder, format.folder[0])], format.name
-    for name, file in tree.files.items():
-        if not any(name.startswith(join(folder, "")) for folder in whole):
-            yield file, None
 
 
 def connection_name(paths: tuple[str, ...]) -> str:

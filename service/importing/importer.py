@@ -5,7 +5,7 @@ manifest is inferred from them, and they are imported first.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import islice
@@ -17,9 +17,8 @@ from evidence.limits import BUDGETS
 from evidence.pointer import find
 from service.importing.column_types import as_stored
 from service.importing.json_values import Numeral
-from service.importing.formats import FORMATS
+from service.importing.guard import FileHeader, Received
 from service.importing.inference import Inferred, infer
-from service.importing.source import Source
 from service.records.ingest import Batch, Counts
 from service.records.intake import Refused, Row, check_name, content_key
 from service.records.manifest import StreamManifest, parse
@@ -166,24 +165,29 @@ class Import:
         self._handles.clear()
         self._fitters.clear()
 
-    def read(self, source: Source, *, on_row: Callable[[], None] = lambda: None) -> None:
-        """Imports every row of a source; calls `on_row` after each."""
-        format = FORMATS[source.format]
-        if (known := format.manifest) is not None:
-            streams = (known(source) if callable(known) else known)["streams"]
+    def read(
+        self,
+        header: FileHeader,
+        rows: Iterable[Received],
+        *,
+        on_row: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Imports the rows of a file; calls `on_row` after each."""
+        if header.manifest is not None:
+            streams = header.manifest
             if missing := [item for item in streams if self._open(item["name"]) is None]:
                 self.declare({"streams": missing})
                 self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
-        default = self.stream or (source.stream if source.name != "-" else None)
-        self._untyped = format.untyped
+        default = self.stream or header.stream
+        self._untyped = header.untyped
         self._seen.clear()
         self._waiting.clear()  # those of a file that could not be read to the end
-        for line, item in format.read(source):
-            self._comma = source.comma
-            if isinstance(item, Row):
-                self._take(line, item, item.stream or default)
+        for _, line, content in rows:
+            self._comma = header.comma
+            if isinstance(content, Row):
+                self._take(line, content, content.stream or default)
             else:
-                self.counts.refuse(line, item)
+                self.counts.refuse(line, content)
             on_row()
         for name in list(self._waiting):
             self._settle(name)

@@ -180,6 +180,8 @@ def _gather(values: dict[Tokens, list[Any]], tokens: Tokens, row: dict[str, Any]
             check_name(name, what="field")
         except Refused:
             continue
+        if len(values) >= BUDGETS.stream_fields and (*tokens, name) not in values:
+            continue
         gathered = values.setdefault((*tokens, name), [])
         if value is None:
             continue

@@ -8,6 +8,7 @@ first row.
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, cast
@@ -35,10 +36,12 @@ def read_document(source: Source) -> Iterator[Item]:
         with as_text(source) as text:
             found = _values(JsonReader(source, text), path, streams)
             for number, (stream, content) in enumerate(found, start=1):
-                row = parsed(content.encode(), source.repair, "record")
-                if isinstance(row, Row) and row.stream is None:
-                    row = row._replace(stream=stream)
-                yield number, row
+                yield number, partial(_record, content, stream, source.repair)
+
+
+def _record(content: str, stream: str | None, repair: Repair) -> Row | str:
+    row = parsed(content.encode(), repair, "record")
+    return row._replace(stream=row.stream or stream) if isinstance(row, Row) else row
 
 
 def _checked(source: Source) -> Any:
@@ -128,7 +131,7 @@ def read_lines(source: Source) -> Iterator[Item]:
             elif not line.isspace():
                 try:
                     content = source.repair.decoded(line).encode()
-                    yield number, parsed(content, source.repair, "line")
+                    yield number, partial(parsed, content, source.repair, "line")
                 except Undecodable as error:
                     yield number, f"{error}."
 

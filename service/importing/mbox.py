@@ -11,12 +11,13 @@ from email.errors import MessageError
 from email.message import EmailMessage
 from email.parser import BytesFeedParser
 from email.utils import getaddresses, parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from evidence.limits import BUDGETS
 from service.importing.rows import Attached, decode, manifest, record_id, stream
-from service.importing.source import Format, Item, Source
+from service.importing.source import Format, Item, Source, bounded_lines
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
 from service.records.intake import Row
@@ -39,8 +40,8 @@ HEADERS = re.compile(
 )
 
 _FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
-_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
+_QUOTED_FROM = re.compile(rb"^>(>*+From )", re.MULTILINE)
+_MESSAGE_ID = re.compile(r"<([^<>\s]++)>")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _PIECE_BYTES = 65_536
 _LABELS = ("x-gmail-labels", "x-keywords", "keywords", "x-mozilla-keys")
@@ -63,20 +64,9 @@ def read_message(source: Source) -> Iterator[Item]:
 def _read(
     source: Source, messages: Iterator[tuple[int, bytes, str]], folder: str
 ) -> Iterator[Item]:
-    # A mail in several folders, such as the inbox and the archive, is imported from the first file.
-    attached, tree, seen = Attached(source), source.tree, set[int]()
+    attached = Attached(source)
     for number, raw, at in messages:
-        try:
-            rows = list(_rows(raw, at, source, folder, attached))
-            key = hash(rows[0].data["id"])
-            if key in tree.seen:
-                tree.repeated += 1
-                continue
-            seen.add(key)
-            yield from ((number, row) for row in rows)
-        except (MessageError, ValueError, LookupError, AttributeError, IndexError) as error:
-            yield number, f"This message cannot be read: {type(error).__name__}: {error}."
-    tree.seen |= seen
+        yield number, partial(_rows, raw, at, source, folder, attached)
     attached.report()
 
 
@@ -87,7 +77,7 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
     """
     lines: list[bytes] = []
     start, blank, at = 1, True, ""
-    for number, line in enumerate(file, start=1):
+    for number, line in enumerate(bounded_lines(file), start=1):
         if blank and (match := _FROM_LINE.match(line)):
             if lines:
                 lines = [b"".join(lines[:-1])]
@@ -102,8 +92,7 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
 
 def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) -> Iterator[Row]:
     repair = source.repair
-    unquoted = _QUOTED_FROM.sub(rb"\1", raw) if at else raw
-    message = _parsed(unquoted)
+    message = _parsed(_QUOTED_FROM.sub(rb"\1", raw) if at else raw)
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))
     named = header(message, "references") or header(message, "in-reply-to")
@@ -223,5 +212,7 @@ def text_of_part(part: object, attached: Attached) -> str:
     return "\n".join([*lines, "", text_of_part(body, attached) if body is not None else ""])
 
 
-MBOX = Format("mbox", (".mbox", ".mbx"), re.compile(rb"From \S+ .*\d\d:\d\d"), read, MANIFEST)
-EML = Format("eml", (".eml",), HEADERS, read_message, MANIFEST)
+# A mail in several folders, such as the inbox and the archive, is imported from the first file.
+_BEGINS = re.compile(rb"From \S+ .*\d\d:\d\d")
+MBOX = Format("mbox", (".mbox", ".mbx"), _BEGINS, read, MANIFEST, unique=True)
+EML = Format("eml", (".eml",), HEADERS, read_message, MANIFEST, unique=True)

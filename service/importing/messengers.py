@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from html import unescape
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -16,14 +17,15 @@ from typing import Any, Final
 from evidence.errors import InvalidRequest
 from service.importing.rows import CHAT_MANIFEST, CONTACTS, Chats, decode, row, time_of
 from service.importing.json_values import loads
-from service.importing.source import Format, Item, Source
+from service.importing.source import Format, Item, Source, bounded_lines
 from service.records.forms import FORMS
 from service.records.values import moment
 
 #: The files in the folder of an export.
 FOLDER = ("channels.json", "users.json")
 _CHANNELS = ("channels.json", "groups.json", "dms.json", "mpims.json")
-_TOKEN = re.compile(r"<([@#!]?)([^|>]+)(?:\|([^>]*))?>")
+# Without `<` inside, it takes linear time.
+_TOKEN = re.compile(r"<([@#!]?)([^|<>]+)(?:\|([^<>]*))?>")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
 
 
@@ -31,14 +33,20 @@ def read_workspace(source: Source) -> Iterator[Item]:
     """The people, the channels and all their messages, one day at a time."""
     home = dirname(source.name)
     people = {}
-    for person in _load(source, join(home, "users.json")):
-        data = _person(person)
-        people[data["id"]] = data["name"]
-        yield 0, row(source, str(CONTACTS["name"]), data)
+    for number, person in enumerate(_load(source, join(home, "users.json")), start=1):
+        if isinstance(person, dict):
+            data = _person(person)
+            people[data["id"]] = str(data["name"])
+            yield number, partial(row, source, str(CONTACTS["name"]), data)
+        else:
+            yield number, person if isinstance(person, str) else "users.json: this is no person."
     workspace = _Workspace(source, people)
     for file in _CHANNELS:
-        for channel in _load(source, join(home, file)):
-            yield from workspace.channel(home, channel)
+        for number, channel in enumerate(_load(source, join(home, file)), start=1):
+            if isinstance(channel, dict) and channel.get("id"):
+                yield from workspace.channel(home, number, channel)
+            else:
+                yield number, channel if isinstance(channel, str) else f"{file}: this has no id."
     workspace.chats.attached.report()
     left = [name for name in source.tree.files if name.startswith(join(home, ""))]
     left = [name for name in left if name not in source.tree.used]
@@ -49,25 +57,31 @@ def read_workspace(source: Source) -> Iterator[Item]:
 
 
 def _load(source: Source, name: str) -> list[Any]:
-    """The list in a file of the export; empty if there is no such file."""
+    """The list in a file of the export, or one message; empty if there is no such file."""
     if (file := source.tree.files.get(name)) is None:
         return []
-    content = file.read()
     try:
-        found = loads(content)
+        content = loads(file.read())
+    except InvalidRequest as error:
+        return [error.message]
     except ValueError as error:
-        raise InvalidRequest(f"{name} is not JSON: {error}.") from None
-    return found if isinstance(found, list) else []
+        return [f"{name} is not JSON: {error}."]
+    return content if isinstance(content, list) else [f"{name} is not a list."]
+
+
+def _members(value: Any) -> dict[str, Any]:
+    """An object; empty if it is something else."""
+    return value if isinstance(value, dict) else {}
 
 
 def _person(person: dict[str, Any]) -> dict[str, Any]:
-    profile = person.get("profile") or {}
+    profile = _members(person.get("profile"))
     names = (profile.get("real_name"), person.get("real_name"), profile.get("display_name"))
     nicknames = (profile.get("display_name"), person.get("name"))
     return {
         "id": str(person.get("id")),
         "name": next(filter(None, names), None) or person.get("name") or person.get("id"),
-        "nicknames": list(dict.fromkeys(filter(None, nicknames))),
+        "nicknames": list(dict.fromkeys(str(name) for name in nicknames if name)),
         "role": profile.get("title"),
         "note": profile.get("status_text"),
         "emails": list(filter(None, [profile.get("email")])),
@@ -82,22 +96,24 @@ class _Workspace:
         self.chats = Chats(source, "Slack")
         self._source, self._people = source, people
 
-    def channel(self, home: str, channel: dict[str, Any]) -> Iterator[Item]:
+    def channel(self, home: str, number: int, channel: dict[str, Any]) -> Iterator[Item]:
         """A channel and its messages; a channel of a few people is named after them."""
-        key = str(channel["id"])
-        members = [self._name(one) for one in channel.get("members") or []]
-        title = f"#{channel['name']}" if channel.get("name") else ", ".join(members) or key
-        texts = [(channel.get(name) or {}).get("value") for name in ("topic", "purpose")]
-        about = {"members": members, "description": "\n".join(filter(None, texts))}
+        key, name, members = str(channel["id"]), channel.get("name"), channel.get("members")
+        members = [self._name(member) for member in members] if isinstance(members, list) else []
+        title = f"#{name}" if name else ", ".join(members) or key
+        texts = (_members(channel.get(name)).get("value") for name in ("topic", "purpose"))
+        about = {"members": members, "description": "\n".join(str(text) for text in texts if text)}
         started = time_of(channel.get("created"))
-        yield 0, self.chats.conversation(key, title, started_at=started, **about)
-        folders = [join(home, name, "") for name in (channel.get("name"), key) if name]
+        yield number, partial(self.chats.conversation, key, title, started_at=started, **about)
+        folders = [join(home, str(name), "") for name in (name, key) if name]
         found = ([n for n in self._source.tree.files if n.startswith(one)] for one in folders)
         days = next(filter(None, found), [])
         for day in sorted(name for name in days if _DAY.fullmatch(name.rpartition("/")[2])):
             for number, message in enumerate(_load(self._source, day), start=1):
                 if isinstance(message, dict) and message.get("ts"):
-                    yield from ((number, one) for one in self._message(message, key, title))
+                    yield number, partial(self._message, message, key, title)
+                elif isinstance(message, str):
+                    yield number, message
                 else:
                     yield number, f"{day}: this message has no ts."
 
@@ -192,9 +208,7 @@ BEGINS = re.compile(
     + f"{_DATE}){_CLOCK}".replace(" ?[", ".{0,3}?[").encode()
     + rb"(?:\] | - )"
 )
-_LINE: Final = re.compile(
-    rf"\[?({_DATE})({_CLOCK})(?:\] | - )(?:([^:]{{1,100}}): ?)?(.*)", re.DOTALL
-)
+_LINE: Final = re.compile(rf"\[?({_DATE})({_CLOCK})(?:\] | - )(?:([^:]{{1,100}}): ?)?", re.DOTALL)
 _SIGNS: Final = "\u200e\u200f\u202a\ufeff"
 _CHAT: Final = re.compile(
     r"(?=.*WhatsApp).*?(?: with | mit | con | avec | com | met | - )(.+)", re.I
@@ -220,7 +234,8 @@ def read_chat(source: Source) -> Iterator[Item]:
         known = "\n".join((chat, at or day, author, text, str(place)))
         key = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         people[author] += bool(author)
-        yield number, chats.message(
+        yield number, partial(
+            chats.message,
             chat,
             chat,
             id=key,
@@ -232,7 +247,8 @@ def read_chat(source: Source) -> Iterator[Item]:
         )
         files = _BRACKETS.findall(text)
         files += [name for name in _WORDS.findall(text) if source.tree.find(name, source.name)]
-        yield from ((number, one) for one in chats.attached.files(key, files, at=at))
+        if files:
+            yield number, partial(chats.attached.files, key, files, at=at)
     yield 0, chats.conversation(chat, chat, members=list(+people), started_at=first)
     source.notes.append(f"Dates are read as {order}. Times have no zone and are read as UTC.")
     chats.attached.report()
@@ -240,23 +256,23 @@ def read_chat(source: Source) -> Iterator[Item]:
 
 def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]:
     """(line, (day, clock, author, text)) of each message, which may have several lines."""
-    open_, start = None, 0
-    for number, raw in enumerate(source.file, start=1):
+    open_, texts, start = None, list[str](), 0
+    for number, raw in enumerate(bounded_lines(source.file), start=1):
         line = decode(raw)[0].replace("\r\n", "\n")
         clean = line.lstrip(_SIGNS).replace("\u202f", " ").replace("\u00a0", " ")
-        if found := _LINE.match(clean):
+        if match := _LINE.match(clean):
             if open_:
-                yield start, open_
-            day, clock, author, text = found.groups()
+                yield start, (*open_, "".join(texts))
+            day, clock, author = match.groups()
             clock = re.sub(r"\.(?=\d)", ":", re.sub(r"(?<=[AaPp])\. ?", "", clock)).rstrip(".")
             day, author = day.replace(" ", "").rstrip(",."), (author or "").strip(_SIGNS + "~ ")
-            open_, start = (day, clock, author, text), number
+            open_, texts, start = (day, clock, author), [clean[match.end() :]], number
         elif open_:
-            open_ = (*open_[:3], open_[3] + line)
+            texts.append(line)
         elif line.strip():
             source.notes.append(f"Line {number} precedes the first message and was skipped.")
     if open_:
-        yield start, open_
+        yield start, (*open_, "".join(texts))
 
 
 def _order(source: Source) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import yaml
 from evidence.limits import BUDGETS
 from service.importing.source import Format, Item, Source, as_text, titled
 from service.importing.rows import Attached, manifest, row, stream
-from service.records.intake import content_key
+from service.records.intake import Row, content_key
 from service.records.values import microseconds
 
 NOTES: Final = "notes"
@@ -24,19 +25,26 @@ MANIFEST = manifest(
     )
 )
 BEGINS = re.compile(rb"---\r?\n[\w-]+ *:|# \S")
+_MARKS: Final = ("---", "...")
 SUFFIXES = (".md", ".markdown", ".mdown", ".txt", ".text")
-_FRONT: Final = re.compile(r"\A---\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.M)
-_HEADING: Final = re.compile(r"^# +(.+?)\s*#*$", re.M)
-_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_WIKI: Final = re.compile(r"(!?)\[\[([^\]|#\n]+)?(?:#[^\]|\n]*)?(?:\|[^\]\n]*)?\]\]")
-_LINK: Final = re.compile(r"(!?)\[[^\]\n]*\]\(<?([^)>\s]+)>?(?:\s+\"[^\"]*\")?\)")
-_TAG: Final = re.compile(r"(?<![\w&/#])#([^\W\d_][\w/-]*)")
+#: The most characters of front matter.
+FRONT_CHARS: Final = 65_536
+# These take linear time: no attempt passes the point where another can begin.
+_HEADING: Final = re.compile(r"^# +(#*+[^\s#]++(?:[^\S\n]*+#*+[^\s#]++)*+)", re.M)
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*+`", re.DOTALL)
+_WIKI: Final = re.compile(r"(!?)\[\[([^][|#\n]++)(?:#[^][|\n]*+)?(?:\|[^][\n]*+)?\]\]")
+_LINK: Final = re.compile(r'(!?)\[[^][\n]*+\]\(<?([^][)>\s]++)>?(?:\s++"[^"]*+")?\)')
+_TAG: Final = re.compile(r"(?<![\w&/#])#([^\W\d_][\w/-]*+)")
 _DAY: Final = re.compile(r"(\d{4})[-_]?(\d\d)[-_]?(\d\d)")
 _TIMES: Final = ("date", "created", "created_at", "created at", "updated", "modified")
 
 
 def read(source: Source) -> Iterator[Item]:
     """The note of a file and the files that it embeds."""
+    yield 1, partial(_note, source)
+
+
+def _note(source: Source) -> Iterator[Row]:
     with as_text(source, newline="") as opened:
         text = opened.read(BUDGETS.import_row_bytes)
     front, body = _front(source, text)
@@ -45,7 +53,7 @@ def read(source: Source) -> Iterator[Item]:
     plain = _CODE.sub("", body)
     heading = _HEADING.search(plain)
     title = front.get("title") or (heading[1] if heading else titled(path.stem))
-    targets = [(bool(one[1]), one[2]) for one in _WIKI.finditer(plain) if one[2]]
+    targets = [(bool(one[1]), one[2]) for one in _WIKI.finditer(plain)]
     targets += [(bool(one[1]), one[2]) for one in _LINK.finditer(plain) if "://" not in one[2]]
     notes, files = _resolved(source, targets)
     tags = _words(front.get("tags")) + _TAG.findall(plain)
@@ -62,24 +70,30 @@ def read(source: Source) -> Iterator[Item]:
         "properties": {name: _plain(value) for name, value in front.items()},
     }
     attached = Attached(source)
-    yield 1, row(source, NOTES, data)
-    yield from ((1, one) for one in attached.files(data["id"], files, at=data["written_at"]))
+    yield row(source, NOTES, data)
+    yield from attached.files(data["id"], files, at=data["written_at"])
     attached.report()
 
 
 def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
     """The front matter of a note, and the text after it."""
-    if not (found := _FRONT.match(text)):
+    head = text[:FRONT_CHARS].split("\n")
+    ends = (number for number, line in enumerate(head) if number and line.rstrip() in _MARKS)
+    if head[0].rstrip("\r") != "---" or (end := next(ends, None)) is None:
         return {}, text
+    matter = "\n".join(head[1:end]).replace("\t", "  ")
     try:
-        front = yaml.safe_load(found[1].replace("\t", "  "))
-    except (yaml.YAMLError, ValueError) as error:
+        if "*" in matter and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(matter)):
+            raise ValueError("aliases are not read")
+        front = yaml.safe_load(matter)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = f"it is not valid YAML: {' '.join(str(error).split())[:120]}"
         source.notes.append(f"The front matter is kept as text, because {problem}")
         return {}, text
     if not isinstance(front, dict):
         return {}, text
-    return {str(name).lower(): value for name, value in front.items()}, text[found.end() :]
+    body = text[sum(len(line) + 1 for line in head[: end + 1]) :]
+    return {str(name).lower(): value for name, value in front.items()}, body
 
 
 def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str], list[str]]:
@@ -100,7 +114,7 @@ def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str
 
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
-        return re.split(r"[,\s]+", value.strip())
+        return value.replace(",", " ").split()
     return [str(one) for one in value if one] if isinstance(value, list) else []
 
 

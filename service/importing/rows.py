@@ -11,11 +11,11 @@ from functools import cache
 from html import unescape
 from typing import Any, Final
 
-import orjson
-
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
+from evidence.work import Deadline
 from service.importing.json_values import JsonReader
+from service.importing.sandbox import cpu_seconds
 from service.importing.source import Source, as_text
 from service.ports import OPERATORS
 from service.records.forms import FORMS
@@ -23,14 +23,17 @@ from service.records.intake import Row
 from service.records.values import moment
 
 PDF_PAGES: Final = 500
+#: The CPU time for the text of a PDF file.
+PDF_SECONDS: Final = 5.0
+_LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
 _MISNAMED: Final = "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
 _NO_PDF: Final = (
     "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
 )
-_CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
 _FOLD = re.compile(r"\r?\n[ \t]")
-_ENTRY = re.compile(r"([\w-]+)((?:;[^:]*)?):(.*)")
+_ENTRY = re.compile(r"([\w-]++)((?:;[^:]*+)?):(.*)")
 _ESCAPED = re.compile(r"\\([nN,;\\])")
+_CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
 
 
 def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
@@ -56,18 +59,23 @@ def _calendar(text: str) -> str:
     return "\n".join(lines)
 
 
-_SPACES = re.compile(r"[ \u00a0]*\t[ \u00a0]*|[ \u00a0]+(?=\n|$)")
-_TAG = re.compile(r"<(script|style).*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+# These take linear time: an attempt begins once in a run of characters, and none is repeated.
+_SPACES = re.compile(r"(?<![ \u00a0])[ \u00a0]*+\t[ \u00a0]*+|(?<![ \u00a0])[ \u00a0]++(?=\n|$)")
+_TAG = re.compile(r"<[^<>]*+>")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+#: The widest indentation that a style sheet can ask for, in characters.
+_EM_CHARS: Final = 100
 
 
 def text_of(page: str) -> str:
     """The text of an HTML page, with the targets of its links and the names of its pictures."""
     from inscriptis import Inscriptis  # imported for HTML mail only
+    from inscriptis.model import css
     from lxml.etree import ParserError
     from lxml.html import HTMLParser, fromstring
 
+    css.MAX_EM_LEN = _EM_CHARS
     page = _DECLARATION.sub("", page.replace("\0", "\ufffd"))
     if not page.strip():
         return ""
@@ -77,10 +85,12 @@ def text_of(page: str) -> str:
         text = Inscriptis(tree, _config()).get_text()
     except ParserError:
         return ""  # only comments
-    except RecursionError:
+    except MemoryError:
+        raise
+    except Exception:  # of a library that reads anything
         text = None
     if text is None or any("depth" in error.message for error in parser.error_log):
-        text = unescape(_TAG.sub(" ", page))  # nested too deeply for the parsers
+        text = unescape(_TAG.sub(" ", page))  # nested too deeply for the parsers, or broken
     tidy = _SPACES.sub(lambda found: "\t" if "\t" in found[0] else "", text)
     return _BLANK_LINES.sub("\n\n", tidy).strip()
 
@@ -228,17 +238,22 @@ class Attached:
     def _pdf(self, content: bytes) -> str:
         try:
             from pypdf import PdfReader
-            from pypdf.errors import PyPdfError
         except ImportError:
             self._problems[_NO_PDF] += 1
             return ""
         logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised and counted
+        texts, deadline = list[str](), Deadline.after(PDF_SECONDS, cpu_seconds)
         try:
-            pages = PdfReader(io.BytesIO(content)).pages
-            return "\n\n".join(page.extract_text() for page in pages[:PDF_PAGES]).strip()
-        except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            for page in PdfReader(io.BytesIO(content)).pages[:PDF_PAGES]:
+                texts.append(page.extract_text())
+                if deadline.expired():
+                    self._problems[_LONG_PDF] += 1
+                    break
+        except MemoryError:
+            raise
+        except Exception:  # of a library that reads anything
             self._problems["PDF attachments whose text cannot be read: {}."] += 1
-            return ""
+        return "\n\n".join(texts).strip()
 
     def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
         """The attachments that are files next to the source; missing ones are counted."""
@@ -323,8 +338,7 @@ def time_of(seconds: Any) -> str | None:
     return None if found is None else moment(found)
 
 
-def conversations(source: Source) -> Iterator[Any]:
-    """The conversations of a file that is one JSON array of them."""
+def conversations(source: Source) -> Iterator[str]:
+    """The JSON of each conversation of a file that is one array of them."""
     with as_text(source) as text:
-        for content in JsonReader(source, text).elements():
-            yield orjson.loads(content)
+        yield from JsonReader(source, text).elements()

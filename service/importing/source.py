@@ -1,7 +1,8 @@
 """Formats, the files they read, and what a reader yields: (line, row), or (line, message).
 
-A message explains why the row at a line is refused. A package that adds a format imports from here,
-and `Row` from `service.records.intake`.
+A message explains why the row at a line is refused. Instead of a row, a reader may yield a function
+that parses the record: if that fails or takes too long, only this record is lost. A package that
+adds a format imports from here, and `Row` from `service.records.intake`.
 """
 
 import codecs
@@ -10,12 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from charset_normalizer import from_bytes
 from charset_normalizer.utils import identify_sig_or_bom
 
+from evidence.limits import BUDGETS
 from service.importing.tree import Tree
 from service.records.intake import Row
 
@@ -75,7 +78,9 @@ _NAMELESS = re.compile(r"[\W\d_]+|[0-9a-f-]{32,}", re.IGNORECASE)
 NAMELESS = "records"
 _HASH = re.compile(r"(?<=.)[ _-][0-9a-f]{32}$")
 
-Item = tuple[int, Row | str]
+#: A row, a message, or a function that returns one or several of these.
+Content = Row | str | Callable[[], Row | str | Iterable[Any]]
+Item = tuple[int, Content]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,8 @@ class Format:
     Files with `any_extension` are recognized by their first bytes alone. A folder with all files of
     `folder` is read as one source, starting with the first. `manifest` declares the streams if they
     are always the same, or returns them for a source; otherwise they are inferred. The values of an
-    `untyped` format are all text, and their types are inferred.
+    `untyped` format are all text, and their types are inferred. Records of a `unique` format are
+    left out if an earlier file of the same folder has them.
     """
 
     name: str
@@ -141,6 +147,7 @@ class Format:
     untyped: bool = False
     any_extension: bool = False
     folder: tuple[str, ...] = ()
+    unique: bool = False
 
 
 UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")
@@ -185,6 +192,11 @@ def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
         yield text
     finally:
         text.detach()
+
+
+def bounded_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; those over the largest record are cut into several."""
+    return iter(partial(file.readline, BUDGETS.import_row_bytes), b"")
 
 
 def _detect(file: BinaryIO) -> str:

@@ -1,11 +1,12 @@
 """Tables of SQLite databases: each is a stream with its keys and its relations to others."""
 
 import base64
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from functools import lru_cache
+from contextlib import closing, contextmanager, suppress
+from functools import lru_cache, partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.inference import infer
-from service.importing.source import Format, Item, Source, Undecodable
+from service.importing.source import Format, Item, Repair, Source, Undecodable
 from service.records.intake import Row
 
 #: Columns whose value serves as the name of a row in another table.
@@ -23,6 +24,7 @@ LABELS = (
     *("name", "title", "label", "display_name", "full_name", "screen_name", "login", "username"),
 )
 NAMES_KEPT = 100_000
+SAMPLE_BYTES = 96
 
 
 def manifest(source: Source) -> dict[str, Any]:
@@ -30,7 +32,8 @@ def manifest(source: Source) -> dict[str, Any]:
     documents = {}
     with _opened(source) as tables:
         for table in tables:
-            sample = [table.row(found) for found in islice(table.found.rows, 1_000)]
+            rows = islice(_sample(table.found), BUDGETS.import_sample_rows)
+            sample = [_described(table.row(row)) for row in rows]
             if sample:
                 inferred = infer(table.name, sample, key=table.keys, roles=source.reading.roles)
                 documents[table.name] = inferred.document
@@ -53,16 +56,38 @@ def _relate(parent: dict[str, Any], child: str, column: str) -> None:
 def read(source: Source) -> Iterator[Item]:
     """The rows of all tables. Views and index tables are left out."""
     with _opened(source) as tables:
-        try:
-            for table in tables:
+        for table in tables:
+            number = 0
+            try:
                 for number, found in enumerate(table.found.rows, start=1):
-                    try:
-                        row = source.repair.value(table.row(found))
-                        yield number, Row(row, stream=table.name)
-                    except Undecodable as error:
-                        yield number, f"{table.name}: {error}."
-        except sqlite3.DatabaseError as error:
-            raise InvalidRequest(f"{source.name} is damaged: {error}.") from error
+                    yield number, partial(_row, table, found, source.repair)
+            except sqlite3.Error as error:
+                yield number, f"{table.name}: the rest of this table is damaged: {error}."
+
+
+def _sample(table: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a table up to the first that is damaged."""
+    with suppress(sqlite3.Error):
+        yield from table.rows
+
+
+def _described(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the beginnings of its blobs as text, from which a manifest is inferred."""
+    return {
+        name: (
+            {"data_base64": base64.b64encode(value["data_base64"][:SAMPLE_BYTES]).decode()}
+            if isinstance(value, dict)
+            else value
+        )
+        for name, value in row.items()
+    }
+
+
+def _row(table: "_Table", found: dict[str, Any], repair: Repair) -> Row | str:
+    try:
+        return Row(repair.value(table.row(found)), stream=table.name)
+    except Undecodable as error:
+        return f"{table.name}: {error}."
 
 
 class _Table:
@@ -106,7 +131,7 @@ def _names(database: Any, table: str) -> dict[Any, str]:
 
 def _value(value: Any) -> Any:
     if isinstance(value, bytes):
-        return {"data_base64": base64.b64encode(value).decode()}
+        return {"data_base64": value}
     return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
@@ -119,7 +144,7 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
     if file.in_place:
         log = Path(f"{file.path}-wal")
         mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-        connection = sqlite3.connect(f"file:{quote(file.path)}?{mode}", uri=True)
+        connection = sqlite3.connect(f"file:{quote(os.fsencode(file.path))}?{mode}", uri=True)
     else:
         source.file.seek(0)
         content = source.file.read(BUDGETS.import_attachment_bytes + 1)
@@ -129,6 +154,7 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
         connection = sqlite3.connect(":memory:")
         # A database in memory has no write-ahead log: its header must not ask for one.
         connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BUDGETS.import_row_bytes)
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     with closing(connection):
         try:
@@ -138,7 +164,7 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
             hidden = tuple(f"{name}_" for name in indexes)
             named = [one for one in tables if one.name not in indexes]
             shown = [one for one in named if not one.name.startswith(hidden)]
-            empty = [one.name for one in shown if not list(one.rows_where(limit=1))]
+            empty = [one.name for one in shown if not any(_sample(one))]
             if left := [*database.view_names(), *indexes, *empty]:
                 note = f"Left out: views, indexes and empty tables: {', '.join(left)}."
                 source.notes += [note] if note not in source.notes else []

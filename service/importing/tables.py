@@ -11,6 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, time
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from service.records.intake import Row
 
 #: The number of lines examined for delimiter and header.
 HEAD_LINES: Final = 200
+#: Rows of tables with more columns have no empty cells.
+SPARSE_COLUMNS: Final = 1_024
 _YEARS: Final = frozenset(map(str, range(1900, 2101)))
 
 
@@ -40,17 +43,23 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
     names, unnamed = _names(source, sample[0] if has_header else [""] * width)
     if not has_header:
         source.notes.append("The table has no header: its columns are column_1 and so on.")
+    if width > SPARSE_COLUMNS:
+        unnamed = set(names)
     number = None
     for number, cells in chain(head[first + has_header :], numbered):
         if len(cells) != width:
             yield number, f"This row has {len(cells)} cells, the table has {width} columns."
             continue
         try:
-            row = {name: source.repair.text(cell) for name, cell in zip(names, cells)}
+            row = {
+                name: source.repair.text(cell)
+                for name, cell in zip(names, cells)
+                if cell or name not in unnamed
+            }
         except Undecodable as error:
             yield number, f"{error}."
             continue
-        yield number, Row({n: cell for n, cell in row.items() if cell or n not in unnamed})
+        yield number, Row(row)
     if number is None:
         source.notes.append(f"There are no rows after the header: {', '.join(names)}.")
 
@@ -114,7 +123,7 @@ def read_csv(source: Source) -> Iterator[Item]:
     """The rows of a table, with the names of its columns from its header."""
     csv.field_size_limit(BUDGETS.import_row_bytes)
     with as_text(source, newline="") as text:
-        lines = iter(text)
+        lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
         head = list(islice(lines, HEAD_LINES))
         hint = _HINT.fullmatch(head[0]) if head else None
         given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
@@ -199,7 +208,7 @@ def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[
 
 def _texts(values: Sequence[Any]) -> list[str]:
     """The cells of a row as text, without empty ones at its end."""
-    texts = [_text(value) for value in values]
+    texts = ["" if value is None else _text(value) for value in values]
     while texts and not texts[-1]:
         texts.pop()
     return texts
@@ -210,7 +219,7 @@ def _text(value: Any) -> str:
         return (value.date() if value.time() == time() else value).isoformat()
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 XLSX = Format(

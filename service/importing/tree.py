@@ -7,7 +7,7 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,6 +27,8 @@ _OFFICE: Final = frozenset({"[Content_Types].xml", "mimetype"})
 #: Members of every Maildir, whose subfolders may be hidden.
 MAILDIR: Final = frozenset({"cur", "new"})
 _UTF_8_NAME: Final = 0x800
+#: The longest name of an archive member.
+NAME_CHARS: Final = 1_024
 _ENCRYPTED: Final = 0x1
 _DAMAGED: Final = (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, zlib.error, RuntimeError)
 
@@ -36,15 +38,13 @@ class Tree:
     """A folder, an archive or a single file.
 
     `files` are by name; `left_out` are messages. `used` are the names of files that others refer
-    to, `seen` the hashes of imported items; `repeated` counts repeated items.
+    to.
     """
 
     path: str
     files: dict[str, "File"] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
-    seen: set[int] = field(default_factory=set)
-    repeated: int = 0
     _by_last: dict[str, str] = field(default_factory=dict)
 
     def inside(self, name: str) -> str:
@@ -99,7 +99,7 @@ class File:
             with self._raw() as raw:
                 yield cast(BinaryIO, io.BufferedReader(raw, BUFFER_BYTES))
         except _DAMAGED as error:
-            raise InvalidRequest(f"{self.path} cannot be unpacked: {error}.") from error
+            raise InvalidRequest(f"{printable(self.path)} cannot be unpacked: {error}.") from error
 
     @contextmanager
     def _raw(self) -> Iterator[io.RawIOBase]:
@@ -153,35 +153,53 @@ def _archive(path: str) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
-def trees(path: str) -> Iterator[Tree]:
-    """The tree of a path, and one for each archive in it. Raises InvalidRequest for bombs."""
+def trees(path: str, on_file: Callable[[], None] = lambda: None) -> Iterator[Tree]:
+    """The tree of a path, and one for each archive in it. Calls `on_file` before each file.
+
+    A path that is itself a damaged archive raises InvalidRequest; those in a folder are left out.
+    """
     _archive.cache_clear()  # a file with that name may have changed
-    tree = Tree(path)
+    tree = Tree(printable(path))
     if path == "-":
         tree.files["-"] = File("-", "-", tree)
         yield tree
         return
-    for file in [path] if not Path(path).is_dir() else _walk(tree):
-        with open(file, "rb") as opened:
-            begins = opened.read(len(ZIP))
-        is_zip = begins == ZIP and zipfile.is_zipfile(file)
-        if is_zip and _OFFICE.isdisjoint(_archive(file).namelist()):
-            yield _members(file)
-        else:
-            name, packed = file.removesuffix(".gz"), begins.startswith(GZIP)
-            tree.files[name] = File(file, name, tree, packed=packed)
+    for file in [path] if not Path(path).is_dir() else _walk(path, tree.left_out):
+        on_file()
+        try:
+            with open(file, "rb") as opened:
+                begins = opened.read(len(ZIP))
+            is_zip = begins == ZIP and zipfile.is_zipfile(file)
+            if is_zip and _OFFICE.isdisjoint(_archive(file).namelist()):
+                yield _members(file)
+                continue
+        except (InvalidRequest, OSError, ValueError, *_DAMAGED) as error:
+            if file == path and isinstance(error, (InvalidRequest, OSError)):
+                raise
+            problem = f"{printable(file)} cannot be read: {error}".rstrip(".") + "."
+            if file == path:
+                raise InvalidRequest(problem) from error
+            tree.left_out.append(problem)
+            continue
+        name, packed = printable(file).removesuffix(".gz"), begins.startswith(GZIP)
+        tree.files[name] = File(file, name, tree, packed=packed)
     if tree.files or tree.left_out:
         yield tree
 
 
-def _walk(tree: Tree) -> Iterator[str]:
+def printable(path: str) -> str:
+    """A path as text, with escapes for bytes that are not UTF-8."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _walk(root: str, left_out: list[str]) -> Iterator[str]:
     """The files of a folder, without hidden ones. Links are left out: they may lead anywhere."""
-    for folder, folders, names in os.walk(tree.path):
+    for folder, folders, names in os.walk(root):
         mail = MAILDIR <= set(folders)
         for name in sorted(folders + names):
             path = os.path.join(folder, name)
             if os.path.islink(path):
-                tree.left_out.append(f"{path} is a symbolic link. Import its target instead.")
+                left_out.append(f"{printable(path)} is a symbolic link. Import its target instead.")
             elif name in names and not name.startswith(".") and os.path.isfile(path):
                 yield path
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
@@ -194,16 +212,16 @@ def check(archive: zipfile.ZipFile, name: str, size: int) -> None:
 
 
 def _members(path: str) -> Tree:
-    tree = Tree(path)
+    tree = Tree(printable(path))
     archive = _archive(path)
-    check(archive, path, os.stat(path).st_size)
+    check(archive, tree.path, os.stat(path).st_size)
     for info in sorted(archive.infolist(), key=lambda one: one.filename):
         name = _member_name(info)
         parts = PurePosixPath(name).parts
         if info.is_dir() or "__MACOSX" in parts or any(part.startswith("._") for part in parts):
             continue
         if reason := _refused(info, name):
-            tree.left_out.append(f"{path}: {name!r} {reason}")
+            tree.left_out.append(f"{tree.path}: {name[:NAME_CHARS]!r} {reason}")
         elif not any(part.startswith(".") for part in parts) or MAILDIR & set(parts):
             file = File(path, name.removesuffix(".gz"), tree, info, name.endswith(".gz"))
             tree.files[file.name] = file
@@ -222,6 +240,8 @@ def _member_name(info: zipfile.ZipInfo) -> str:
 
 def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
     parts = name.replace("\\", "/").split("/")
+    if len(name) > NAME_CHARS:
+        return f"and {len(name) - NAME_CHARS} more characters are too long a name. Rename it."
     if parts[0] == "" or ".." in parts or parts[0].endswith(":"):
         return "leads outside the archive. Rename it in the archive to import it."
     if stat.S_ISLNK(info.external_attr >> 16):

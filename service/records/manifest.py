@@ -97,8 +97,10 @@ def link(streams: Iterable[StreamManifest]) -> list[StreamManifest]:
     for stream in known:
         for relation in stream.relations.values():
             keys.setdefault(relation.stream, set()).add(relation.foreign_key)
+    linked = ((stream, tuple(sorted(keys.get(stream.name, ())))) for stream in known)
     return [
-        replace(stream, foreign_keys=tuple(sorted(keys.get(stream.name, ())))) for stream in known
+        stream if stream.foreign_keys == fields else replace(stream, foreign_keys=fields)
+        for stream, fields in linked
     ]
 
 

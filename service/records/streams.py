@@ -1,16 +1,21 @@
 """Connections and their streams, as the importer creates and changes them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Final
 
 import orjson
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
+from evidence.limits import BUDGETS
 from service.records.derived import derives
 from service.records.intake import check_connection_id
 from service.records.manifest import StreamManifest, link, parse
 from service.records.scopes import StreamHandle
 from service.records.writing import Writing
+
+#: An import opens every stream of its connection for each new one.
+MANIFESTS_CACHED: Final = 1_024
 
 
 def connect(
@@ -33,9 +38,13 @@ def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManif
         before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
         given = {manifest.name: manifest for manifest in manifests}
         for manifest in link((before | given).values()):
-            known = _find(writer, connection_id, manifest.name) is not None
-            if manifest == before.get(manifest.name) and (known or manifest.name not in given):
+            same = manifest == before.get(manifest.name)
+            if same and manifest.name not in given:
                 continue
+            known = _find(writer, connection_id, manifest.name) is not None
+            if same and known:
+                continue
+            _check_size(manifest, before.get(manifest.name))
             what = "rows" if manifest.name in given else "relations"
             _require_staged(writer, connection_id, manifest.name, what)
             old = open_stream(writer, connection_id, manifest.name) if known else None
@@ -44,6 +53,14 @@ def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManif
             new = _handle(writer, connection_id, manifest)
             if old is not None and derives(old.manifest) != derives(new.manifest):
                 writer.reindex(new, old.scopes)
+
+
+def _check_size(manifest: StreamManifest, before: StreamManifest | None) -> None:
+    """Refuses more fields than a store has numbers for, unless the stream has them already."""
+    most = max(BUDGETS.stream_fields, len(before.paths) if before else 0)
+    if len(manifest.paths) > most:
+        count = f"{len(manifest.paths)} fields"
+        raise InvalidRequest(f"{manifest.name!r} declares {count}, at most {most}. Remove some.")
 
 
 def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
@@ -55,13 +72,19 @@ def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamMan
 
 def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
     """The manifests of a connection's streams, by name; for staged ones, the future manifests."""
-    found: dict[str, Any] = {}
+    manifests: dict[str, StreamManifest] = {}
     for row_name, text in writer.manifest_rows(connection_id):
-        manifest = orjson.loads(text)
-        name = manifest["name"]
-        if row_name in (name, _row_name(writer, connection_id, name)):
-            found[name] = manifest
-    return parse({"streams": list(found.values())}) if found else []
+        manifest = _stored(text)
+        if row_name in (manifest.name, _row_name(writer, connection_id, manifest.name)):
+            manifests[manifest.name] = manifest
+    return link(manifests.values())
+
+
+@lru_cache(maxsize=MANIFESTS_CACHED)
+def _stored(text: str) -> StreamManifest:
+    """A manifest as a store has it."""
+    (manifest,) = parse({"streams": [orjson.loads(text)]})
+    return manifest
 
 
 def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:

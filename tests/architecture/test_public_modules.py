@@ -29,7 +29,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("activity", "entries", "grants", "guard", "owner", "packages", "rates", "registry"),
         *("sidecar", "signins", "tokens"),
     ),
-    "service.importing": (*("formats", "importer", "inference", "source"),),
+    "service.importing": (
+        *("formats", "guard", "importer", "inference", "parsing", "run", "source"),
+    ),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "remote_authority", "server"),

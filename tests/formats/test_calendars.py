@@ -108,7 +108,7 @@ def test_a_calendar_keeps_its_time_zones_series_people_and_attachments(owner: Ow
     path = write(owner.home, {"calendar.ics": CALENDAR.replace("\n", "\r\n")}) / "calendar.ics"
     report = owner.bring(path, code=3)
     assert "calendar.ics is read as ics." in report and "Left out: 1 VFREEBUSY." in report
-    assert "line 57: This VEVENT cannot be read" in report and "line 62: This VEVENT" in report
+    assert "line 57: This record cannot be read" in report and "line 62: This VEVENT" in report
     rows = {row["id"]: row["data"] for row in owner.rows("events")}
     first = rows["standup@example.org"]
     assert (first["start"], first["end"]) == (
@@ -167,7 +167,7 @@ def test_a_zone_is_what_its_own_calendar_says(owner: Owner) -> None:
 
 def test_a_broken_zone_is_reported_and_its_events_keep_the_time_they_show(owner: Owner) -> None:
     path = write(owner.home, {"x.ics": zoned("+0530", "DTSTART:once")}) / "x.ics"
-    assert "line 2: This VTIMEZONE cannot be read" in owner.bring(path, code=3)
+    assert "line 2: This time zone cannot be read" in owner.bring(path, code=3)
     (row,) = owner.rows("events")
     assert row["data"]["start"] == "2026-07-03T09:00:00"
     assert row["data"]["time_zone"] == "Customized Time Zone"

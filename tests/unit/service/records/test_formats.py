@@ -10,7 +10,8 @@ import pytest
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.importing import json_files
-from service.importing.formats import FORMATS, detect
+from service.importing.formats import detect
+from service.importing.guard import records
 from service.importing.source import Reading, Repair, Source
 from service.records.intake import Row
 from service.records.manifest import parse
@@ -21,7 +22,11 @@ from service.importing.mbox import MANIFEST
 def read(form: str, content: bytes | str, name: str = "work.file") -> list[tuple[int, Row | str]]:
     raw = content if isinstance(content, bytes) else content.encode()
     file = io.BufferedReader(cast(io.RawIOBase, io.BytesIO(raw)))
-    return list(FORMATS[form].read(Source(name, form, file, Repair())))
+    return rows(Source(name, form, file, Repair()))
+
+
+def rows(source: Source) -> list[tuple[int, Row | str]]:
+    return [(line, content) for _, line, content in records(source)]
 
 
 def data(form: str, content: bytes | str) -> list[dict[str, Any]]:
@@ -74,12 +79,12 @@ def test_bytes_of_json_that_are_not_in_its_encoding_are_refused(form: str) -> No
     content, reading = b'{"id": 1, "a": "\xff"}\n', Reading(encoding="utf-8")
     source = Source("x", form, io.BytesIO(content), Repair(), reading)
     try:
-        ((_, refused),) = FORMATS[form].read(source)
+        ((_, refused),) = rows(source)
     except InvalidRequest as error:
         refused = error.message
     assert isinstance(refused, str) and "--encoding" in refused
     source = Source("x", form, io.BytesIO(content), Repair(replace=True), reading)
-    assert list(FORMATS[form].read(source)) == [(1, Row({"id": 1, "a": "\ufffd"}))]
+    assert rows(source) == [(1, Row({"id": 1, "a": "\ufffd"}))]
     assert source.repair.undecodable == 1
 
 
@@ -129,7 +134,7 @@ def test_nuls_in_json_are_replaced_one_for_one_and_counted() -> None:
         ("ndjson", b'{"a": ["x\\u0000\\u0000y"]}'),
     ):
         source = Source("x", form, io.BytesIO(content), Repair())
-        ((_, row),) = FORMATS[source.format].read(source)
+        ((_, row),) = rows(source)
         assert row == Row({"a": ["x\ufffd\ufffdy"]})
         assert source.repair.nuls == 2
 
@@ -158,10 +163,10 @@ def test_a_row_with_another_number_of_cells_is_reported_by_line() -> None:
 def test_undecodable_bytes_are_refused_unless_their_replacement_is_asked_for() -> None:
     content, reading = b"a,b\nx\0y,\xff\xe4\n1,\xc3\xa4\n", Reading(encoding="utf-8")
     source = Source("x", "csv", io.BytesIO(content), Repair(), reading)
-    (_, refused), (_, row) = FORMATS[source.format].read(source)
+    (_, refused), (_, row) = rows(source)
     assert isinstance(refused, str) and "--encoding" in refused and row == Row({"a": "1", "b": "ä"})
     source = Source("x", "csv", io.BytesIO(content), Repair(replace=True), reading)
-    (_, first), _ = FORMATS[source.format].read(source)
+    (_, first), _ = rows(source)
     assert first == Row({"a": "x\ufffdy", "b": "\ufffd\ufffd"})
     assert (source.repair.nuls, source.repair.undecodable) == (1, 2)
 
@@ -267,7 +272,7 @@ def test_the_text_of_a_pdf_is_read_if_it_can_be(
     message.add_attachment(content, maintype="application", subtype="pdf", filename="plan.pdf")
     file = io.BufferedReader(cast(io.RawIOBase, io.BytesIO(mbox(message))))
     source = Source("x", "mbox", file, Repair())
-    _, (_, attachment) = FORMATS["mbox"].read(source)
+    _, (_, attachment) = rows(source)
     assert isinstance(attachment, Row)
     if b"Harbour" in content:
         assert attachment.data["text"] == "Harbour plan" and source.notes == []

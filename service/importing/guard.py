@@ -1,0 +1,112 @@
+"""Reads the records of a file with a guard around each: a fault in one loses only that one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from evidence.errors import EvidenceError, InvalidRequest
+from evidence.limits import BUDGETS
+from service.importing.formats import FORMATS
+from service.importing.source import Source
+from service.records.intake import Row
+
+#: The number of a record in its file, its line, and a row of it or the reason why it is refused.
+Received = tuple[int, int, Row | str]
+
+
+@dataclass(slots=True)
+class FileHeader:
+    """What is known of a file before its rows.
+
+    `stream` is that of rows that name none, `manifest` has the streams if the format declares them.
+    If `unique`, a record is left out that an earlier file of the same `tree` has. `comma` is True
+    if numbers are likely to have a decimal comma.
+    """
+
+    stream: str | None
+    tree: str
+    untyped: bool
+    unique: bool
+    manifest: list[Any] | None
+    comma: bool | None = None
+
+
+class Watch:
+    """Is called by `records` before each step; this one never stops it."""
+
+    def begin(self, record: int) -> str | None:
+        """The reader looks for the next record, unless this returns a reason to stop.
+
+        The reason is a refused row, unless it is empty.
+        """
+        return None
+
+    def parse(self, record: int, line: int) -> bool:
+        """The record is parsed, unless this returns False."""
+        return True
+
+
+def header(source: Source) -> FileHeader:
+    """The header of a file; raises InvalidRequest if it cannot be read."""
+    format = FORMATS[source.format]
+    try:
+        declared = format.manifest(source) if callable(format.manifest) else format.manifest
+    except (EvidenceError, MemoryError):
+        raise
+    except Exception as error:
+        raise InvalidRequest(f"{source.name} cannot be read: {problem(error)}.") from error
+    return FileHeader(
+        stream=source.stream if source.name != "-" else None,
+        tree=source.tree.path,
+        untyped=format.untyped,
+        unique=format.unique,
+        manifest=None if declared is None else declared["streams"],
+    )
+
+
+def records(source: Source, watch: Watch = Watch()) -> Iterator[Received]:
+    """The rows of all records, and the reasons why others are refused.
+
+    After an unexpected error between two records, the rest of the file is refused.
+    """
+    reader = FORMATS[source.format].read(source)
+    line = 0
+    for number in count(1):
+        if (reason := watch.begin(number)) is not None:
+            yield from [(number, line, reason)] if reason else []
+            return
+        try:
+            line, content = next(reader)
+        except StopIteration:
+            return
+        except (EvidenceError, MemoryError):
+            raise
+        except Exception as error:
+            yield number, line, f"Nothing after this can be read: {problem(error)}."
+            return
+        if watch.parse(number, line):
+            yield from ((number, line, parsed) for parsed in _parsed(content))
+
+
+def _parsed(content: Any) -> Iterator[Row | str]:
+    """The rows of a record; the only place that turns its exceptions into a refusal."""
+    if isinstance(content, (Row, str)):
+        yield content
+        return
+    try:
+        result = content()
+        for inner in [result] if isinstance(result, (Row, str)) else result:
+            yield from _parsed(inner)
+    except MemoryError:
+        raise
+    except Exception as error:
+        yield f"This record cannot be read: {problem(error)}."
+
+
+def problem(error: Exception) -> str:
+    """Describes an exception in a few words."""
+    if isinstance(error, EvidenceError):
+        return error.message.rstrip(".")
+    text = " ".join(str(error)[: BUDGETS.message_chars].split())
+    return f"{type(error).__name__}: {text}".rstrip(": .")
