@@ -110,8 +110,11 @@ def grant_and_revoke(store: Path, port: int, word: str, found: Changes) -> None:
 
 
 def mark(number: int) -> str:
-    """The word in the records of this import, which no other record contains."""
-    return f"zwyrsoak{number}"
+    """The word in the records of this import, which no other record contains.
+
+    It is two edits from those of other imports, so that it is not repaired to one of them.
+    """
+    return f"zwyrsoak{number}x{number}"
 
 
 def batch(number: int) -> list[dict[str, object]]:
