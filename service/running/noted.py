@@ -161,7 +161,8 @@ CODES: Final = frozenset("""
     invalid_filter invalid_grant invalid_manifest invalid_query invalid_redirect_uri
     invalid_request invalid_sort
     invalid_token invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
-    paper_not_found permission_error query_not_found range_not_satisfiable rate_limit_exceeded
+    paper_not_found permission_error query_not_found query_too_broad
+    range_not_satisfiable rate_limit_exceeded
     rate_limited request_too_large response_too_large snapshot_refused snapshot_unavailable
     source_not_available store_unavailable template_not_available translation_not_available
     unsupported_by_source unsupported_media_type unsupported_version upstream_busy

@@ -186,7 +186,7 @@ def test_the_store_of_the_demo_is_sound(store: Path) -> None:
     with open_writer(store) as writer:
         for table in INDEXES:
             writer.db.execute(f"INSERT INTO {table}({table}, rank) VALUES('integrity-check', 1)")
-        blobs = writer.db.execute("SELECT DISTINCT media_type FROM blob ORDER BY 1").fetchall()
+        blobs = writer.db.execute("SELECT DISTINCT media_type FROM blob_use ORDER BY 1").fetchall()
         deleted = writer.db.execute("SELECT count(*) FROM tombstone").fetchone()
     assert {"日記/2026-05-01", 'path/to note: "draft" #1', "two  spaces", "%2F"} <= keys(store)
     assert [row[0] for row in blobs] == ["application/pdf", "image/png", "text/plain"]
