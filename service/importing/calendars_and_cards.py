@@ -7,7 +7,8 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any, BinaryIO
 
-from service.importing.rows import CONTACTS, Attached, decode, manifest, record_id, row, stream
+from service.importing.charsets import decode
+from service.importing.rows import CONTACTS, Attached, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source, bounded_lines
 from service.records.intake import Row
 
@@ -24,6 +25,8 @@ _EVENTS = manifest(
 )
 _CALENDAR_OF = "BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n"
 _CALENDAR = re.compile(rb"\s*BEGIN:VCALENDAR", re.IGNORECASE)
+#: Where a line continues, even inside a character; a line of quoted-printable text ends with `=`.
+_FOLD = re.compile(rb"(?<!=)\r?\n[ \t]")
 #: The most kinds of broken lines that are reported.
 LISTED = 5
 _KINDS = {"VEVENT": "event", "VTODO": "task", "VJOURNAL": "journal"}
@@ -48,7 +51,7 @@ def components(file: BinaryIO, outer: str = "") -> Iterator[tuple[int, str, str]
         elif word and word != f"BEGIN:{outer}" and word != f"END:{outer}":
             yield number, "", decode(line.strip())[0]
         if name and word == f"END:{name}":
-            yield start, name, decode(b"".join(lines))[0]
+            yield start, name, decode(_FOLD.sub(b"", b"".join(lines)))[0]
             lines, name = [], ""
     if name:
         yield start, "cut", f"This {name} has no end: the file is cut off."

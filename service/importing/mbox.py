@@ -1,4 +1,4 @@
-"""Mail from mbox files: messages in one stream, their attachments in another.
+"""Mail from mbox files and files of its own: messages in one stream, their attachments in another.
 
 A message's id is its Message-ID, or else the SHA-256 of the raw message, so importing a mailbox
 again changes nothing. Attachments refer to their message and have their bytes as blobs.
@@ -6,17 +6,18 @@ again changes nothing. Attachments refer to their message and have their bytes a
 
 import re
 from collections.abc import Iterator
-from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.parser import BytesFeedParser
 from email.utils import getaddresses, parsedate_to_datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from evidence.limits import BUDGETS
-from service.importing.rows import Attached, decode, manifest, record_id, stream
+from service.importing.charsets import POLICY
+from service.importing.rows import Attached, manifest, record_id, stream
 from service.importing.source import Format, Item, Source, bounded_lines
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
@@ -40,16 +41,26 @@ HEADERS = re.compile(
 )
 
 _FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
+#: What follows such a line: a header, or another such line that was quoted.
+_HEADER = re.compile(rb"[!-9;-~]++[ \t]*+:|>From ")
+#: Lines above the headers that some programs add, and the length of the mail that Apple Mail adds.
+_BANNER_LINES = 10
+_LENGTH = re.compile(rb"\s*+(\d++)[ \t]*+\r?\n")
 _QUOTED_FROM = re.compile(rb"^>(>*+From )", re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]++)>")
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_STATUS = re.compile(r"[0-9a-fA-F]{4}")
+_EXPUNGED = 0x8
+_META = re.compile(rb"<meta\s[^<>]{0,200}?charset=[\"']?([\w-]+)", re.I)
+_META_BYTES = 4_096
 _PIECE_BYTES = 65_536
 _LABELS = ("x-gmail-labels", "x-keywords", "keywords", "x-mozilla-keys")
 
 
 def read(source: Source) -> Iterator[Item]:
     """The messages of an mbox and their attachments, with the line on which each message begins."""
-    yield from _read(source, _split(source.file), source.folder)
+    path = Path(source.name)
+    folder = path.parent.stem if path.stem == "mbox" and path.parent.suffix else source.folder
+    yield from _read(source, _split(source.file), folder)
 
 
 def read_message(source: Source) -> Iterator[Item]:
@@ -57,8 +68,11 @@ def read_message(source: Source) -> Iterator[Item]:
     path = Path(source.name)
     place = path.parent.parent if path.parent.name in MAILDIR else path.parent
     folder = source.folder if source.tree.path == source.name else place.name
+    boxes = (parent.stem for parent in path.parents if parent.suffix == ".mbox")
     raw = source.file.read(BUDGETS.import_row_bytes)
-    yield from _read(source, iter([(1, raw, "")]), folder.strip("."))
+    if path.suffix.lower() == ".emlx" and (length := _LENGTH.match(raw)):
+        raw = raw[length.end() : length.end() + int(length[1])]
+    yield from _read(source, iter([(1, raw, "")]), next(boxes, folder.strip(".")))
 
 
 def _read(
@@ -77,15 +91,18 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
     """
     lines: list[bytes] = []
     start, blank, at = 1, True, ""
-    for number, line in enumerate(bounded_lines(file), start=1):
-        if blank and (match := _FROM_LINE.match(line)):
+    following = chain(bounded_lines(file), [b""])
+    line = next(following)
+    for number, ahead in enumerate(following, start=1):
+        line, current = ahead, line
+        if blank and _HEADER.match(ahead) and (match := _FROM_LINE.match(current)):
             if lines:
                 lines = [b"".join(lines[:-1])]
                 yield start, lines.pop(), at  # which keeps no copy here
             lines, start, at = [], number, match[1].decode("latin-1").strip()
-        elif lines or line.strip():
-            lines.append(line)
-        blank = not line.strip()
+        elif lines or current.strip():
+            lines.append(current)
+        blank = not current.strip()
     if lines:
         yield start, b"".join(lines[:-1] if blank else lines), at
 
@@ -93,6 +110,9 @@ def _split(file: BinaryIO) -> Iterator[tuple[int, bytes, str]]:
 def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) -> Iterator[Row]:
     repair = source.repair
     message = _parsed(_QUOTED_FROM.sub(rb"\1", raw) if at else raw)
+    if _deleted(message):
+        attached.problems["Mails that are marked as deleted, left out: {}."] += 1
+        return
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))
     named = header(message, "references") or header(message, "in-reply-to")
@@ -131,17 +151,33 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
 def _parsed(raw: bytes) -> EmailMessage:
     """Parses a message.
 
-    Raw bytes in its headers are UTF-8, or else cp1252. It is parsed in pieces, because the parser's
-    copies of a whole message take four times its size.
+    It is parsed in pieces, because the parser's copies of a whole message take four times its size.
     """
-    parser = BytesFeedParser(policy=policy.default)
-    end = blank.start() if (blank := _BLANK_LINE.search(raw)) else len(raw)
-    parser.feed(decode(raw[:end])[0].encode())
-    for start in range(end, len(raw), _PIECE_BYTES):
+    parser = BytesFeedParser(policy=POLICY)
+    for start in range(_start(raw), len(raw), _PIECE_BYTES):
         parser.feed(raw[start : start + _PIECE_BYTES])
     message = parser.close()
     assert isinstance(message, EmailMessage)
     return message
+
+
+def _start(raw: bytes) -> int:
+    """Where the headers begin: after lines that are none, if headers follow them."""
+    head = raw[:_PIECE_BYTES].lstrip(b"\xef\xbb\xbf")
+    start = min(len(raw), _PIECE_BYTES) - len(head)
+    for line in head.splitlines(keepends=True)[:_BANNER_LINES]:
+        if HEADERS.match(line):
+            return start
+        if _HEADER.match(line) or line.startswith(b"From "):
+            break
+        start += len(line)
+    return 0
+
+
+def _deleted(message: EmailMessage) -> bool:
+    """True for a mail that Thunderbird has yet to remove from its file."""
+    status = header(message, "x-mozilla-status")
+    return bool(_STATUS.fullmatch(status) and int(status, 16) & _EXPUNGED)
 
 
 def _addresses(message: EmailMessage, name: str) -> list[str]:
@@ -160,12 +196,11 @@ def _sent_at(message: EmailMessage, at: str) -> str | None:
 
 def header(message: EmailMessage, name: str) -> str:
     """A header's text; a malformed one is returned unchanged."""
-    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name), "")
     try:
-        text = str(message.get(name, "")).strip()
+        return str(message.get(name, "")).strip()
     except (MessageError, ValueError, LookupError, AttributeError, TypeError):
-        return raw.strip()
-    return raw.strip() if "\ufffd" in text and "\ufffd" not in raw else text
+        raw = (str(value) for key, value in message.raw_items() if key.lower() == name)
+        return next(raw, "").strip()
 
 
 def attachments(message: EmailMessage) -> list[EmailMessage]:
@@ -174,7 +209,9 @@ def attachments(message: EmailMessage) -> list[EmailMessage]:
     known = {id(inner) for part in parts for inner in part.walk()}
     others = [part for part in _leaves(message) if id(part) not in known]
     body = {"text/plain", "text/html"}
-    return parts + [part for part in others if part.get_content_type() not in body]
+    files = [part for part in others if part.get_content_type() not in body]
+    texts = [part for part in others if part.get_content_type() in body and part.get_filename()]
+    return parts + files + texts
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
@@ -204,8 +241,10 @@ def text_of_part(part: object, attached: Attached) -> str:
     """The text of a part; empty if it has no readable text."""
     assert isinstance(part, EmailMessage)
     if (message := forwarded(part)) is None:
-        charset = part.get_content_charset("utf-8")
-        return attached.text(content_of(part), part.get_content_type(), charset)
+        content, kind = content_of(part), part.get_content_type()
+        named = _META.search(content[:_META_BYTES]) if kind == "text/html" else None
+        charset = part.get_content_charset(named[1].decode() if named else "utf-8")
+        return attached.text(content, kind, charset)
     names = ("From", "To", "Date", "Subject")
     lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]
     body = message.get_body(("plain", "html"))
@@ -213,6 +252,6 @@ def text_of_part(part: object, attached: Attached) -> str:
 
 
 # A mail in several folders, such as the inbox and the archive, is imported from the first file.
-_BEGINS = re.compile(rb"From \S+ .*\d\d:\d\d")
+_BEGINS = re.compile(rb"From \S+ .*\d\d:\d\d.*\n(?:[!-9;-~]++[ \t]*+:|>From )")
 MBOX = Format("mbox", (".mbox", ".mbx"), _BEGINS, read, MANIFEST, unique=True)
-EML = Format("eml", (".eml",), HEADERS, read_message, MANIFEST, unique=True)
+EML = Format("eml", (".eml", ".emlx"), HEADERS, read_message, MANIFEST, unique=True)

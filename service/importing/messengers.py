@@ -15,7 +15,8 @@ from posixpath import dirname, join
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
-from service.importing.rows import CHAT_MANIFEST, CONTACTS, Chats, decode, row, time_of
+from service.importing.charsets import decode
+from service.importing.rows import CHAT_MANIFEST, CONTACTS, Chats, row, time_of
 from service.importing.json_values import loads
 from service.importing.source import Format, Item, Source, bounded_lines
 from service.records.forms import FORMS

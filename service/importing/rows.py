@@ -14,6 +14,7 @@ from typing import Any, Final
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.work import Deadline
+from service.importing.charsets import decode
 from service.importing.json_values import JsonReader
 from service.importing.sandbox import cpu_seconds
 from service.importing.source import Source, as_text
@@ -26,7 +27,7 @@ PDF_PAGES: Final = 500
 #: The CPU time for the text of a PDF file.
 PDF_SECONDS: Final = 5.0
 _LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
-_MISNAMED: Final = "Texts that are not in their declared encoding, read as UTF-8 or cp1252: {}."
+_MISNAMED: Final = "Texts that are not in their declared encoding; bytes may be wrong: {}."
 _NO_PDF: Final = (
     "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
 )
@@ -34,16 +35,6 @@ _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]++)((?:;[^:]*+)?):(.*)")
 _ESCAPED = re.compile(r"\\([nN,;\\])")
 _CALENDAR: Final = "summary dtstart dtend location organizer attendee description".split()
-
-
-def decode(content: bytes, charset: str = "utf-8") -> tuple[str, bool]:
-    """(text, True if it is valid in its declared charset); no byte is lost."""
-    for number, name in enumerate((charset, "utf-8", "cp1252")):
-        try:
-            return content.decode(name), number == 0
-        except (LookupError, UnicodeDecodeError):
-            continue
-    return content.decode("latin-1"), False
 
 
 def _calendar(text: str) -> str:
@@ -189,12 +180,15 @@ def manifest(*streams: dict[str, Any]) -> dict[str, Any]:
 
 
 class Attached:
-    """The attachments of the records of a source, and the reports on them."""
+    """The attachments of the records of a source, and the reports on them.
+
+    `problems` counts notes, each with `{}` for its number.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._missing: list[str] = []
-        self._problems = Counter[str]()
+        self.problems = Counter[str]()
 
     def row(
         self,
@@ -229,7 +223,7 @@ class Attached:
             return ""
         text, named = decode(content, charset)
         if not named:
-            self._problems[_MISNAMED] += 1
+            self.problems[_MISNAMED] += 1
         text = text.replace("\r\n", "\n")
         if kind == "text/calendar":
             return _calendar(text)
@@ -239,7 +233,7 @@ class Attached:
         try:
             from pypdf import PdfReader
         except ImportError:
-            self._problems[_NO_PDF] += 1
+            self.problems[_NO_PDF] += 1
             return ""
         logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised and counted
         texts, deadline = list[str](), Deadline.after(PDF_SECONDS, cpu_seconds)
@@ -247,12 +241,12 @@ class Attached:
             for page in PdfReader(io.BytesIO(content)).pages[:PDF_PAGES]:
                 texts.append(page.extract_text())
                 if deadline.expired():
-                    self._problems[_LONG_PDF] += 1
+                    self.problems[_LONG_PDF] += 1
                     break
         except MemoryError:
             raise
         except Exception:  # of a library that reads anything
-            self._problems["PDF attachments whose text cannot be read: {}."] += 1
+            self.problems["PDF attachments whose text cannot be read: {}."] += 1
         return "\n\n".join(texts).strip()
 
     def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
@@ -270,7 +264,7 @@ class Attached:
 
     def report(self) -> None:
         """Adds reports for the owner to the notes of the source."""
-        self._source.notes += [note.format(count) for note, count in self._problems.items()]
+        self._source.notes += [note.format(count) for note, count in self.problems.items()]
         if self._missing:
             missing = f"{len(self._missing)} files that records refer to are missing"
             first = f"such as {', '.join(self._missing[:3])}"

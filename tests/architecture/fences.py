@@ -12,6 +12,7 @@ IMPORTING = (
     *(
         ("icalendar", "calendars_and_cards"),
         ("vobject", "calendars_and_cards"),
+        ("webencodings", "charsets"),
         ("yaml", "notes"),
         ("openpyxl", "workbook_parts"),
     ),

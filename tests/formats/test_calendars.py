@@ -171,3 +171,14 @@ def test_a_broken_zone_is_reported_and_its_events_keep_the_time_they_show(owner:
     (row,) = owner.rows("events")
     assert row["data"]["start"] == "2026-07-03T09:00:00"
     assert row["data"]["time_zone"] == "Customized Time Zone"
+
+
+def test_a_line_may_continue_inside_a_character(owner: Owner) -> None:
+    text = "Die Fähre fährt täglich".encode()
+    cut = text.replace("äh".encode() + b"rt", b"\xc3\r\n \xa4hrt")
+    head = b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260703T090000Z\r\nSUMMARY:"
+    end = b"\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+    card = b"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:" + cut + b"\r\nEND:VCARD\r\n"
+    owner.bring(write(owner.home / "x", {"a.ics": head + cut + end, "b.vcf": card}))
+    assert owner.rows("events")[0]["data"]["summary"] == text.decode()
+    assert owner.rows("contacts")[0]["data"]["name"] == text.decode()
