@@ -15,9 +15,8 @@ from openpyxl import Workbook
 from openpyxl.xml.constants import ARC_SHARED_STRINGS, SHARED_STRINGS, SHEET_MAIN_NS
 
 from service.importing import tree
-from service.importing.formats import FORMATS
+from service.importing.guard import records
 from service.importing.source import Repair, Source
-
 from service.records.intake import Row
 from service.records.sqlite.check import check
 from tests.formats.owner import Owner
@@ -83,8 +82,7 @@ def test_a_member_of_an_archive_is_read_entry_by_entry(
     def work() -> None:
         with file.open() as opened:
             source = Source(file.name, form, opened, Repair(), tree=found)
-            rows = ((number, item) for number, item in FORMATS[form].read(source))
-            counted.append(len(deque(enumerate(rows), maxlen=1)))
+            counted.append(len(deque(records(source), maxlen=1)))
 
     growth = peak_growth(work)
     assert growth < SIZE // 2, f"{growth / MEGABYTE:.0f} MB for {SIZE / MEGABYTE:.0f} MB"
@@ -126,9 +124,9 @@ def test_a_workbook_is_read_row_by_row(tmp_path: Path) -> None:
 
     def work() -> None:
         with path.open("rb") as opened:
-            rows = FORMATS["xlsx"].read(Source(path.name, "xlsx", opened, Repair()))
+            rows = records(Source(path.name, "xlsx", opened, Repair()))
             read.extend(
-                item.data["text"] == f"{number} {TEXT}" for number, (_, item) in enumerate(rows)
+                item.data["text"] == f"{number} {TEXT}" for number, (*_, item) in enumerate(rows)
             )
 
     growth = peak_growth(work)
@@ -139,8 +137,8 @@ def test_a_workbook_is_read_row_by_row(tmp_path: Path) -> None:
 def test_escaped_characters_of_a_workbook_are_themselves(tmp_path: Path) -> None:
     path = workbook_of_shared_texts(tmp_path / "log.xlsx", iter(["a_x0009_b", "_x005F_x0009_"]))
     with path.open("rb") as opened:
-        rows = list(FORMATS["xlsx"].read(Source(path.name, "xlsx", opened, Repair())))
-    assert [item.data for _, item in rows] == [{"text": "a\tb"}, {"text": "_x0009_"}]
+        rows = list(records(Source(path.name, "xlsx", opened, Repair())))
+    assert [item.data for *_, item in rows] == [{"text": "a\tb"}, {"text": "_x0009_"}]
 
 
 def test_a_workbook_with_a_broken_part_is_refused(owner: Owner) -> None:
@@ -187,9 +185,7 @@ def test_an_attachment_is_in_memory_a_few_times_only(tmp_path: Path) -> None:
 
     def work() -> None:
         with file.open() as opened:
-            for _, row in FORMATS["mbox"].read(
-                Source(file.name, "mbox", opened, Repair(), tree=found)
-            ):
+            for *_, row in records(Source(file.name, "mbox", opened, Repair(), tree=found)):
                 assert isinstance(row, Row)
                 sizes.append(len(row.data.get("blob_ref", {}).get("data_base64", b"")))
 
