@@ -8,11 +8,12 @@ from typing import Any
 
 import orjson
 
-from service.importing.rows import Chats, CHAT_MANIFEST, conversations, time_of
+from service.importing.rows import CHAT_MANIFEST, Chats, Members, conversations, time_of
 from service.importing.source import Content, Format, Item, Source
 from service.records.intake import Row
 
 _CHATGPT = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
+NO_MESSAGE = "This is not a message: it has no id."
 _POINTER = re.compile(r"^[a-z-]+://")
 #: Members of a message's content other than its texts.
 _ABOUT = frozenset({"content_type", "language", "response_format_name", "tether_id"})
@@ -25,7 +26,7 @@ def read_chatgpt(source: Source) -> Iterator[Item]:
     names = {match[1]: name for name in source.tree.files if (match := _FILE.search(name))}
     for number, content in enumerate(conversations(source), start=1):
         yield number, partial(_chatgpt, chats, content, names, left_out)
-    chats.attached.report()
+    chats.report()
     for which, count in left_out.items():
         source.notes.append(f"Left out: {count} messages {which}.")
 
@@ -33,20 +34,24 @@ def read_chatgpt(source: Source) -> Iterator[Item]:
 def _chatgpt(
     chats: Chats, content: str, names: dict[str, str], left_out: Counter[str]
 ) -> Iterator[Content]:
-    data = orjson.loads(content)
+    data, members = orjson.loads(content), chats.members
     if not isinstance(data, dict) or not isinstance(mapping := data.get("mapping"), dict):
         yield "This is not a conversation: it has no mapping of messages."
         return
     key = str(data.get("conversation_id") or data.get("id") or next(iter(mapping), 0))
-    title = data.get("title") or "Untitled"
+    title = members.one(data, "title", str) or "Untitled"
     started, updated = (time_of(data.get(f"{name}_time")) for name in ("create", "update"))
     yield chats.conversation(key, title, started_at=started, updated_at=updated)
 
-    def rows(position: int, parent: str | None, message: dict[str, Any]) -> Iterator[Row]:
-        text, files = _content(message.get("content") or {})
-        metadata = message.get("metadata") or {}
-        uploads = metadata.get("attachments") or []
-        files += [upload["id"] for upload in uploads if upload.get("id")]
+    def rows(position: int, parent: str | None, message: Any) -> Iterator[Row | str]:
+        if not isinstance(message, dict) or not isinstance(id := message.get("id"), str):
+            yield NO_MESSAGE
+            return
+        content = members.one(message, "content", dict)
+        text, files = _content(content, members)
+        metadata = members.one(message, "metadata", dict)
+        uploads = members.all(metadata, "attachments", dict)
+        files += filter(None, (members.one(upload, "id", str) for upload in uploads))
         if not text.strip() and not files and not uploads:
             left_out["without text and files"] += 1
             return
@@ -54,22 +59,22 @@ def _chatgpt(
             left_out["that ChatGPT hides"] += 1
             return
         at = time_of(message.get("create_time")) or started
-        author = message.get("author") or {}
+        author = members.one(message, "author", dict)
         yield chats.message(
             key,
             title,
-            id=message["id"],
-            author=str(author.get("name") or author.get("role") or ""),
+            id=id,
+            author=members.one(author, "name", str) or members.one(author, "role", str),
             text=text,
             sent_at=at,
             position=position,
             reply_to=parent,
-            kind=(message.get("content") or {}).get("content_type"),
-            model=metadata.get("model_slug"),
-            links=[upload["name"] for upload in uploads if upload.get("name")],
+            kind=members.one(content, "content_type", str),
+            model=members.one(metadata, "model_slug", str),
+            links=list(filter(None, (members.one(upload, "name", str) for upload in uploads))),
         )
         here = [names.get(file, file) for file in dict.fromkeys(files)]
-        yield from chats.attached.files(message["id"], here, at=at)
+        yield from chats.attached.files(id, here, at=at)
 
     for position, (parent, message) in enumerate(_ordered(mapping)):
         yield partial(rows, position, parent, message)
@@ -88,26 +93,27 @@ def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
             continue
         if message := node.get("message"):
             yield parent, message
-            parent = message.get("id") if isinstance(message, dict) else parent
+            known = message.get("id") if isinstance(message, dict) else None
+            parent = known if isinstance(known, str) else parent
         children = node.get("children")
         if isinstance(children, list):
             waiting += [(str(child), parent) for child in reversed(children)]
 
 
-def _content(content: dict[str, Any]) -> tuple[str, list[str]]:
+def _content(content: dict[str, Any], members: Members) -> tuple[str, list[str]]:
     """The text of a message and its files."""
     texts, files = [], []
-    for part in content.get("parts") or []:
+    for part in members.all(content, "parts", object):
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, dict):
-            texts.append(part.get("text") or "")
-            inner = part.get("audio_asset_pointer") or part
-            if pointer := inner.get("asset_pointer"):
+            texts.append(members.one(part, "text", str))
+            inner = members.one(part, "audio_asset_pointer", dict) or part
+            if pointer := members.one(inner, "asset_pointer", str):
                 files.append(_POINTER.sub("", pointer))
     texts += [one for name, one in content.items() if isinstance(one, str) and name not in _ABOUT]
-    for thought in content.get("thoughts") or []:
-        texts += [thought.get("summary") or "", thought.get("content") or ""]
+    for thought in members.all(content, "thoughts", dict):
+        texts += [members.one(thought, name, str) for name in ("summary", "content")]
     return "\n\n".join(filter(None, texts)), files
 
 
@@ -122,55 +128,59 @@ def read_claude(source: Source) -> Iterator[Item]:
     chats = Chats(source, "Claude")
     for number, content in enumerate(conversations(source), start=1):
         yield number, partial(_claude, chats, content)
-    chats.attached.report()
+    chats.report()
 
 
 def _claude(chats: Chats, content: str) -> Iterator[Content]:
-    data = orjson.loads(content)
+    data, members = orjson.loads(content), chats.members
     if not isinstance(data, dict) or not isinstance(data.get("chat_messages"), list):
         yield "This is not a conversation: it has no chat_messages."
         return
-    key, title = str(data.get("uuid") or ""), data.get("name") or "Untitled"
+    key, title = str(data.get("uuid") or ""), members.one(data, "name", str) or "Untitled"
     times = {"started_at": data.get("created_at"), "updated_at": data.get("updated_at")}
-    yield chats.conversation(key, title, description=data.get("summary"), **times)
+    about = members.one(data, "summary", str)
+    yield chats.conversation(key, title, description=about, **times)
 
-    def rows(position: int, message: dict[str, Any]) -> Iterator[Row]:
-        owner, at = message["uuid"], message.get("created_at")
+    def rows(position: int, message: Any) -> Iterator[Row | str]:
+        if not isinstance(message, dict) or not isinstance(owner := message.get("uuid"), str):
+            yield NO_MESSAGE
+            return
+        at = message.get("created_at")
         yield chats.message(
             key,
             title,
             id=owner,
-            author=message.get("sender"),
-            text=_text(message),
+            author=members.one(message, "sender", str),
+            text=_text(message, members),
             sent_at=at,
             position=position,
-            reply_to=message.get("parent_message_uuid"),
+            reply_to=members.one(message, "parent_message_uuid", str),
         )
-        texts = [file for file in message.get("attachments") or [] if file.get("extracted_content")]
-        for place, file in enumerate(texts, start=1):
-            name, text = file.get("file_name") or f"text-{place}.txt", str(
-                file["extracted_content"]
-            )
+        files = members.all(message, "attachments", dict)
+        texts = [(file, members.one(file, "extracted_content", str)) for file in files]
+        for place, (file, text) in enumerate(((f, t) for f, t in texts if t), start=1):
+            name = members.one(file, "file_name", str) or f"text-{place}.txt"
             content = text.encode()
             yield chats.attached.row(owner, 1_000 + place, name, content, at=at, text=text)
-        files = [file["file_name"] for file in message.get("files") or [] if file.get("file_name")]
-        yield from chats.attached.files(owner, files, at=at)
+        files = members.all(message, "files", dict)
+        named = filter(None, (members.one(file, "file_name", str) for file in files))
+        yield from chats.attached.files(owner, list(named), at=at)
 
     for position, message in enumerate(data["chat_messages"]):
         yield partial(rows, position, message)
 
 
-def _text(message: dict[str, Any]) -> str:
+def _text(message: dict[str, Any], members: Members) -> str:
     """The text of a message: its parts, if any, including tool calls with their results."""
     texts = []
-    for part in message.get("content") or []:
+    for part in members.all(message, "content", dict):
         inner = part.get("text") or part.get("thinking") or part.get("content") or part.get("input")
         if isinstance(inner, list):
             inner = "\n".join(str(one.get("text", "")) for one in inner if isinstance(one, dict))
         if inner:
-            name = f"{part['name']}: " if part.get("type") in ("tool_use", "tool_result") else ""
-            texts.append(f"{name}{inner}")
-    return "\n\n".join(texts) or str(message.get("text") or "")
+            tool = part.get("type") in ("tool_use", "tool_result")
+            texts.append(f"{members.one(part, 'name', str)}: {inner}" if tool else str(inner))
+    return "\n\n".join(texts) or members.one(message, "text", str)
 
 
 CLAUDE = Format("claude", (), _CLAUDE, read_claude, CHAT_MANIFEST, any_extension=True)

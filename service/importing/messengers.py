@@ -25,6 +25,7 @@ from service.records.values import moment
 #: The files in the folder of an export.
 FOLDER = ("channels.json", "users.json")
 _CHANNELS = ("channels.json", "groups.json", "dms.json", "mpims.json")
+_TEXTS = ("pretext", "title", "text", "fallback", "title_link")
 # Without `<` inside, it takes linear time.
 _TOKEN = re.compile(r"<([@#!]?)([^|<>]+)(?:\|([^<>]*))?>")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
@@ -48,7 +49,7 @@ def read_workspace(source: Source) -> Iterator[Item]:
                 yield from workspace.channel(home, number, channel)
             else:
                 yield number, channel if isinstance(channel, str) else f"{file}: this has no id."
-    workspace.chats.attached.report()
+    workspace.chats.report()
     left = [name for name in source.tree.files if name.startswith(join(home, ""))]
     left = [name for name in left if name not in source.tree.used]
     if left:
@@ -119,17 +120,25 @@ class _Workspace:
                     yield number, f"{day}: this message has no ts."
 
     def _message(self, message: dict[str, Any], channel: str, title: str) -> Iterator[Any]:
-        ts, thread = str(message["ts"]), message.get("thread_ts")
+        ts, thread, members = str(message["ts"]), message.get("thread_ts"), self.chats.members
         key = f"{channel}-{ts}"
-        texts = [self._text(message.get("text") or "") or self._block(message.get("blocks"))]
-        for one in message.get("attachments") or []:
-            pairs = [(each.get("title"), each.get("value")) for each in one.get("fields") or []]
-            parts = [one.get("pretext"), one.get("title"), one.get("text") or one.get("fallback")]
-            parts += [*(": ".join(filter(None, pair)) for pair in pairs), one.get("title_link")]
+        texts = [
+            self._text(members.one(message, "text", str)) or self._block(message.get("blocks"))
+        ]
+        for one in members.all(message, "attachments", dict):
+            text = {name: members.one(one, name, str) for name in _TEXTS}
+            parts = [text["pretext"], text["title"], text["text"] or text["fallback"]]
+            for each in members.all(one, "fields", dict):
+                pair = (members.one(each, name, str) for name in ("title", "value"))
+                parts.append(": ".join(filter(None, pair)))
+            parts.append(text["title_link"])
             texts.append("\n".join(self._text(part) for part in parts if part))
-        files = [one for one in message.get("files") or [] if one.get("name")]
+        files = [
+            one for one in members.all(message, "files", dict) if members.one(one, "name", str)
+        ]
         for one in files:
-            texts += dict.fromkeys(filter(None, (one["name"], one.get("title"))))
+            texts += dict.fromkeys(filter(None, (one["name"], members.one(one, "title", str))))
+        urls = ([members.one(one, n, str) for n in ("permalink", "url_private")] for one in files)
         yield self.chats.message(
             channel,
             title,
@@ -140,13 +149,14 @@ class _Workspace:
             text="\n".join(filter(None, texts)),
             sent_at=time_of(ts),
             position=FORMS["unix-microseconds"](ts.replace(".", "")),
-            kind=message.get("subtype"),
-            edited_at=time_of((message.get("edited") or {}).get("ts")),
+            kind=members.one(message, "subtype", str),
+            edited_at=time_of(members.one(message, "edited", dict).get("ts")),
             reactions=[
-                f":{one['name']}: {', '.join(map(self._name, one.get('users') or []))}"
-                for one in message.get("reactions") or []
+                f":{members.one(one, 'name', str)}: "
+                + ", ".join(map(self._name, members.all(one, "users", str)))
+                for one in members.all(message, "reactions", dict)
             ],
-            links=[url for one in files if (url := one.get("permalink") or one.get("url_private"))],
+            links=[url for pair in urls if (url := next(filter(None, pair), None))],
         )
         here = [place for one in files if (place := self._place(one))]
         yield from self.chats.attached.files(key, here, at=time_of(ts))
@@ -160,10 +170,12 @@ class _Workspace:
         return None
 
     def _author(self, message: dict[str, Any]) -> str:
-        profile = message.get("user_profile") or {}
-        if (user := message.get("user")) and user not in self._people and profile.get("real_name"):
-            return str(profile["real_name"])
-        return self._name(user) if user else str(message.get("username") or "")
+        members = self.chats.members
+        profile = members.one(message, "user_profile", dict)
+        user, name = members.one(message, "user", str), members.one(profile, "real_name", str)
+        if user:
+            return name if name and user not in self._people else self._name(user)
+        return members.one(message, "username", str)
 
     def _name(self, user: Any) -> str:
         return self._people.get(str(user), str(user))
@@ -252,7 +264,7 @@ def read_chat(source: Source) -> Iterator[Item]:
             yield number, partial(chats.attached.files, key, files, at=at)
     yield 0, chats.conversation(chat, chat, members=list(+people), started_at=first)
     source.notes.append(f"Dates are read as {order}. Times have no zone and are read as UTC.")
-    chats.attached.report()
+    chats.report()
 
 
 def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from html import unescape
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
@@ -26,6 +26,7 @@ from service.records.values import moment
 PDF_PAGES: Final = 500
 #: The CPU time for the text of a PDF file.
 PDF_SECONDS: Final = 5.0
+_Kind = TypeVar("_Kind")
 _LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
 _MISNAMED: Final = "Texts that are not in their declared encoding; bytes may be wrong: {}."
 _NO_PDF: Final = (
@@ -307,12 +308,44 @@ CHAT_MANIFEST: Final = manifest(
 )
 
 
+class Members:
+    """Reads members of JSON objects. One that has not the expected type counts as missing.
+
+    `left_out` counts these, by name.
+    """
+
+    def __init__(self) -> None:
+        self.left_out = Counter[str]()
+
+    def one(self, data: dict[str, Any], name: str, kind: type[_Kind]) -> _Kind:
+        """The member; if it is missing, the empty value of its type."""
+        value = data.get(name)
+        if isinstance(value, kind):
+            return value
+        self.left_out[name] += value is not None
+        return kind()
+
+    def all(self, data: dict[str, Any], name: str, kind: type[_Kind]) -> list[_Kind]:
+        """The elements of a member that is an array."""
+        values = self.one(data, name, list)
+        fit = [value for value in values if isinstance(value, kind)]
+        self.left_out[name] += len(values) - len(fit)
+        return fit
+
+
 class Chats:
     """The conversations and messages of an app, and their files."""
 
     def __init__(self, source: Source, app: str) -> None:
-        self.attached = Attached(source)
+        self.attached, self.members = Attached(source), Members()
         self._source, self._app = source, app
+
+    def report(self) -> None:
+        """Adds reports for the owner to the notes of the source."""
+        self.attached.report()
+        if left_out := +self.members.left_out:
+            listed = ", ".join(f"{count} × {name}" for name, count in left_out.items())
+            self._source.notes.append(f"Left out, because of their types: {listed}.")
 
     def conversation(self, key: str, title: str, **about: Any) -> Row:
         """A conversation, by its id."""
