@@ -74,7 +74,7 @@ class RequestLog:
     True if the trace came from a header, `streamed` if the body is generated while it is sent,
     `incomplete` if the answer leaves something out because time ran out. `grant` is the id of the
     grant or package of the token, `used` the (grant id, stream) of the records in the answer, and
-    `payer` whose budget of work pays; empty for the address.
+    `payer` whose budget of work pays; empty for the address. `refused` is True after a 401.
     """
 
     request_id: str = ""
@@ -92,6 +92,7 @@ class RequestLog:
     grant: str = ""
     used: set[tuple[str, str]] = field(default_factory=set)
     payer: str = ""
+    refused: bool = False
 
     def join(self, traceparent: object) -> None:
         """Adopts the trace of a message, unless a header named one.

@@ -1,8 +1,8 @@
 """A threaded worker whose threads never wait for a client.
 
-The main thread receives requests, and a thread gets a request once it is complete. The main thread
-also sends the part of an answer that a client does not accept at once. A slow client therefore
-occupies a connection and some memory, both bounded, and no thread.
+The main thread receives requests, and a thread gets a request once it is complete; `turns.py`
+decides which. The main thread also sends the part of an answer that a client does not accept at
+once. A slow client therefore occupies a connection and some memory, both bounded, and no thread.
 
 TLS, HTTP/2, uWSGI and the PROXY protocol in gunicorn itself keep gunicorn's own handling.
 This relies on gunicorn's internals: its version is pinned to one major.
@@ -11,7 +11,7 @@ This relies on gunicorn's internals: its version is pinned to one major.
 import errno
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE
@@ -22,7 +22,9 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from evidence.limits import BUDGETS, Budgets
 from evidence.work import Deadline
+from service import settings
 from service.running.connection import Connection, RequestBuffer, begin, end, parse, write
+from service.running.turns import Turn, Turns, identify
 
 #: How often the deadlines of all connections are checked.
 CHECK_SECONDS: Final = 0.5
@@ -54,6 +56,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._waiting: dict[Connection, None] = {}
         self._received = self._unsent = 0  # bytes, of all connections
         self._next_check = Deadline.after(0)
+        found = settings.load()
+        self._turns = Turns(cfg.threads, found.caller_threads)
+        self._proxies = found.trusted_proxy_hops
+        upstream = found.upstream_url is not None
+        self._seconds = BUDGETS.upstream_seconds if upstream else BUDGETS.store_seconds
 
     # Waiting for a client.
 
@@ -95,6 +102,9 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def murder_keepalived(self, force: bool = False) -> None:
         """Closes connections that have waited too long, or all with `force`."""
         super().murder_keepalived(force)
+        for turn in self._turns.clear() if force else ():
+            self._drop(turn.connection)
+        self._give_turns()  # a deadline may have passed
         if not force and not self._next_check.expired():
             return
         self._next_check = Deadline.after(CHECK_SECONDS)
@@ -179,8 +189,34 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _submit(self, connection: Connection) -> None:
         self._stop_waiting(connection)
-        connection.arrival = Deadline.after(0).at
+        deadline = Deadline.after(self._seconds)
+        connection.arrival = deadline.at - self._seconds
+        request = connection.request
+        head = bytes(request.data[: request.body_start])
+        identity = identify(head, connection.client, self._proxies)
+        connection.turn = Turn(connection, *identity, deadline)
         self.enqueue_req(connection)
+
+    # Waiting for a thread.
+
+    def get_thread_pool(self) -> Any:
+        """The threads, and a thread for requests whose deadline passed before one was free."""
+        self._late = ThreadPoolExecutor(1)
+        return super().get_thread_pool()
+
+    def enqueue_req(self, conn: Any) -> None:
+        """Lets a request wait for its turn at a thread."""
+        if not isinstance(conn, Connection):
+            super().enqueue_req(conn)
+            return
+        self._turns.wait(conn.turn)
+        self._give_turns()
+
+    def _give_turns(self) -> None:
+        for turn in self._turns.begin():
+            pool = self._late if turn.late else self.tpool
+            done = partial(self.method_queue.defer, self.finish_request, turn.connection)
+            pool.submit(self.handle, turn.connection).add_done_callback(done)
 
     def _refuse(self, connection: Connection, error: Exception) -> None:
         self._stop_waiting(connection)
@@ -249,6 +285,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         if not isinstance(conn, Connection):
             super().finish_request(conn, fs)
             return
+        self._turns.end(conn.turn)
+        self._give_turns()
         self._count(conn, 0, 0)
         if fs.cancelled() or fs.exception() is not None:
             self._drop(conn)

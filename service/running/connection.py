@@ -23,6 +23,7 @@ from gunicorn.http.errors import LimitRequestHeaders
 
 from evidence.limits import BUDGETS, Budgets
 from evidence.work import Deadline
+from service.running.turns import TURN, Turn
 
 _FRAMING: Final = re.compile(
     rb"\r\n(content-length|transfer-encoding|expect)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.I
@@ -256,7 +257,7 @@ class Connection:
     __slots__ = (
         *("sock", "client", "server", "request", "response", "parser", "answer", "keep"),
         *("deadline", "on_ready", "on_late", "polled", "received", "unsent"),
-        *("pace", "pace_start", "discarded", "arrival"),
+        *("pace", "pace_start", "discarded", "arrival", "turn"),
     )
 
     def __init__(self, sock: socket.socket, client: Any, server: Any) -> None:
@@ -274,6 +275,7 @@ class Connection:
         self.on_late: Callable[["Connection"], None]
         self.received = self.unsent = self.discarded = 0
         self.arrival = 0.0  # of the request
+        self.turn: Turn  # of the request
         self.pace: Deadline | None = None  # when the client's rate is measured next
         self.pace_start = 0  # bytes it had received at the start of this interval
 
@@ -313,6 +315,7 @@ def begin(worker: Any, connection: Connection, request: Any) -> None:
         request, connection.response, connection.client, connection.server, worker.cfg
     )
     environ["wsgi.multithread"], environ[ARRIVAL] = True, connection.arrival
+    environ[TURN] = connection.turn
     worker.nr += 1
     if worker.nr >= worker.max_requests and worker.alive:
         worker.log.info("Autorestarting worker after current request.")

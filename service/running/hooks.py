@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from http import HTTPStatus
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ from service.access.activity import Activity
 from service.access.guard import Guard, peer, preflight
 from service.running import metrics, noted
 from service.running.connection import ARRIVAL
+from service.running.turns import TURN, Turn
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,8 +89,11 @@ def prepare(
             guard.check_host(request.environ.get("HTTP_HOST"), peer(request.environ))
 
     def check_work() -> None:
-        """Checks the budget of the address on routes that do not open a session themselves."""
-        if rates is None or request.blueprint in OPENING or request.path in PROBES:
+        """Checks the deadline and the budget on routes that do not open a session themselves."""
+        if request.blueprint in OPENING or request.path in PROBES:
+            return
+        work.check("the request waited for a thread")
+        if rates is None:
             return
         try:
             rates.check_work(request_log.current())
@@ -141,6 +146,9 @@ def _logged(
         )
         request_log.begin(opened)
         spending = work.begin(seconds, header(ARRIVAL))
+        turn: Turn | None = header(TURN)
+        if turn is not None:
+            turn.entry = opened
         if counting:
             noted.IN_FLIGHT.inc()
         try:
@@ -150,14 +158,22 @@ def _logged(
             raise
         finally:
             work.end()
-            if rates is not None and raw not in PROBES:
-                spending.end(partial(rates.charge, opened))
+            if raw not in PROBES:
+                spending.end(partial(_charge, rates, opened, turn))
         if opened.streamed:
             return ClosingIterator(_metered(answer, spending), [answer.close, end])
         end()
         return answer
 
     return wrapped
+
+
+def _charge(rates: "Rates | None", opened: RequestLog, turn: Turn | None, seconds: float) -> None:
+    """Counts CPU seconds of a request for its budget and its turn."""
+    if rates is not None:
+        rates.charge(opened, seconds)
+    if turn is not None:
+        turn.charge(seconds)
 
 
 def _metered(pieces: Iterable[bytes], spending: Spending) -> Iterator[bytes]:
@@ -182,6 +198,7 @@ def _log_request(asked: Request, response: Response, opened: RequestLog, countin
     route, surface, operation = _place(rule.rule, rule.endpoint) if rule else _UNPLACED
     operation = opened.operation or operation
     status, size = response.status_code, _size(asked, response)
+    opened.refused = status == HTTPStatus.UNAUTHORIZED
     if counting:
         noted.count(surface, operation, status, seconds, size, opened.error)
     line = {

@@ -85,6 +85,7 @@ class Settings:
     rate_limit_address: str | None = _setting(parsing.rate, default="300/minute")
     rate_limit_failures: str | None = _setting(parsing.rate, default="30/minute")
     work_seconds: int | None = _setting(parsing.seconds, default=BUDGETS.work_seconds)
+    caller_threads: int | None = _setting(parsing.count)
     rate_limit_storage: str | None = _setting(parsing.storage, secret=True)
     batch_messages: int = _setting(parsing.count, default=BUDGETS.batch_messages)
     drain_seconds: int = _setting(parsing.whole, default=5)

@@ -61,6 +61,7 @@ FENCES: dict[str, tuple[str, ...]] = {
             "service/cli/output.py",
             "service/running/hooks.py",
             "service/access/rates.py",
+            "service/running/turns.py",
         ),
     ),
 }

@@ -214,7 +214,10 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     *(
         (
             file,
-            ("evidence", "service.access", "service.settings", "service.statuses", *WORKER_MODULES),
+            (
+                *("evidence", "service.access", "service.settings", "service.statuses"),
+                *(*WORKER_MODULES, "service.running.turns"),
+            ),
             "the worker runs whatever application it is given",
         )
         for file in WORKER

@@ -56,7 +56,7 @@ def request_by(clock: Clock) -> Iterator[None]:
         work.end()
 
 
-@pytest.mark.parametrize("target", ["/v1/search?q=invoice", "/v1/streams", "/mcp"])
+@pytest.mark.parametrize("target", ["/v1/search?q=invoice", "/v1/streams", "/mcp", "/connect"])
 def test_a_request_that_waited_until_its_deadline_is_not_run(
     small_house: House, target: str
 ) -> None:

@@ -1,0 +1,173 @@
+"""Turns at the threads of a worker: which request gets the next free thread.
+
+A caller is a grant, a token of an upstream, or an address. While another caller waits or was served
+in the last ten seconds, a caller holds at most its share of the threads; otherwise it may hold all.
+A free thread goes to the caller that used least CPU time recently.
+
+A request waits before its token is checked. It counts for its address until the worker has accepted
+a request with the same credentials, so that nobody can wait in the name of others.
+"""
+
+import math
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from evidence.limits import BUDGETS
+from evidence.request_log import RequestLog
+from evidence.work import Deadline
+from service.access.rates import client
+from service.keys import hashed
+from service.lru import LruCache
+
+#: In a WSGI environment: the turn of the request.
+TURN: Final = "rung.turn"
+_IDENTITY: Final = re.compile(
+    rb"\r\n(authorization|cookie|x-forwarded-for)[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)", re.I
+)
+_FORWARDED: Final = b"x-forwarded-for"
+_NEVER: Final = Deadline(math.inf)
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """A request that waits for a thread, or has one.
+
+    `credentials` is the hash of the headers that may name a grant, None without them. `entry` is
+    what the application records about the request. `charge` adds CPU seconds of the request, from
+    any thread. `late` is True if the deadline passed before a thread was free.
+    """
+
+    connection: Any
+    address: str
+    credentials: bytes | None
+    deadline: Deadline
+    entry: RequestLog = field(default_factory=RequestLog)
+    charge: Callable[[float], None] = lambda seconds: None
+    late: bool = False
+
+
+class Turns:
+    """The requests of one worker that wait for its threads, or have them.
+
+    `threads` is their number, `share` how many a caller may hold beside others, by default half,
+    rounded up. `clock` returns monotonic seconds. All methods are for the main thread.
+    """
+
+    def __init__(
+        self, threads: int, share: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._threads, self._share, self._clock = threads, share or (threads + 1) // 2, clock
+        self._waiting: dict[Turn, None] = {}  # in the order in which they began to wait
+        self._running: dict[Turn, None] = {}
+        self._accepted = LruCache[bytes, str](BUDGETS.tokens_cached)  # {credentials: caller}
+        #: {caller: (recent CPU seconds, when they were added up)}, the latest last.
+        self._used: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def wait(self, turn: Turn) -> None:
+        """Adds a request, or a half-sent answer, that needs a thread."""
+        turn.charge = partial(self._charge, turn)
+        self._waiting[turn] = None
+
+    def end(self, turn: Turn) -> None:
+        """Frees the thread of a request."""
+        del self._running[turn]
+        turn.late, turn.deadline = False, _NEVER  # what else is sent of the answer may wait
+
+    def clear(self) -> list[Turn]:
+        """Removes the requests that wait, and returns them."""
+        waiting, self._waiting = list(self._waiting), {}
+        return waiting
+
+    def begin(self) -> list[Turn]:
+        """The requests that get a thread now.
+
+        One request whose deadline has passed is among them, unless another such is running: it gets
+        a thread of its own.
+        """
+        for turn in self._running:
+            if turn.entry.grant:  # another server decides about the tokens that it issues
+                self._learn(turn)
+        begun, now = list[Turn](), self._clock()
+        overdue = next((turn for turn in self._waiting if turn.deadline.at <= now), None)
+        if overdue is not None and not any(turn.late for turn in self._running):
+            overdue.late = True
+            begun.append(self._start(overdue))
+        held = Counter(self._caller(turn) for turn in self._running if not turn.late)
+        while held.total() < self._threads and (following := self._next(held, now)) is not None:
+            held[self._caller(following)] += 1
+            begun.append(self._start(following))
+        return begun
+
+    def _next(self, held: Counter[str], now: float) -> Turn | None:
+        """The waiting request whose caller used least and may hold one more thread."""
+        first: dict[str, Turn] = {}
+        for turn in self._waiting:
+            first.setdefault(self._caller(turn), turn)
+        with self._lock:
+            used = {caller: self._recent(caller, now) for caller in first}
+            latest = list(islice(reversed(self._used.items()), 2))
+        active = {name for name, (_, at) in latest if now - at < BUDGETS.served_seconds}
+        active |= first.keys() | held.keys()
+
+        def may_begin(caller: str) -> bool:
+            return held[caller] < (self._share if active - {caller} else self._threads)
+
+        best = min(filter(may_begin, first), key=used.__getitem__, default=None)
+        return first[best] if best is not None else None
+
+    def _start(self, turn: Turn) -> Turn:
+        del self._waiting[turn]
+        self._running[turn] = None
+        return turn
+
+    def _caller(self, turn: Turn) -> str:
+        return (turn.credentials and self._accepted.get(turn.credentials)) or turn.address
+
+    def _learn(self, turn: Turn) -> None:
+        """Notes whose the credentials of a request are, once the application has decided."""
+        if turn.credentials is None:
+            return
+        refused = turn.entry.refused
+        caller = "" if refused else turn.entry.payer
+        if caller or (refused and self._accepted.get(turn.credentials)):
+            self._accepted.put(turn.credentials, caller)
+
+    def _charge(self, turn: Turn, seconds: float) -> None:
+        """Adds CPU seconds of a request to those of its caller; on any thread."""
+        self._learn(turn)
+        caller, now = self._caller(turn), self._clock()
+        with self._lock:
+            used = self._recent(caller, now) + seconds
+            self._used.pop(caller, None)
+            self._used[caller] = used, now
+            if len(self._used) > BUDGETS.tokens_cached:
+                del self._used[next(iter(self._used))]
+
+    def _recent(self, caller: str, now: float) -> float:
+        """The CPU seconds of a caller; what is added up counts half after `served_seconds`."""
+        seconds, at = self._used.get(caller, (0.0, now))
+        return float(seconds * 0.5 ** ((now - at) / BUDGETS.served_seconds))
+
+
+def identify(head: bytes, peer: Any, proxies: int) -> tuple[str, bytes | None]:
+    """The address of a request and the hash of its credentials, None without them.
+
+    `peer` is the other end of the connection, as sockets name it, `proxies` how many are trusted.
+    """
+    fields: dict[bytes, list[bytes]] = {}
+    for name, value in _IDENTITY.findall(head):
+        fields.setdefault(name.lower(), []).append(value)
+    forwarded = b",".join(fields.pop(_FORWARDED, ())).decode("latin-1").split(",")
+    address = peer[0] if isinstance(peer, tuple) else ""
+    if 0 < proxies <= len(forwarded):
+        address = forwarded[-proxies].strip()
+    credentials = hashed(repr(sorted(fields.items()))) if fields else None
+    return f"address:{client(address, private=proxies > 0) or ''}", credentials
