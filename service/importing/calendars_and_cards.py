@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import partial
 from typing import Any, BinaryIO
@@ -11,6 +11,7 @@ from service.importing.charsets import decode
 from service.importing.rows import CONTACTS, Attached, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source, bounded_lines
 from service.records.intake import Row
+from service.records.values import microseconds
 
 EVENTS = "events"
 _EVENTS = manifest(
@@ -93,57 +94,101 @@ def _events(
     from icalendar import Calendar
 
     for component in Calendar.from_ical(_CALENDAR_OF.format(text)).walk(kind):
-        broken.update(problem for _, problem in component.errors)
-        yield from _event(component, source, calendar, attached)
+        broken.update(f"{name}: {problem}" for name, problem in component.errors)
+        yield from _event(_Properties(component, broken), source, calendar, attached)
 
 
-def _event(found: Any, source: Source, calendar: str, attached: Attached) -> Iterator[Row]:
-    series = str(found.get("UID", "")) or record_id("", found.to_ical())
-    again = found.get("RECURRENCE-ID")
-    key = record_id(f"{series}_{again.dt.isoformat()}" if again is not None else series)
-    start, end = found.get("DTSTART"), found.get("DTEND") or found.get("DUE")
-    finish = end.dt if end is not None else None
-    if finish is None and start is not None and (duration := found.get("DURATION")) is not None:
-        finish = start.dt + duration.dt
-    links = [one for one in _all(found, "ATTACH") if "ENCODING" not in one.params]
+def _event(
+    found: "_Properties", source: Source, calendar: str, attached: Attached
+) -> Iterator[Row]:
+    series = found.first("UID") or record_id("", found.component.to_ical())
+    again = found.first("RECURRENCE-ID", _moment)
+    key = record_id(f"{series}_{again.isoformat()}" if again is not None else series)
+    start, end = found.first("DTSTART", _moment), found.first("DTEND", _moment)
+    end = end or found.first("DUE", _moment)
+    finish = end or found.first("DURATION", lambda one: start and start + one.dt)
+    links, inline = found.all("ATTACH", _link), found.all("ATTACH", _inline)
     data = {
         "id": key,
         "series_id": series,
-        "kind": _KINDS[found.name],
+        "kind": _KINDS[found.component.name],
         "calendar": calendar,
-        "summary": str(found.get("SUMMARY", "")),
-        "description": str(found.get("DESCRIPTION", "")),
-        "start": _time((start if start is not None else end).dt) if start or end else None,
-        "end": _time(finish) if finish is not None else None,
-        "time_zone": start.params.get("TZID") if start is not None else None,
-        "location": str(found.get("LOCATION", "")),
-        "organizer": "; ".join(map(_person, _all(found, "ORGANIZER"))),
-        "attendees": [_person(one) for one in _all(found, "ATTENDEE")],
-        "categories": [str(word) for one in _all(found, "CATEGORIES") for word in one.cats],
-        "status": str(found.get("STATUS", "")).lower(),
-        "url": str(found.get("URL", "")),
-        "recurrence": [f"{n}:{_written(one)}" for n in _SERIES for one in _all(found, n)],
-        "links": [str(one) for one in links],
+        "summary": found.first("SUMMARY"),
+        "description": found.first("DESCRIPTION"),
+        "start": _time(start or end) if start or end else None,
+        "end": _time(finish) if finish else None,
+        "time_zone": found.zone("DTSTART"),
+        "location": found.first("LOCATION"),
+        "organizer": "; ".join(found.all("ORGANIZER", _person)),
+        "attendees": found.all("ATTENDEE", _person),
+        "categories": [word for words in found.all("CATEGORIES", _words) for word in words],
+        "status": (found.first("STATUS") or "").lower(),
+        "url": found.first("URL"),
+        "recurrence": [f"{n}:{text}" for n in _SERIES for text in found.all(n, _written)],
+        "links": [link for link in links if link],
         "other": [
-            f"{name}: {_written(one)}"
-            for name in dict.fromkeys(found)
+            f"{name}: {text}"
+            for name in dict.fromkeys(found.component)
             if name not in _KNOWN
-            for one in _all(found, name)
+            for text in found.all(name, _written)
         ],
-        "updated_at": _time(found["LAST-MODIFIED"].dt) if "LAST-MODIFIED" in found else None,
+        "updated_at": found.first("LAST-MODIFIED", lambda one: _time(one.dt)),
     }
     yield row(source, EVENTS, data)
-    inline = [one for one in _all(found, "ATTACH") if "ENCODING" in one.params]
-    for number, one in enumerate(inline, start=1):
-        name = one.params.get("X-FILENAME") or one.params.get("FILENAME") or f"attachment-{number}"
-        kind = one.params.get("FMTTYPE", "")
-        content = one.from_ical(one.to_ical())
+    for number, (name, kind, content) in enumerate(filter(None, inline), start=1):
+        name = name or f"attachment-{number}"
         yield attached.row(key, number, name, content, at=data["start"], kind=kind)
 
 
-def _all(found: Any, name: str) -> list[Any]:
-    value = found.get(name, [])
-    return value if isinstance(value, list) else [value]
+class _Properties:
+    """The properties of a component. A value that cannot be read is left out and counted."""
+
+    def __init__(self, component: Any, broken: Counter[str]) -> None:
+        self.component, self._broken = component, broken
+
+    def all(self, name: str, of: Callable[[Any], Any] = str) -> list[Any]:
+        """What a function makes of the values of a property."""
+        values = self.component.get(name, [])
+        results = []
+        for value in values if isinstance(values, list) else [values]:
+            try:
+                results.append(of(value))
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+                if not any(name == broken for broken, _ in self.component.errors):
+                    self._broken[f"{name}: its value cannot be read"] += 1
+        return results
+
+    def first(self, name: str, of: Callable[[Any], Any] = str) -> Any:
+        """The first of them, if any."""
+        return next(iter(self.all(name, of)), None)
+
+    def zone(self, name: str) -> str | None:
+        """The time zone of a time, which is reported if its offset is unknown."""
+        zone: str | None = self.first(name, lambda one: one.params.get("TZID"))
+        at = self.first(name, _moment)
+        if zone and isinstance(at, datetime) and at.tzinfo is None:
+            self._broken[f"the offset of the time zone {zone!r}, which is unknown"] += 1
+        return zone
+
+
+def _moment(value: Any) -> Any:
+    return value.dt
+
+
+def _words(value: Any) -> list[str]:
+    return [str(word) for word in value.cats]
+
+
+def _link(value: Any) -> str | None:
+    return None if "ENCODING" in value.params else str(value)
+
+
+def _inline(value: Any) -> tuple[str, str, bytes] | None:
+    """(file name, media type, bytes) of a file inside the calendar."""
+    if "ENCODING" not in value.params:
+        return None
+    name = value.params.get("X-FILENAME") or value.params.get("FILENAME") or ""
+    return name, value.params.get("FMTTYPE", ""), value.from_ical(value.to_ical())
 
 
 def _time(value: date | datetime) -> str:
@@ -190,6 +235,9 @@ _CARD_LINE = re.compile(
     r"(?P<params>;?(?:;[\w-]++(?:[=,](?:\"[^\"]*+\"|[^\";:,]*+))*+)*+):(?P<value>.*)",
     re.DOTALL | re.ASCII,
 )
+#: A time without separators, and characters that some programs escape without need.
+_COMPACT = re.compile(r"^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)")
+_ESCAPED = re.compile(r"\\([:;,])")
 _APPLE_LABEL = re.compile(r"^_\$!<(.*)>!\$_$")
 
 
@@ -225,11 +273,16 @@ def _card(text: str, source: Source, attached: Attached) -> Iterator[Row]:
     name = name or next(iter(found["emails"] + found["phones"]), "")
     uid = _text(card.uid.value) if "uid" in card.contents else ""
     uid = record_id(uid, "\n".join([name, *found["emails"]]).encode())
+    revised = _text(card.rev.value) if "rev" in card.contents else ""
+    revised = _COMPACT.sub(r"\1-\2-\3T\4:\5:\6", revised)
+    if revised and microseconds(revised) is None:
+        found["other"].append(f"REV: {revised}")
+        revised = ""
     data: dict[str, Any] = {"id": uid, "name": name}
     data |= {field: found[field] for field in _LISTS.values()}
     data |= {field: "; ".join(found[field]) for field in _ONES.values()}
     data |= {"other": found["other"]}
-    data["updated_at"] = _text(card.rev.value) if "rev" in card.contents else None
+    data["updated_at"] = revised
     yield row(source, CONTACTS["name"], data)
     for number, one in enumerate(pictures, start=1):
         kind = (_types(one) or ["jpeg"])[0].lower().removeprefix("image/")
@@ -242,7 +295,7 @@ def _labelled(one: Any, labels: dict[str, str]) -> str:
     own = [word.lower() for word in _types(one) if word.upper() not in _PLAIN_TYPES]
     if one.group in labels:
         own.append(_APPLE_LABEL.sub(r"\1", labels[one.group]).lower())
-    text = re.sub("^(tel|mailto):", "", _text(one.value))
+    text = re.sub("^(tel|mailto):", "", _ESCAPED.sub(r"\1", _text(one.value)))
     return f"{text} ({', '.join(own)})" if own and text and one.name in _LISTS else text
 
 

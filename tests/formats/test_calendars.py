@@ -108,8 +108,9 @@ def test_a_calendar_keeps_its_time_zones_series_people_and_attachments(owner: Ow
     path = write(owner.home, {"calendar.ics": CALENDAR.replace("\n", "\r\n")}) / "calendar.ics"
     report = owner.bring(path, code=3)
     assert "calendar.ics is read as ics." in report and "Left out: 1 VFREEBUSY." in report
-    assert "line 57: This record cannot be read" in report and "line 62: This VEVENT" in report
+    assert "1 times: DTSTART: " in report and "line 62: This VEVENT" in report
     rows = {row["id"]: row["data"] for row in owner.rows("events")}
+    assert "start" not in rows["bad"]
     first = rows["standup@example.org"]
     assert (first["start"], first["end"]) == (
         "2026-07-03T09:30:00+02:00",
@@ -182,3 +183,38 @@ def test_a_line_may_continue_inside_a_character(owner: Owner) -> None:
     owner.bring(write(owner.home / "x", {"a.ics": head + cut + end, "b.vcf": card}))
     assert owner.rows("events")[0]["data"]["summary"] == text.decode()
     assert owner.rows("contacts")[0]["data"]["name"] == text.decode()
+
+
+ODD = """\
+BEGIN:VCALENDAR
+BEGIN:VEVENT
+UID:odd
+SUMMARY:Probe
+DTSTART;TZID=Nowhere/Else:20260703T090000
+DURATION:PT1W
+DTEND:20260230T110000Z
+LAST-MODIFIED:yesterday
+ATTENDEE;CN=Noor:mailto:noor@example.org
+GEO:north
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+def test_a_property_that_cannot_be_read_costs_no_event(owner: Owner) -> None:
+    report = owner.bring(write(owner.home, {"odd.ics": ODD}) / "odd.ics")
+    (event,) = [row["data"] for row in owner.rows("events")]
+    assert event["start"] == "2026-07-03T09:00:00" and "end" not in event
+    assert event["attendees"] == ["Noor <noor@example.org>"]
+    for name in ("DURATION", "DTEND", "LAST-MODIFIED", "GEO"):
+        assert f"Left out, 1 times: {name}: " in report
+    assert "the time zone 'Nowhere/Else', which is unknown" in report
+
+
+def test_times_and_links_of_cards_without_separators_and_with_escapes(owner: Owner) -> None:
+    card = "BEGIN:VCARD\nVERSION:3.0\nFN:Ada\nREV:{}\nitem1.URL:https\\://x.org/a\nEND:VCARD\n"
+    cards = card.format("20260303T100000Z") + card.replace("Ada", "Bo").format("lately")
+    report = owner.bring(write(owner.home, {"a.vcf": cards}) / "a.vcf")
+    ada, bo = sorted((row["data"] for row in owner.rows("contacts")), key=lambda row: row["name"])
+    assert ada["updated_at"] == "2026-03-03T10:00:00Z" and ada["urls"] == ["https://x.org/a"]
+    assert bo["other"] == ["REV: lately"] and "do not have its type" not in report
