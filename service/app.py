@@ -16,7 +16,7 @@ from service.bootstrap import Services
 from service.mcp import blueprint as mcp
 from service.mcp.surface import PapersSurface, RecordsSurface
 from service.mcp.answer_cache import AnswerCache
-from service.pages import blueprint as pages
+from service.pages import blueprint as pages, session_path
 from service.pages.layout import Layout
 from service.rest import blueprint as rest, metadata, web
 from service.running import hooks, metrics
@@ -68,6 +68,7 @@ def create_app(services: Services | None = None) -> Flask:
     if services.signins is not None:
         signin.mount(app, layout, sessions, paths)
     metrics.mount(app, services)
+    app.wsgi_app = session_path.routed(app.wsgi_app)  # type: ignore[method-assign]
     hops = services.settings.trusted_proxy_hops
     if hops:
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]

@@ -30,11 +30,12 @@ def measure(plan: Plan) -> Iterator[Line]:
     environ = {"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED}
     services = bootstrap.build(settings.load(environ))
     reading = create_app(services).test_client()
-    reading.post("/read", data={"token": corpus.token, "surface": "records"})
+    answer = reading.post("/read", data={"token": corpus.token, "surface": "records"})
+    path = answer.text.partition('data-path="')[2].partition('"')[0]
     bare = bare_page(services, corpus.token).test_client()
     rounds = []
     for turn in range(plan.rounds + 1):  # the first round warms up
-        times = [seconds(client, queries) for client in (reading, bare)]
+        times = [seconds(*one, queries) for one in ((reading, path), (bare, ""))]
         if turn:
             rounds.append(times)
     yield Finding("pages", figures.ratios(*map(list, zip(*rounds))))
@@ -55,11 +56,12 @@ def bare_page(services: Services, token: str) -> Flask:
     return app
 
 
-def seconds(client: FlaskClient, queries: Sequence[str]) -> float:
-    """The seconds for all questions. Raises `RuntimeError` unless each returns a page of hits."""
+def seconds(client: FlaskClient, path: str, queries: Sequence[str]) -> float:
+    """The seconds for all questions, below the path of a session. Raises `RuntimeError` unless each
+    returns a page of hits."""
     begun = time.perf_counter()
     for query in queries:
-        answer = client.get(f"/read?{urlencode({'q': query})}")
+        answer = client.get(f"{path}/read?{urlencode({'q': query})}")
         if answer.status_code != 200 or "<li" not in answer.text:
             raise RuntimeError(f"/read answered {answer.status_code} for {query!r}")
     return time.perf_counter() - begun

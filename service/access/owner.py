@@ -74,9 +74,9 @@ class Owner:
             for passkey in ("", *kept.owned(_PASSKEY)):
                 kept.end(_SESSION, passkey)
 
-    def sign_in(self, secret: str) -> str:
-        """A new session for a code or the passphrase; raises as `proven` does."""
-        session = tokens.new("")
+    def sign_in(self, secret: str, path: str) -> str:
+        """A new session below a path for a code or the passphrase; raises as `proven` does."""
+        session = _new_session(path)
         with self.proven(secret) as kept:
             kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
         return session
@@ -127,6 +127,10 @@ class Owner:
         """Ends a session."""
         with self.entries.changing() as kept:
             kept.remove(_SESSION, session)
+
+
+def _new_session(path: str) -> str:
+    return f"{path}/{tokens.new('')}"
 
 
 def _code(secret: str) -> str:
@@ -243,9 +247,9 @@ class Passkeys:
             user_verification=UserVerificationRequirement.REQUIRED, challenge=challenge.encode()
         )
 
-    def sign_in(self, challenge: str, answer: str) -> str:
+    def sign_in(self, challenge: str, answer: str, path: str) -> str:
         """A new session for the answer of a passkey to a challenge; raises as `proven` does."""
-        session = tokens.new("")
+        session = _new_session(path)
         with self.proven(challenge, answer) as (kept, id):
             kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS, owner=id)
         return session

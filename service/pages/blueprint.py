@@ -28,7 +28,7 @@ from service.operations.base import Operation
 from service.operations.papers import PAPER_OPERATIONS
 from service.pages.holdings import PAPERS, RECORDS, Holding
 from service.pages.holdings import contents, health, here, holdings
-from service.pages.layout import PREFIX, SECURITY, Asset, Layout
+from service.pages.layout import PREFIX, SECURITY, Asset, Layout, security
 from service.pages.reading import papers, records
 from service.pages.reading.shown import BLOB_PATH, PAPER_PATH, PAPERS_PATH, PATH
 from service.pages.reading.visits import Visits
@@ -115,7 +115,7 @@ def _reading(layout: Layout) -> Blueprint:
 
 def _private(response: Response) -> Response:
     """Prevents caches from storing a page or showing it to another visitor."""
-    for name, value in SECURITY.items():
+    for name, value in security().items():
         response.headers.setdefault(name, value)
     response.headers["Cache-Control"] = "private, no-store"
     response.headers["Vary"] = "Cookie"
@@ -126,18 +126,17 @@ def _front(layout: Layout) -> Response:
     """The front page.
 
     It needs no token, so it has no information that requires one. It shows the contents of the
-    store to the owner, and to everyone if the settings allow it.
+    store if the settings allow it.
     """
     services = layout.services
     state = readiness(services)
     mounted = holdings(layout, state)
     ready, messages = health(services, state)
     base = here(services)
-    owner, held = None, None
+    held = None
     with suppress(EvidenceError):  # reported by `health`
-        owner = layout.owner()
-        held = contents(layout, owner)
-    response = layout.page(
+        held = contents(services)
+    return layout.page(
         "index.html",
         here=FRONT,
         base=base,
@@ -145,16 +144,12 @@ def _front(layout: Layout) -> Response:
         holdings=mounted,
         name=services.settings.title,
         contents=held,
-        owner=owner is not None,
         sign_in=services.signins is not None,
         ready=ready,
         messages=messages,
         recommended=_recommended(base, mounted[0]),
         placeholder=PLACEHOLDER,
     )
-    if owner:
-        response.headers["Cache-Control"] = "private, no-store"
-    return response
 
 
 def _connect(layout: Layout) -> Response:

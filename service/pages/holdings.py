@@ -84,10 +84,9 @@ class Contents:
     parts: tuple["Contents", ...] = ()
 
 
-def contents(layout: Layout, owner: str | None) -> Contents | None:
-    """The contents of the store by source; None for strangers unless the settings allow it."""
-    services = layout.services
-    if services.store is None or not (owner or services.settings.show_contents == "on"):
+def contents(services: Services) -> Contents | None:
+    """The contents of the store by source; None unless the settings show them to everyone."""
+    if services.store is None or services.settings.show_contents != "on":
         return None
     sources: dict[str, list[Contents]] = {}
     for one in services.store.overview():

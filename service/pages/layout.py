@@ -1,6 +1,6 @@
 """The frame around every page, the static files, and the headers of both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from evidence.text import visible
 from evidence.version import VERSION
 from service.bootstrap import Services
+from service.pages import session_path
 from service.pages.reading.shown import FILTERS
 
 PREFIX = "/static/pages"
@@ -56,13 +57,20 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: The headers of every page and every file of a page.
 SECURITY: Final = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "same-origin",  # with no-referrer, forms send `Origin: null`
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+
+
+def security() -> dict[str, str]:
+    """The headers of every page and every file of a page."""
+    inside = {"Referrer-Policy": session_path.REFERRER_POLICY} if session_path.current() else {}
+    return SECURITY | inside
+
+
 HTML: Final = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache"}
 
 #: The header's links in their order: (path, name).
@@ -105,7 +113,37 @@ class Layout:
         environment.filters |= FILTERS
         return environment
 
-    def page(self, template: str, *, here: str, status: int = 200, **context: Any) -> Response:
-        """A page as a response. `here` is its path, which the header marks."""
-        text = self._environment.get_template(template).render(here=here, **context)
-        return Response(text, status, {**SECURITY, **HTML})
+    def page(
+        self,
+        template: str,
+        *,
+        here: str,
+        status: int = 200,
+        session: Any = None,
+        **context: Any,
+    ) -> Response:
+        """A page as a response. `here` is its path, which the header marks.
+
+        `session` is what `session.js` does: `act` is "seek" on a page for visitors without a
+        session, "replace" on one that begins another, and "begin" or "end", which go on to `to`
+        below the path `path`.
+        """
+        context |= {"here": here, "root": session_path.current()}
+        if session:
+            session = {"path": "", "to": "", **session}
+        text = self._environment.get_template(template).render(session=session, **context)
+        return Response(text, status, {**security(), **HTML})
+
+    def begun(self, path: str, to: str) -> Response:
+        """The page that begins a session below a path and goes on to a plain address. It is not a
+        redirect, because programs on the way log those."""
+        return self._onward({"act": "begin", "path": path, "to": to})
+
+    def ended(self, to: str) -> Response:
+        """The page that ends the session of this request and goes on."""
+        return self._onward({"act": "end", "to": to})
+
+    def _onward(self, session: Mapping[str, str]) -> Response:
+        response = self.page("onward.html", here="", session=session)
+        response.headers["Cache-Control"] = "private, no-store"
+        return response

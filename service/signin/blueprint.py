@@ -52,7 +52,7 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     services = layout.services
     assert services.store is not None and services.signins is not None
     store, base = services.store, services.settings.base
-    clients = Clients(store.secret)
+    clients = Clients(store.secret, base)
     resources = Resources(base, paths)
 
     def ends(grant_id: str) -> datetime | None:
@@ -66,7 +66,7 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
         return is_public(address) or (local and is_loopback(address))
 
     if allowed != "off":
-        documents = Documents(services.signins.entries, accepts, any_port=local)
+        documents = Documents(services.signins.entries, accepts, base, any_port=local)
     server = Server(services.signins, clients, documents, resources, ends)
     closed = services.papers is not None and bool(services.settings.papers_tokens)
     site = OwnerSite(services.signins, store, layout, sessions, closed)

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from ipaddress import ip_address
 from secrets import token_urlsafe
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -55,6 +56,9 @@ REFUSED: Final = frozenset(
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9\-._~:/?\[\]!$&()*+,;=%]+")
 _LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?([/?].*)?")
 _HOST: Final = re.compile(r"([a-z0-9-]+\.)*[a-z0-9-]+|\[[0-9a-f:.]+\]", re.IGNORECASE)
+
+#: The last label of a host that browsers read as an IPv4 address.
+_NUMBER: Final = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +110,11 @@ def is_url(client_id: str) -> bool:
 
 
 class Clients:
-    """Registers and finds clients. `secret` returns the secret of the deployment."""
+    """Registers and finds clients of the server at `base`. `secret` returns the secret of the
+    deployment."""
 
-    def __init__(self, secret: Callable[[], bytes]) -> None:
-        self._secret = secret
+    def __init__(self, secret: Callable[[], bytes], base: str) -> None:
+        self._secret, self._base = secret, base
 
     def find(self, client_id: str) -> Client | None:
         """Returns a client by its id, or None."""
@@ -120,7 +125,7 @@ class Clients:
             return None
         secret = None if method == NONE else self._client_secret(client_id)
         name = claimed_name({"client_name": name})
-        return Client(client_id, name, tuple(uris), method, secret)
+        return Client(client_id, name, elsewhere(uris, self._base), method, secret)
 
     def register(self, metadata: Any) -> dict[str, Any]:
         """Returns the response to a registration. Raises `InvalidRequest` with a code of RFC 7591.
@@ -132,7 +137,7 @@ class Clients:
             raise _invalid("The registration must be a JSON object.")
         method = metadata.get("token_endpoint_auth_method") or BASIC
         method = method if method in METHODS else NONE
-        name, uris = claimed_name(metadata), redirect_uris(metadata)
+        name, uris = claimed_name(metadata), redirect_uris(metadata, self._base)
         nonce = "" if method == NONE else token_urlsafe(12)
         payload = [name, uris, method, nonce]
         client_id = PREFIX + keys.of_clients(self._secret()).seal(payload, bound="client")
@@ -181,8 +186,9 @@ def _plain(char: str) -> str:
     return char if letter and "VARIATION SELECTOR" not in unicodedata.name(char, "") else ""
 
 
-def redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
-    """Returns the redirect URIs; raises `InvalidRequest` if one cannot be used."""
+def redirect_uris(metadata: Mapping[str, Any], base: str) -> list[str]:
+    """Returns the redirect URIs; raises `InvalidRequest` if one cannot be used by a client of the
+    server at `base`."""
     uris = metadata.get("redirect_uris")
     if not isinstance(uris, list) or not 0 < len(uris) <= MOST_REDIRECTS:
         raise _invalid(f"redirect_uris must list 1 to {MOST_REDIRECTS} URIs.", uris=True)
@@ -192,7 +198,31 @@ def redirect_uris(metadata: Mapping[str, Any]) -> list[str]:
             " scheme, and have no fragment.",
             uris=True,
         )
+    if len(elsewhere(uris, base)) < len(uris):
+        raise _invalid("A redirect URI must not be on the host of this server.", uris=True)
     return uris
+
+
+def elsewhere(uris: Iterable[str], base: str) -> tuple[str, ...]:
+    """Returns the URIs that are not on the host of the server at `base`, on whatever port: a
+    browser sends the cookies of a host there. Without TLS, returns all, because a client on this
+    machine has no other host."""
+    parts = urlsplit(base)
+    ours = _host(parts.hostname or "")
+    return tuple(
+        uri
+        for uri in uris
+        if parts.scheme != "https" or _host(urlsplit(uri).hostname or "") not in (ours, None)
+    )
+
+
+def _host(name: str) -> str | None:
+    """A host as browsers spell it; None for an IPv4 address in a spelling that they rewrite."""
+    name = name.lower().removesuffix(".")
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return None if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
 
 
 def _invalid(message: str, *, uris: bool = False) -> EvidenceError:
@@ -201,13 +231,19 @@ def _invalid(message: str, *, uris: bool = False) -> EvidenceError:
 
 
 class Documents:
-    """Fetches and keeps documents. `accepts` decides which IP addresses they may come from, and
-    `any_port` allows ports other than 443."""
+    """Fetches and keeps documents for the server at `base`. `accepts` decides which IP addresses
+    they may come from, and `any_port` allows ports other than 443."""
 
     def __init__(
-        self, entries: Entries, accepts: Callable[[str], bool], *, any_port: bool = False
+        self,
+        entries: Entries,
+        accepts: Callable[[str], bool],
+        base: str,
+        *,
+        any_port: bool = False,
     ) -> None:
-        self._entries, self._accepts, self._any_port = entries, accepts, any_port
+        self._entries, self._accepts, self._base = entries, accepts, base
+        self._any_port = any_port
 
     def client(self, url: str) -> Client:
         """Returns the client at a URL; raises `InvalidRequest` with the reason if there is none."""
@@ -222,7 +258,7 @@ class Documents:
                 kept.put(_DOCUMENT, url, body, seconds=seconds)
         else:
             body = entry.body
-        return Client(url, body["name"], tuple(body["redirect_uris"]))
+        return Client(url, body["name"], elsewhere(body["redirect_uris"], self._base))
 
     def _check(self, url: str) -> None:
         parts = urlsplit(url) if acceptable(url) else None
@@ -247,7 +283,7 @@ class Documents:
                 if "Content-Encoding" in sent:
                     raise InvalidRequest("It is compressed.")
                 metadata = parse_json(answer.read(BYTES))
-            body = _checked(metadata, url)
+            body = _checked(metadata, url, self._base)
         except (EvidenceError, ValueError) as error:
             why = error.message if isinstance(error, EvidenceError) else "It is not valid JSON."
             host = urlsplit(url).hostname
@@ -258,7 +294,7 @@ class Documents:
         return body, min(max(int(age[1]) if age else USUAL, LEAST), MOST)
 
 
-def _checked(metadata: Any, url: str) -> dict[str, Any]:
+def _checked(metadata: Any, url: str, base: str) -> dict[str, Any]:
     """Returns the claimed name and the redirect URIs of a document."""
     if not isinstance(metadata, dict) or metadata.get("client_id") != url:
         raise InvalidRequest("It is the metadata of another application.")
@@ -267,7 +303,7 @@ def _checked(metadata: Any, url: str) -> dict[str, Any]:
         methods = [metadata.get("token_endpoint_auth_method", NONE)]
     if NONE not in methods or "client_secret" in metadata:
         raise InvalidRequest("It requires client authentication, which is not supported here.")
-    return {"name": claimed_name(metadata), "redirect_uris": redirect_uris(metadata)}
+    return {"name": claimed_name(metadata), "redirect_uris": redirect_uris(metadata, base)}
 
 
 def acceptable(uri: object) -> bool:

@@ -12,7 +12,7 @@ from evidence.errors import Unavailable
 from service.access.guard import check_form
 from service.access.registry import Grant, StreamGrant
 from service.records.values import moment
-from service.signin.owner_site import ASSERTION, LOGIN, LOGOUT, OWNER, OwnerSite, see_other
+from service.signin.owner_site import ASSERTION, LOGIN, LOGOUT, OWNER, OwnerSite
 
 NEW, REVOKE, PASSKEY, READ = "/owner/grant", "/owner/revoke", "/owner/passkey", "/read"
 LABEL_CHARS = 60
@@ -37,8 +37,8 @@ def add(routes: Blueprint, site: OwnerSite) -> None:
     for path, name, view, methods in (
         (OWNER, "owner", _overview, ["GET"]),
         (NEW, "grant", _new, ["GET", "POST"]),
-        (REVOKE, "owner_revoke", _revoke, ["POST"]),
-        (PASSKEY, "passkey", _passkey, ["POST"]),
+        (REVOKE, "owner_revoke", _revoke, ["GET", "POST"]),
+        (PASSKEY, "passkey", _passkey, ["GET", "POST"]),
         (LOGOUT, "logout", _logout, ["POST"]),
     ):
         routes.add_url_rule(path, name, site.owned(partial(view, site)), methods=methods)
@@ -54,17 +54,18 @@ def _login(site: OwnerSite) -> Response:
     if request.method == "GET":
         return site.sign_in_page(request.args.get("code", ""), onward)
     check_form(request.environ, site.sessions.base)
+    begun = partial(site.layout.begun, to=onward)
     try:
         if request.form.get(ASSERTION):
-            return site.sessions.sign_in_with_passkey(see_other(onward))
-        return site.sessions.sign_in(request.form.get("code", ""), see_other(onward))
+            return site.sessions.sign_in_with_passkey(begun)
+        return site.sessions.sign_in(request.form.get("code", ""), begun)
     except EvidenceError as error:
         return site.sign_in_page(onward=onward, error=error)
 
 
 def _logout(site: OwnerSite, session: str) -> Response:
     site.sessions.check_form(session, OWNER)
-    return site.sessions.sign_out(session, see_other("/"))
+    return site.sessions.sign_out(session, site.layout.ended("/"))
 
 
 def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None) -> Response:
@@ -147,16 +148,21 @@ def _new(site: OwnerSite, session: str) -> Response:
 
 
 def _revoke(site: OwnerSite, session: str) -> Response:
+    """Revokes a grant. GET is the page that was shown after it, loaded again."""
+    if request.method == "GET":
+        return _overview(site, session)
     site.sessions.check_form(session, OWNER)
     try:
         site.revoke(request.form.get("grant", ""))
     except Unavailable as error:
         return _overview(site, session, error)
-    return see_other(OWNER)
+    return _overview(site, session)
 
 
 def _passkey(site: OwnerSite, session: str) -> Response:
-    """Adds the passkey that the browser created, or removes one."""
+    """Adds the passkey that the browser created, or removes one. GET as for `_revoke`."""
+    if request.method == "GET":
+        return _overview(site, session)
     site.sessions.check_form(session, OWNER)
     form, passkeys = request.form, site.sessions.passkeys
     try:
@@ -167,4 +173,4 @@ def _passkey(site: OwnerSite, session: str) -> Response:
                 passkeys.add(kept, form["form"], form.get("credential", ""), form.get("name", ""))
     except (InvalidRequest, Unauthenticated, RateLimited) as error:
         return _overview(site, session, error)
-    return see_other(OWNER)
+    return _overview(site, session)

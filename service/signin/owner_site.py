@@ -21,6 +21,7 @@ from service.access.owner import SESSION_SECONDS, Owner, Passkeys
 from service.access.rates import client
 from service.access.registry import Registry
 from service.access.signins import Signins
+from service.pages import session_path
 from service.pages.layout import Layout
 from service.records.opening import open_writer
 from service.records.store import Store
@@ -34,44 +35,52 @@ _FORM = "form"
 SIGN_IN: Final = "sign-in"
 #: The field with the answer of a passkey.
 ASSERTION: Final = "assertion"
+_COOKIE: Final = "rung_owner"
+Page = Callable[[str], Response]
 #: Whose budget of work pays for the pages of the owner.
 OWNER_PAYS: Final = "owner"
 
 
 class Sessions:
     """The sessions of one server at the URL `base`. `proxied` is true if a trusted proxy sends
-    client addresses."""
+    client addresses. A session is `path/secret`: the path below which its pages lie, and the value
+    of its cookie."""
 
     def __init__(self, owner: Owner, base: str, proxied: bool) -> None:
         self.owner, self.base, self.passkeys = owner, base, Passkeys(owner, base)
         self._proxied, self._secure = proxied, base.startswith("https:")
-        self._cookie = "__Host-rung" if self._secure else "rung_owner"
-        self._visit_cookie = f"{self._cookie}_visit"
+        self._visit_cookie = "__Host-rung_visit" if self._secure else "rung_visit"
 
     def current(self) -> str | None:
         """Returns the session of this request; None if the owner is not signed in."""
-        session = request.cookies.get(self._cookie)
+        session = self._sent
         if not self.owner.is_signed_in(session):
             return None
         request_log.current().payer = OWNER_PAYS
         return session
 
-    def sign_in(self, secret: str, response: Response) -> Response:
-        """Starts a session with a code or the passphrase, and ends the previous one.
+    @property
+    def _sent(self) -> str | None:
+        """The session of this request, valid or not."""
+        value = session_path.cookie(_COOKIE, secure=self._secure)
+        return f"{session_path.current()}/{value}" if value else None
 
-        Raises the errors of `Owner.sign_in`.
+    def sign_in(self, secret: str, page: Page) -> Response:
+        """Starts a session with a code or the passphrase, and ends the one of this request.
+
+        `page` makes the answer from the path of the session. Raises the errors of `Owner.sign_in`.
         """
-        return self._started(self.owner.sign_in(secret), response)
+        return self._started(self.owner.sign_in(secret, session_path.new()), page)
 
-    def sign_in_with_passkey(self, response: Response) -> Response:
-        """Starts a session with a passkey's answer to the sent form, and ends the previous one.
+    def sign_in_with_passkey(self, page: Page) -> Response:
+        """Starts a session with a passkey's answer to the sent form; see `sign_in`.
 
         Raises `Forbidden` for a form of another browser, and the errors of `Passkeys.sign_in`.
         """
         form = request.form
         self.check_form(self.visit, SIGN_IN)
-        session = self.passkeys.sign_in(form["form"], form[ASSERTION])
-        return self._started(session, response)
+        session = self.passkeys.sign_in(form["form"], form[ASSERTION], session_path.new())
+        return self._started(session, page)
 
     @contextmanager
     def proof(self) -> Iterator[Kept]:
@@ -94,9 +103,12 @@ class Sessions:
         """Whether a passkey can be used here."""
         return bool(self.passkeys.host and self.passkeys.listed())
 
-    def _started(self, session: str, response: Response) -> Response:
-        self.owner.sign_out(request.cookies.get(self._cookie, ""))
-        self._set(self._cookie, response, session, SESSION_SECONDS)
+    def _started(self, session: str, page: Page) -> Response:
+        path, _, value = session.rpartition("/")
+        response = page(path)
+        if before := self._sent:
+            self.sign_out(before, response)
+        self._set(response, path, value, SESSION_SECONDS)
         return response
 
     @property
@@ -104,30 +116,29 @@ class Sessions:
         """Identifies a browser that is not signed in; empty for a new one."""
         return request.cookies.get(self._visit_cookie, "")
 
-    def visited(
-        self, purpose: str, page: Callable[[str], Response], *, proven: bool = False
-    ) -> Response:
+    def visited(self, purpose: str, page: Page, *, proven: bool = False) -> Response:
         """Returns a page with a form of a browser that is not signed in, from the form's token."""
         visit = self.visit or tokens.new("")
         response = page(self.form(visit, purpose, proven=proven))
-        self._set(self._visit_cookie, response, visit, FORM_SECONDS)
-        return response
-
-    def sign_out(self, session: str, response: Response) -> Response:
-        """Ends a session."""
-        self.owner.sign_out(session)
-        self._set(self._cookie, response, "", 0)
-        return response
-
-    def _set(self, name: str, response: Response, value: str, seconds: int) -> None:
         response.set_cookie(
-            name,
-            value,
-            max_age=seconds,
+            self._visit_cookie,
+            visit,
+            max_age=FORM_SECONDS,
             secure=self._secure,
             httponly=True,
             samesite="Lax",
         )
+        return response
+
+    def sign_out(self, session: str, response: Response) -> Response:
+        """Ends the session of this request."""
+        self.owner.sign_out(session)
+        self._set(response, session_path.current(), "", 0)
+        return response
+
+    def _set(self, response: Response, path: str, value: str, seconds: int) -> None:
+        secure = self._secure
+        session_path.set_cookie(response, path, _COOKIE, value, secure=secure, seconds=seconds)
 
     def form(self, session: str, purpose: str, *, proven: bool = False) -> str:
         """Returns a token for one form of a session. It is valid once, for ten minutes.
@@ -212,16 +223,33 @@ class OwnerSite:
 
         def answered() -> Response:
             session = self.sessions.current()
-            return self.sign_in_page() if session is None else view(session)
+            return self.sign_in_page(act="seek") if session is None else view(session)
 
         return self.view(answered)
 
     def sign_in_page(
-        self, code: str = "", onward: str | None = None, error: EvidenceError | None = None
+        self,
+        code: str = "",
+        onward: str | None = None,
+        error: EvidenceError | None = None,
+        act: str = "replace",
     ) -> Response:
-        """Returns the sign-in page, which then opens `onward`, by default the requested page."""
-        onward = onward or request.full_path.rstrip("?")
-        page = partial(self.page, "sign_in.html", error=error, code=code, onward=onward)
+        """Returns the sign-in page, which then opens `onward`, by default the requested page.
+
+        `act` is what it does if this browser has a session; see `Layout.page`.
+        """
+        if request.method == "GET":
+            onward = onward or request.full_path.rstrip("?")
+        else:
+            onward, act = onward or OWNER, "replace"
+        page = partial(
+            self.page,
+            "sign_in.html",
+            error=error,
+            code=code,
+            onward=onward,
+            session={"act": act},
+        )
         return page(passkey=None) if code else self.asking(SIGN_IN, page)
 
     def asking(self, purpose: str, page: Callable[..., Response]) -> Response:
@@ -293,8 +321,3 @@ def with_error(response: Response, error: EvidenceError) -> Response:
     if "retry_after" in error.details or error.kind == "unavailable":
         response.headers["Retry-After"] = str(error.details.get("retry_after", 1))
     return response
-
-
-def see_other(location: str) -> Response:
-    """Returns a redirect after a form."""
-    return Response("", 303, {"Location": location, "Cache-Control": "no-store"})

@@ -204,7 +204,13 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/signin/",
         (
             *("evidence", "service.signin", "service.access", "service.bootstrap.Services"),
-            *("service.pages.layout", "service.keys", "service.networks", "service.statuses"),
+            *(
+                "service.pages.layout",
+                "service.pages.session_path",
+                "service.keys",
+                "service.networks",
+                "service.statuses",
+            ),
             *("service.records.opening", "service.records.overview", "service.records.store"),
             *("service.records.values", "service.sources.remote.outbound"),
         ),

@@ -48,7 +48,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "service.rest": ("blueprint", "metadata", "web"),
     "service.openapi": ("",),
-    "service.pages": ("blueprint", "layout"),
+    "service.pages": ("blueprint", "layout", "session_path"),
     "service.signin": ("blueprint",),
     "service.demo": ("fill", "papers"),
     "service.doctor": ("findings", "local", "remote"),

@@ -59,6 +59,7 @@ def nginx(site: str, upstream: str, folder: Path) -> Iterator[str]:
     site = re.sub(r"^\s*ssl_.+$", "", site, flags=re.MULTILINE)
     site = site.replace("listen 443 ssl", f"listen 127.0.0.1:{port}")
     site = site.replace("127.0.0.1:8000", upstream.removeprefix("http://"))
+    site = site.replace("/var/log/nginx", str(folder))
     config = folder / "nginx.conf"
     # Its workers become nobody where root starts it, and then own no folder of ours.
     user = "user root;" if os.geteuid() == 0 else ""

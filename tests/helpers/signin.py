@@ -61,6 +61,18 @@ def hidden(page: str) -> dict[str, str]:
     }
 
 
+def begun_at(page: str) -> str:
+    """The path of the session that a page begins; empty for other pages."""
+    found = re.search(r'data-act="begin" data-path="(/s/[\w-]{22})"', page)
+    return found[1] if found else ""
+
+
+def led_to(page: str) -> str:
+    """The plain address to which a page that begins or ends a session goes on."""
+    found = re.search(r' data-to="([^"]*)"', page)
+    return html.unescape(found[1]) if found else ""
+
+
 @dataclass
 class Browser:
     """The owner's browser. `place` is the store, whose shell gives codes."""
@@ -69,6 +81,8 @@ class Browser:
     place: Place | None = None
     address: str = field(default_factory=address)
     session: requests.Session = field(default_factory=requests.Session)
+    #: The path of the session, which a browser keeps in its storage.
+    path: str = ""
 
     def __post_init__(self) -> None:
         self.session.headers["X-Forwarded-For"] = self.address
@@ -77,11 +91,20 @@ class Browser:
         return self.post("/owner/login", {"code": secret, "onward": "/owner"})
 
     def get(self, path: str, **headers: str) -> requests.Response:
-        return self.session.get(self.base + path, headers=headers, allow_redirects=False)
+        url = self._url(path)
+        return self.session.get(url, headers=headers, allow_redirects=False)
 
     def post(self, path: str, form: Any, **headers: str) -> requests.Response:
-        headers = headers or SAME
-        return self.session.post(self.base + path, form, headers=headers, allow_redirects=False)
+        headers, url = headers or SAME, self._url(path)
+        answer = self.session.post(url, form, headers=headers, allow_redirects=False)
+        begun = begun_at(answer.text)
+        self.path = "" if 'data-act="end"' in answer.text else begun or self.path
+        return answer
+
+    def _url(self, path: str) -> str:
+        """The address to which `session.js` leads from a plain one."""
+        inside = self.path if path.startswith(("/owner", "/read")) else ""
+        return self.base + inside + path
 
     def fill(self, page: str, *streams: str, **more: str) -> list[tuple[str, str]]:
         """The form of a page as sent with the boxes of these streams ticked."""

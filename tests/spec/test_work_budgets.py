@@ -80,8 +80,10 @@ def test_pages_are_paid_by_the_address_or_by_the_owner(small_house: House) -> No
     assert Api(app, small_house.grant()[1]).get(SEARCH, **{"X-Forwarded-For": ONE}).status == 200
     owner = Owner(Entries(Sidecar(small_house.path)))
     browser = app.test_client()
-    browser.set_cookie("rung_owner", owner.sign_in(owner.new_code()))
-    assert browser.get("/owner", headers={"X-Forwarded-For": ONE}).status_code == 200
+    path = "/s/" + 22 * "x"
+    value = owner.sign_in(owner.new_code(), path).rpartition("/")[2]
+    browser.set_cookie("rung_owner", value, path=path)
+    assert browser.get(f"{path}/owner", headers={"X-Forwarded-For": ONE}).status_code == 200
 
 
 def test_refused_tokens_are_paid_by_their_address(small_house: House) -> None:

@@ -342,13 +342,14 @@ def _calls(record: Record, read: FieldRead | None) -> list[Continuation]:
 
 
 def blob(visits: Visits) -> Response:
-    """The bytes of an attachment: displayed if harmless, otherwise downloaded."""
+    """The bytes of an attachment, as a download: a browser that displayed them would show the path
+    of the session in their address."""
     asked = shown.given("blob", "source")
     found = visits.records().rs.blob(asked["blob"], connection_id=asked["source"] or None)
     headers = {
         "Content-Type": found.harmless_type or "application/octet-stream",
         "Content-Length": str(found.size_bytes),
-        "Content-Disposition": "inline" if found.harmless_type else "attachment",
+        "Content-Disposition": "attachment",
     }
     body = () if request.method == "HEAD" else found.chunks(0, found.size_bytes)
     return Response(body, 200, headers)

@@ -13,6 +13,7 @@ from evidence.model import Continuation
 from evidence.papers import BY_KEYWORD, FACETS, METADATA, SEARCH, SOURCE, SUMMARY
 from evidence.text import clip, escape, json_line
 from evidence.values import PLAIN, Preview, text_of
+from service.pages import session_path
 
 PATH: Final = "/read"
 PAPERS_PATH, PAPER_PATH, BLOB_PATH = f"{PATH}/papers", f"{PATH}/paper", f"{PATH}/blob"
@@ -83,7 +84,7 @@ def plain(value: Any) -> str:
 
 def record(id: str, **query: Any) -> str:
     """The address of a record's page, at the first match if there is a query."""
-    path = _with(f"{PATH}/{quote(id, safe='/:')}", query)
+    path = _inside(f"{PATH}/{quote(id, safe='/:')}", query)
     return f"{path}#match" if query.get("q") else path
 
 
@@ -91,7 +92,7 @@ def address(call: Continuation) -> str:
     """The address of the page that shows the answer of a search or of a call on papers."""
     path = _PAPER_PATHS.get(call.operation, PATH)
     args = {_NAMES.get(name, name): one for name, one in call.args.items() if name not in _SIZES}
-    return _with(path, args | ({"text": "source"} if call.operation == SOURCE else {}))
+    return _inside(path, args | ({"text": "source"} if call.operation == SOURCE else {}))
 
 
 def paper(paper_id: str, operation: str = SOURCE, **args: Any) -> str:
@@ -101,12 +102,17 @@ def paper(paper_id: str, operation: str = SOURCE, **args: Any) -> str:
 
 def blob(blob_id: str, connection_id: str | None) -> str:
     """The address of the bytes of an attachment."""
-    return _with(BLOB_PATH, {"blob": blob_id, "source": connection_id})
+    return _inside(BLOB_PATH, {"blob": blob_id, "source": connection_id})
 
 
 def trial(call: Continuation) -> str:
     """The address of `/try` with a call filled in."""
     return _with("/try", {"tool": call.operation, "arguments": json_line(call.args)})
+
+
+def _inside(path: str, query: Mapping[str, Any]) -> str:
+    """An address below the path of this request's session."""
+    return session_path.current() + _with(path, query)
 
 
 def _with(path: str, query: Mapping[str, Any]) -> str:

@@ -1,18 +1,21 @@
 """Sessions of the reading pages: a token, encrypted in a cookie and opened again for every page.
 
 The server stores no token. A revoked or expired token leads back to the form. A signed-in owner
-needs no token and reads everything.
+needs no token and reads everything. Each token that is entered begins a session below a new path:
+another program could have chosen the path of the page with the form.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from flask import Response, g, redirect, request
+from flask import Response, g, request
 
 from evidence import request_log
 from evidence.errors import EvidenceError, InvalidRequest, Unauthenticated
 from service.access.guard import bearer, check_form
 from service.operations.base import PaperSession, Session
+from service.pages import session_path
 from service.pages.holdings import PAPERS, RECORDS
 from service.pages.layout import Layout
 from service.pages.reading.shown import PAPER_PATH, PATH
@@ -32,10 +35,7 @@ class Visits:
     layout: Layout
 
     def records(self) -> Session:
-        """The visitor as a caller of records; raises as `Services.open_session` does.
-
-        A token that was entered overrides the session of the owner.
-        """
+        """The visitor as a caller of records; raises as `Services.open_session` does."""
         services, owner = self.layout.services, self._owner(RECORDS)
         return services.open_owner(owner) if owner else services.open_session(self._token(RECORDS))
 
@@ -48,26 +48,57 @@ class Visits:
         return services.open_papers(None if owner else self._token(PAPERS), owner=owner)
 
     def _owner(self, surface: str) -> str | None:
-        """The session of the owner, unless a token was entered."""
-        g.owner = None if COOKIES[surface] in request.cookies else self.layout.owner()
+        """The session of the owner, unless this is the session of a token."""
+        g.owner = None if self._cookie(surface) is not None else self.layout.owner()
         session: str | None = g.owner
         return session
 
     def _token(self, surface: str) -> str:
-        cookie = request.cookies.get(COOKIES[surface])
+        cookie = self._cookie(surface)
         if cookie is None:
             raise Unauthenticated(FIRST)
+        bound = f"{surface} {session_path.current()}"
         try:
-            token: str = self.layout.services.sessions.open(cookie, bound=surface)
+            token: str = self.layout.services.sessions.open(cookie, bound=bound)
         except InvalidRequest:
             raise Unauthenticated("This session has ended. Enter the token again.") from None
         return token
+
+    @property
+    def _secure(self) -> bool:
+        return request.is_secure or self.layout.services.settings.base.startswith("https:")
+
+    def _cookie(self, surface: str) -> str | None:
+        return session_path.cookie(COOKIES[surface], secure=self._secure)
+
+    def _set(self, response: Response, path: str, surface: str, token: str) -> None:
+        """Sets the cookie of a session below a path; an empty token removes it."""
+        bound, seal = f"{surface} {path}", self.layout.services.sessions.seal
+        session_path.set_cookie(
+            response,
+            path,
+            COOKIES[surface],
+            seal(token, bound=bound) if token else "",
+            secure=self._secure,
+            seconds=None if token else 0,
+        )
+
+    def _without_session(self, response: Response) -> Response:
+        """Removes the cookies of the session of this request."""
+        for surface in COOKIES:
+            if self._cookie(surface) is not None:
+                self._set(response, session_path.current(), surface, "")
+        return response
+
+    @property
+    def _has_token(self) -> bool:
+        return any(self._cookie(surface) is not None for surface in COOKIES)
 
     def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
         """One of the reading pages; `leaves` shows the button that ends the session."""
         services = self.layout.services
         shared = {
-            "leaves": any(name in request.cookies for name in COOKIES.values()),
+            "leaves": self._has_token,
             "owner": g.get("owner") is not None,
             "both_surfaces": services.authority is not None and services.papers is not None,
         }
@@ -81,27 +112,22 @@ class Visits:
         request.max_content_length = FORM_BYTES
         form = request.form
         if "leave" in form:
-            response = redirect(PATH, 303)
-            for name in COOKIES.values():
-                response.delete_cookie(name, path=PATH)
-            return response  # type: ignore[return-value]
+            return self._without_session(self.layout.ended(PATH))
         surface = PAPERS if form.get("surface") == PAPERS else RECORDS
         place = form.get("to", "")
         place = place if place.startswith(PATH) and place.isprintable() else PATH
         try:
-            token = self._checked(form.get("token", "").strip(), surface)
+            tokens = {surface: self._checked(form.get("token", "").strip(), surface)}
         except EvidenceError as error:
             return self._form(surface, place, error)
-        services, response = self.layout.services, redirect(place, 303)
-        response.set_cookie(
-            COOKIES[surface],
-            services.sessions.seal(token, bound=surface),
-            path=PATH,
-            secure=request.is_secure or (services.settings.public_url or "").startswith("https:"),
-            httponly=True,
-            samesite="Lax",
-        )
-        return response  # type: ignore[return-value]
+        other = RECORDS if surface == PAPERS else PAPERS
+        with suppress(Unauthenticated):
+            tokens[other] = self._token(other)
+        path = session_path.new()
+        response = self._without_session(self.layout.begun(path, place))
+        for one, token in tokens.items():
+            self._set(response, path, one, token)
+        return response
 
     def _checked(self, token: str, surface: str) -> str:
         """The token, if the surface accepts it and it fits a cookie."""
@@ -120,8 +146,10 @@ class Visits:
         return self.page("error.html", status=STATUS[error.kind], error=error)
 
     def _form(self, surface: str, place: str, error: EvidenceError) -> Response:
-        """The form; without an error on a first visit."""
-        begins = error.message == FIRST
+        """The form; without an error on a first visit. The page of a plain address, or of a session
+        that has ended, goes on to the session of this browser."""
+        begins, other = error.message == FIRST, RECORDS if surface == PAPERS else PAPERS
+        seeks = request.method == "GET" and self._cookie(other) is None
         request_log.current().error = "" if begins else error.code
         status = 200 if begins else 403
         response = self.page(
@@ -131,6 +159,8 @@ class Visits:
             to=place,
             sign_in=self.layout.services.signins is not None,
             error=None if begins else error,
+            session={"act": "seek"} if seeks and not self.layout.owner() else None,
         )
-        response.delete_cookie(COOKIES[surface], path=PATH)
+        if self._cookie(surface) is not None:
+            self._set(response, session_path.current(), surface, "")
         return response

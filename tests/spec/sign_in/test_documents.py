@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("nothing_kept")
 @pytest.fixture
 def owner(served: str, house: House) -> Browser:
     found = Browser(served, house.path)
-    assert found.sign_in(new_code(house.path)).status_code == 303
+    assert found.sign_in(new_code(house.path)).status_code == 200
     return found
 
 

@@ -16,7 +16,7 @@ ORIGIN = "http://localhost:8000"
 def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
     owner = Owner(Entries(Sidecar(house.path)))
     for _ in range(20):
-        session = owner.sign_in(owner.new_code())
+        session = owner.sign_in(owner.new_code(), "/s/x")
         with ThreadPoolExecutor(4) as pool:
             asking = [pool.submit(owner.is_signed_in, session) for _ in range(40)]
             owner.sign_out(session)
