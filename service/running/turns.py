@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 from evidence.limits import BUDGETS
@@ -112,10 +111,10 @@ class Turns:
         for turn in self._waiting:
             first.setdefault(self._caller(turn), turn)
         with self._lock:
-            used = {caller: self._recent(caller, now) for caller in first}
-            latest = list(islice(reversed(self._used.items()), 2))
-        active = {name for name, (_, at) in latest if now - at < BUDGETS.served_seconds}
-        active |= first.keys() | held.keys()
+            served = self._served(now)
+            least = min(served.values(), default=0.0)
+            used = {caller: served.get(caller, least) for caller in first}
+        active = served.keys() | first.keys() | held.keys()
 
         def may_begin(caller: str) -> bool:
             return held[caller] < (self._share if active - {caller} else self._threads)
@@ -145,16 +144,26 @@ class Turns:
         self._learn(turn)
         caller, now = self._caller(turn), self._clock()
         with self._lock:
-            used = self._recent(caller, now) + seconds
+            served = self._served(now)
+            used = served.get(caller, min(served.values(), default=0.0))
             self._used.pop(caller, None)
-            self._used[caller] = used, now
+            self._used[caller] = used + seconds, now
             if len(self._used) > BUDGETS.tokens_cached:
                 del self._used[next(iter(self._used))]
 
-    def _recent(self, caller: str, now: float) -> float:
-        """The CPU seconds of a caller; what is added up counts half after `served_seconds`."""
-        seconds, at = self._used.get(caller, (0.0, now))
-        return float(seconds * 0.5 ** ((now - at) / BUDGETS.served_seconds))
+    def _served(self, now: float) -> dict[str, float]:
+        """The recent CPU seconds of the callers that were served in the last `served_seconds`.
+
+        What is added up counts half after this time. Others count as the one that used least, so
+        that nobody saves up turns by pausing.
+        """
+        recent = dict[str, float]()
+        for caller, (seconds, at) in reversed(self._used.items()):
+            passed = (now - at) / BUDGETS.served_seconds
+            if passed >= 1:
+                break
+            recent[caller] = seconds * 0.5**passed
+        return recent
 
 
 def identify(head: bytes, peer: Any, proxies: int) -> tuple[str, bytes | None]:

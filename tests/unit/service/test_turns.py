@@ -89,25 +89,34 @@ def test_the_share_is_half_rounded_up_or_set(threads: int, share: int | None, mo
 
 def test_a_free_thread_goes_to_the_caller_that_used_least() -> None:
     worker = Worker(threads=1)
-    worker.serve("one", seconds=2.0)
-    worker.serve("other", seconds=1.0)
-    (first,), (second,), (stranger,) = worker.wait("one"), worker.wait("other"), worker.wait("new")
-    order = list[Turn]()
-    for _ in range(3):
-        (turn,) = worker.turns.begin()
-        order.append(turn)
+    worker.serve("one", "other", "third")
+    for grant, seconds in (("one", 3.0), ("other", 2.0), ("third", 1.0)):
+        worker.serve(grant, seconds=seconds)
+    waiting = [worker.wait(grant)[0] for grant in ("one", "other", "third")]
+    for turn in reversed(waiting):
+        assert worker.turns.begin() == [turn]
         worker.end(turn, 0.0)
-    assert order == [stranger, second, first]
 
 
 def test_what_was_used_long_ago_counts_less() -> None:
     worker = Worker(threads=1)
+    worker.serve("one", "other", seconds=1.0)
     worker.serve("one", seconds=2.0)
-    worker.now += 3 * BUDGETS.served_seconds
-    worker.serve("other", seconds=1.0)
+    worker.now += 0.9 * BUDGETS.served_seconds
+    worker.serve("other", seconds=1.5)
     worker.wait("other")
     (first,) = worker.wait("one")
     assert worker.turns.begin() == [first]
+
+
+def test_one_that_pauses_saves_up_no_turns() -> None:
+    worker = Worker(threads=1)
+    worker.serve("busy", seconds=5.0)
+    first, *_ = worker.wait("newcomer", 3)
+    (busy,) = worker.wait("busy")
+    assert worker.turns.begin() == [first]
+    worker.end(first)
+    assert worker.turns.begin() == [busy]
 
 
 def test_unknown_credentials_wait_in_the_name_of_their_address(worker: Worker) -> None:
