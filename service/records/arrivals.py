@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from service.records.attachments import Attachment
+from service.records.change_log import NO_TIME
 from service.records.intake import Refused
 from service.records.languages import Sample
 from service.records.large import LargeValue, Place, find_large
@@ -15,8 +16,9 @@ from service.records.scopes import StreamHandle
 PIECE_RECORDS: Final = 2_000
 
 _Row = TypeVar("_Row")
-#: An entry of the change log without its version: stream, seq, connection, fields.
-Entry = tuple[int, int, int, str | None]
+#: An entry of the change log without its version: stream, seq, connection, fields, times before
+#: and of a move (see sqlite/ddl.py).
+Entry = tuple[int, int, int, str | None, int, str | None]
 
 
 class Arrival(NamedTuple):
@@ -38,6 +40,7 @@ class Stored(NamedTuple):
     big: str | None
     emitted_at: str
     changed: str | None
+    at: int | None
 
     @property
     def places(self) -> dict[str, Place]:
@@ -57,12 +60,13 @@ class Change(NamedTuple):
         """Whether a field changes."""
         return self.fields is None or field in self.fields
 
-    @property
-    def entry(self) -> Entry:
-        """What the change log stores: `fields` as a JSON list, sorted."""
+    def entry(self, at: int | None) -> Entry:
+        """What the change log stores: `fields` as a JSON list, sorted. `at` is the new time."""
         names = None if self.fields is None else dump(sorted(self.fields)).decode()
-        stream = self.arrival.stream
-        return stream.id, self.seq, stream.connection, names
+        stream, was_at = self.arrival.stream, self.old.at if self.old else None
+        moved = self.arrival.json is None or (self.old is not None and was_at != at)
+        left_at = self.arrival.emitted_at if moved else None
+        return stream.id, self.seq, stream.connection, names, time_before(was_at), left_at
 
     @property
     def attachments(self) -> list[Attachment]:
@@ -91,6 +95,11 @@ class Change(NamedTuple):
         """JSON of the places of all large values; `new` are those of the changed fields."""
         old = self.old.places if self.old else {}
         return _text_of({n: place for n, place in old.items() if not self.touches(n)} | new)
+
+
+def time_before(at: int | None) -> int:
+    """The time of a record before a change, as the log stores it; see `change_log.Change`."""
+    return NO_TIME if at is None else at
 
 
 def by_stream(piece: Iterable[Arrival]) -> dict[int, list[str]]:

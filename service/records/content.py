@@ -15,9 +15,10 @@ class Content(Protocol):
     A row has the same columns in every engine: `connection` is (id, connection_id, connector_key,
     display_name), `stream` (id, connection, name, manifest), `record` (seq, connection,
     stream, record_key, at, deleted, emitted_at, changed, data, deleted_at, big), `chunk` (value,
-    no, connection, text), `change` (stream, version, seq, connection, fields), `blob` (id,
-    connection, size_bytes, sha256), `blob_part` (blob, no, connection, data), `blob_use` (blob,
-    seq, field, connection, blob_id, media_type). Other parts have the columns of their tables.
+    no, connection, text), `change` (stream, version, seq, connection, fields, was_at, left_at),
+    `commit_log` (version, epoch), `blob` (id, connection, size_bytes, sha256), `blob_part` (blob,
+    no, connection, data), `blob_use` (blob, seq, field, connection, blob_id, media_type). Other
+    parts have the columns of their tables.
     """
 
     def rows(self, part: str) -> Iterator[Row]:

@@ -25,8 +25,8 @@ from service.records.writing import Writing
 NOTES: Final = ("secret", "history")
 #: The parts in the order in which they are written, and the rows of a batch.
 PARTS: Final = (
-    *("connection", "stream", "record", "chunk", "change", "blob", "blob_part", "blob_use"),
-    *("grant", "package", "member"),
+    *("connection", "stream", "record", "chunk", "change", "commit_log"),
+    *("blob", "blob_part", "blob_use", "grant", "package", "member"),
 )
 PIECE_ROWS: Final = 500
 LARGE_ROWS: Final = {"chunk": 100, "blob_part": 16}

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.question import Term
+from service.records.change_log import NO_TIME, Change, RecordState
 from service.records.manifest import StreamManifest
 
 #: What a scalar of a record is compared as: see `values.sortable`.
@@ -52,7 +53,18 @@ class Limit:
     keys: frozenset[str] | None = None
 
     def __bool__(self) -> bool:
-        return not (self.since is None and self.until is None and self.keys is None)
+        return self.is_timed or self.keys is not None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it limits the times of records."""
+        return not (self.since is None and self.until is None)
+
+    def spans(self, at: int | None) -> bool:
+        """Whether it shows records of a time, None or `NO_TIME` for those without one."""
+        if at in (None, NO_TIME):
+            return not self.is_timed
+        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +141,6 @@ class Order:
     descending: bool
 
 
-class Change(NamedTuple):
-    """An entry of the change log; `fields` are those that changed, None for all."""
-
-    version: int
-    seq: int
-    fields: frozenset[str] | None
-
-    def touches(self, names: frozenset[str]) -> bool:
-        """Whether one of some fields changed."""
-        return self.fields is None or not names.isdisjoint(self.fields)
-
-
 class BlobRow(NamedTuple):
     """A stored blob, and the field of the record that delivered it."""
 
@@ -207,8 +207,8 @@ Size = tuple[int, int, int]
 ValueText = tuple[int, int, int, str]
 
 
-#: (where the commits are counted, how many there were).
-Generation = tuple[int, int]
+#: (where the commits are counted, how many there were, the epoch of the last one).
+Generation = tuple[int, int, str]
 
 
 class Moved(Exception):
@@ -374,11 +374,15 @@ class Snapshot(Protocol):
     def last_change(self, stream: int) -> str | None:
         """When a record of a stream was last added, changed or deleted."""
 
-    def deleted(self, seq: int) -> tuple[str, str]:
-        """(record key, time of deletion) of a deleted record."""
+    def epoch(self, version: int) -> str | None:
+        """The epoch of the commit that has a version, or None. It differs if others had it before.
 
-    def shows(self, selection: Selection, seq: int) -> bool:
-        """Whether a record, deleted or not, is inside the limit of a selection."""
+        That happens if an older backup is restored, or if a server that lacks the last commits
+        becomes the primary.
+        """
+
+    def state(self, seq: int) -> RecordState:
+        """A record, deleted or not, as it is now."""
 
     # Blobs
 

@@ -187,7 +187,7 @@ class Store:
     def _secret_in(self, snapshot: Snapshot) -> bytes:
         if self._secret is not None:
             return self._secret.encode()
-        number, _ = snapshot.generation()
+        number = snapshot.generation()[0]
         known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
         if known is None or known[0] != number:
             known = self._local.secret = number, _kept_secret(snapshot).encode()

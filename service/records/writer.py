@@ -1,5 +1,6 @@
 """The steps that the writers of all engines share. An engine adds its SQL and its index."""
 
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -9,6 +10,7 @@ import orjson
 from evidence.fold import FOLD_VERSION
 from service.records.arrivals import Change, Entry, pieces, stored
 from service.records.attachments import Attachment
+from service.records.change_log import EPOCH_CHARS
 from service.records.languages import Sample, merged
 from service.records.large import LargeValue, Place
 from service.records.manifest import StreamManifest
@@ -16,6 +18,11 @@ from service.records.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
 from service.records.streams import all_streams
 from service.records.writing import StreamCount, Writing
+
+
+def new_epoch() -> str:
+    """The random epoch of a commit, 12 characters long."""
+    return secrets.token_hex(EPOCH_CHARS // 2)
 
 
 class Rows(NamedTuple):
@@ -216,9 +223,11 @@ class BaseWriter(Steps, Writing):
     def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
         """Writes records, documents and log, and notes the changed fields for the index."""
         rows = Rows([], [], [], [])
+        times = dict[int, int | None]()
         for change, data, large, json in stored(piece, sample):
             arrival, seq, connection = change.arrival, change.seq, change.arrival.stream.connection
             order = self.order(arrival.stream.manifest, data)
+            times[seq] = order[0]
             if change.known:
                 rows.known.append((*order, seq))
             else:
@@ -229,7 +238,7 @@ class BaseWriter(Steps, Writing):
             if arrival.json is None:
                 rows.buried.append((seq, arrival.stream.connection, arrival.emitted_at))
         self.put(rows)
-        self.log([change.entry for change in piece])
+        self.log([change.entry(times.get(change.seq)) for change in piece])
 
     def _place(
         self, change: Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index

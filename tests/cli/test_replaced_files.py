@@ -70,8 +70,7 @@ def state():
         return "absent"
     with closing(sqlite3.connect(f"file:{files[0]}?mode=ro", uri=True)) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        lines = (line for line in db.iterdump() if "'history'" not in line)
-        return hashlib.sha256("\\n".join(lines).encode()).hexdigest()
+        return hashlib.sha256("\\n".join(db.iterdump()).encode()).hexdigest()
 
 def forked(task):
     pid = os.fork()

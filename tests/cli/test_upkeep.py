@@ -130,7 +130,7 @@ def test_a_backup_is_restored_while_the_store_is_served(house: House, shell: She
         assert all(keys(api) == before for _ in range(8))
         house.add("bank", row("messages", "m3", subject="Later"))
         stale = api.rest("/v1/streams/messages/records", connection_id="bank", changes_since=feed)
-        assert stale.status == 400 and stale.error["code"] == "invalid_cursor"
+        assert worlds.keys_of(stale.body["data"]) == ["m3"], "the backup has the change"
     with open_writer(house.path) as writer:
         states = {one.grant_id: one.state(None) for one in Registry(writer).grants()}
     assert states == {kept: "active", ended: "revoked"}

@@ -13,6 +13,7 @@ from tests.helpers.caller import Local
 from tests.helpers.worlds import EMITTED_AT, House, Row, World
 
 GRANT_ID = "grt_0000000000000001"
+EPOCH = "0123456789ab"
 RANGE = worlds.TIMES
 
 TEXT = {"type": "string", "x_pdpp_type": "text"}
@@ -76,6 +77,7 @@ def steady_client(house: House) -> Local:
     """A client for everything whose answers are the same bytes in every run."""
     grant_id, token = house.grant()
     house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
+    house.change("UPDATE commit_log SET epoch = ?", EPOCH)
     return Local(house.app, token)
 
 

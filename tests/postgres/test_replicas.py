@@ -15,10 +15,11 @@ from tests.helpers.waiting import WAIT_SECONDS
 from tests.helpers.worlds import Api, House
 from tests.postgres.server import Cluster
 
-#: Sessions of Rung whose last statement was more than a look at how far the primary is.
+#: Sessions of Rung whose last statement was more than a look at how far the primary is, and no
+#: commit of the sidecar.
 READING = """
 SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rung'
-AND query NOT LIKE 'SELECT generation%'
+AND query NOT LIKE 'SELECT generation%' AND query <> 'COMMIT'
 """
 
 

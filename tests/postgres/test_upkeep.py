@@ -109,7 +109,7 @@ def test_a_repair_brings_back_what_is_derived_from_records(house: House, shell: 
         db.execute("UPDATE scope SET words = 7")
         db.execute("UPDATE stream SET records = 0")
         db.execute("UPDATE record SET at = NULL, cursor = '', thread = NULL, place = NULL")
-        db.execute("UPDATE counter SET generation = generation + 1, catalog = catalog + 1")
+        db.execute("UPDATE counter SET generation = generation + 1, catalog = 'another'")
     assert api.rest("/v1/search", q="lantern").body["data"] == []
     shell.ok("check", "--repair", "--yes")
     assert rows(house) == before

@@ -16,7 +16,7 @@ TOGETHER_MOST: Final = 16
 _CONFINE = "SELECT rung_confine(%s::text[])"
 
 #: (generation, catalog) of the row that the last opening statement gives.
-Opened = Callable[[tuple[Any, ...]], tuple[int, Catalog]]
+Opened = Callable[[tuple[Any, ...]], tuple[Generation, Catalog]]
 
 
 class _Later(Exception):
@@ -73,7 +73,7 @@ class Asking(SharedMethods):
     def begun(self, rows: Rows) -> None:
         """Takes the rows of the last opening statement."""
         generation, catalog = self._opened(rows[0])
-        self._generation = 0, generation
+        self._generation = generation
         if self._expected is not None:
             if self._expected != self._generation or self.catalog.version != catalog.version:
                 raise Moved

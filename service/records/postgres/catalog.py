@@ -29,13 +29,13 @@ Counts = dict[str, dict[str, int]]
 
 
 class Catalog:
-    """Streams as the store has them while its `catalog` counter is `version`."""
+    """Streams as the store has them while its `catalog` epoch is `version`."""
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: str) -> None:
         self.version = version
         self._streams: dict[str, dict[str, StreamRow]] = {}
         self._fields: dict[int, frozenset[int]] | None = None
-        self._counts: tuple[Generation, dict[Hashable, Counts]] = (0, 0), {}
+        self._counts: tuple[Generation, dict[Hashable, Counts]] = (0, 0, ""), {}
 
     def counts(self, generation: Generation, asked: Hashable) -> Counts:
         """The known counts of words in a set of fields, to be extended. A commit empties them."""

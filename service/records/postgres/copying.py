@@ -17,7 +17,10 @@ _READ: Final = {
     " d.emitted_at, d.changed, d.data, t.deleted_at, d.big FROM record r"
     " LEFT JOIN document d USING (seq) LEFT JOIN tombstone t USING (seq) ORDER BY r.seq",
     "chunk": "SELECT conn, big FROM document WHERE big IS NOT NULL ORDER BY seq",
-    "change": "SELECT stream, version, seq, conn, fields FROM change ORDER BY version",
+    "change": "SELECT stream, version, seq, conn, fields, was_at, left_at FROM change"
+    " ORDER BY version",
+    "commit_log": "SELECT DISTINCT ON (version) version, epoch FROM commit_log WHERE version > 0"
+    " ORDER BY version, generation",
     "blob": "SELECT id, conn, size_bytes, sha256 FROM blob ORDER BY 1",
     "blob_part": "SELECT blob, no, conn, data FROM blob_part ORDER BY 1, 2",
     "blob_use": "SELECT blob, seq, field, conn, blob_id, media_type FROM blob_use"
@@ -35,7 +38,8 @@ _WRITE: Final[dict[str, Tables]] = {
         "tombstone (seq, deleted_at, conn)": (0, 9, 1),
     },
     "chunk": {"chunk (value, no, conn, text)": range(4)},
-    "change": {"change (stream, version, seq, conn, fields)": range(5)},
+    "change": {"change (stream, version, seq, conn, fields, was_at, left_at)": range(7)},
+    "commit_log": {"commit_log (version, epoch, generation)": range(3)},
     "blob": {"blob (id, conn, size_bytes, sha256)": range(4)},
     "blob_part": {"blob_part (blob, no, conn, data)": range(4)},
     "blob_use": {"blob_use (blob, seq, field, conn, blob_id, media_type)": range(6)},
@@ -81,6 +85,8 @@ class PostgresContent:
             rows = [(*place, text.encode()) for *place, text in rows]
         elif part == "record":
             rows = [(*row, b"") for row in rows]
+        elif part == "commit_log":
+            rows = [(*row, 0) for row in rows]
         for into, columns in spread(_WRITE[part], rows):
             self._store.copy(into, columns)
 

@@ -11,8 +11,10 @@ It has the tables of the file (sqlite/ddl.py) with these differences:
   `folded` has the texts that they were made of; `start` is WHOLE for that of a short value.
 * The indexes of words are made by the first `finish`, after the first load.
 * `counter` has one row. It is changed last in every transaction and so puts all commits in one
-  order: `version` is that of the last change, `generation` counts commits, `catalog` those that
-  changed a connection or a stream.
+  order: `version` is that of the last change, `generation` counts commits, `epoch` is that of the
+  last one, `catalog` that of the last one that changed a connection or a stream.
+* `commit_log` has every commit. If a standby that lacks commits becomes the primary, generations
+  and versions repeat; epochs do not.
 * Every row names its connection. A role of web processes sees those that the transaction names,
   whatever our own check of the grant lets through.
 """
@@ -48,7 +50,7 @@ VIEWED: Final = ("term", "passage", "folded", "word_count", "word_key")
 WHOLE: Final = -1
 #: Exactly what a role of web processes, `{0}`, needs.
 WEB_GRANT: Final = (
-    'GRANT SELECT ON meta, counter, searched, "grant", package, member, '
+    'GRANT SELECT ON meta, counter, commit_log, searched, "grant", package, member, '
     f"{', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )

@@ -1,5 +1,6 @@
--- Layout 3: keys of words, for corrections; the languages of each field; blobs by SHA-256. A writer
--- rebuilds everything derived from records.
+-- Layout 3: keys of words, for corrections; the languages of each field; blobs by SHA-256; epochs of
+-- commits, and the times from which records were moved. A writer rebuilds everything derived from
+-- records.
 
 CREATE TABLE word_key (
   key integer NOT NULL,
@@ -14,6 +15,17 @@ ALTER TABLE scope ADD COLUMN languages text NOT NULL DEFAULT '[]';
 ALTER TABLE connection DROP COLUMN languages;
 DROP TABLE letter;
 UPDATE meta SET value = '' WHERE key = 'fold_version';
+
+ALTER TABLE change ADD COLUMN was_at bigint, ADD COLUMN left_at text;
+ALTER TABLE counter ALTER catalog TYPE text, ADD COLUMN epoch text NOT NULL
+  DEFAULT left(replace(gen_random_uuid()::text, '-', ''), 12);
+CREATE TABLE commit_log (
+  version bigint NOT NULL,
+  generation bigint NOT NULL,
+  epoch text NOT NULL,
+  PRIMARY KEY (version, generation)
+);
+INSERT INTO commit_log SELECT version, generation, epoch FROM counter WHERE version > 0;
 
 -- Blobs by SHA-256. The tables may have row security already.
 SET LOCAL rung.writes = 'on';

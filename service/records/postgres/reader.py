@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, within
-from service.records.engine import Snapshot
+from service.records.engine import Generation, Snapshot
 from service.records.failures import of_another_version
 from service.records.postgres.catalog import Catalog
 from service.records.postgres.connections import ERRORS, Loan, Pool, Rows, Statement, explained
@@ -20,9 +20,11 @@ _BEGIN: Final[Statement] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", (
 _STATE = """
 SELECT generation, catalog, (SELECT value FROM meta WHERE key = 'layout'),
   (SELECT value FROM meta WHERE key = 'fold_version'),
-  (SELECT value FROM meta WHERE key = 'secret'), set_config('statement_timeout', %s, true)
+  (SELECT value FROM meta WHERE key = 'secret'), to_jsonb(counter) ->> 'epoch', version,
+  set_config('statement_timeout', %s, true)
 FROM counter
-""".strip()
+""".strip()  # older layouts have no epochs
+_HAS_COMMIT: Final = "SELECT 1 FROM commit_log WHERE (version, generation, epoch) = (%s, %s, %s)"
 #: Seconds that a request waits for a replica to answer and to catch up with the primary; seconds
 #: that an unresponsive replica is not used; seconds between two checks.
 REPLICA_SECONDS: Final = 0.5
@@ -33,6 +35,24 @@ LOOK_SECONDS: Final = 0.002
 Begun = tuple[Loan, Rows]
 
 
+class StoreState(NamedTuple):
+    """The row of `_STATE`."""
+
+    generation: int
+    catalog: str
+    layout: str
+    fold_version: str
+    secret: str
+    epoch: str
+    version: int
+    timeout: str
+
+    @property
+    def commit(self) -> tuple[int, int, str]:
+        """The last commit as a row of `commit_log`."""
+        return self.version, self.generation, self.epoch
+
+
 class Replica:
     """A server that follows the primary. It serves what the primary would serve now, or nothing."""
 
@@ -41,11 +61,12 @@ class Replica:
         self._away = Deadline.after(0)
 
     def begun(
-        self, opening: Sequence[Statement], reached: tuple[Any, ...], stack: ExitStack
+        self, opening: Sequence[Statement], reached: StoreState, stack: ExitStack
     ) -> Begun | None:
-        """A transaction with every commit of the primary up to a generation of this store.
+        """A transaction with every commit of the primary up to a state of this store.
 
-        None if the replica does not answer, belongs to another store or still lags.
+        None if the replica does not answer, belongs to another store, still lags, or follows a
+        server that was the primary before and had other commits.
         """
         behind, pause = Deadline.after(BEHIND_SECONDS), Event()
         while self._away.expired():
@@ -57,8 +78,14 @@ class Replica:
                 except ERRORS:
                     self._away = Deadline.after(AWAY_SECONDS)
                     break
-                generation, *_, secret, _ = rows[0]
-                if secret == reached[4] and generation >= reached[0]:
+                state = StoreState(*rows[0])
+                if state.secret == reached.secret and state.generation >= reached.generation:
+                    if (
+                        state.epoch != reached.epoch
+                        and not loan.run((_HAS_COMMIT, reached.commit))[0]
+                    ):
+                        self._away = Deadline.after(AWAY_SECONDS)
+                        break
                     stack.enter_context(tried.pop_all())
                     return loan, rows
             if behind.expired():
@@ -73,7 +100,8 @@ class Reader:
     def __init__(self, url: str, replicas: Sequence[str] = ()) -> None:
         self._pool = Pool(url)
         self._replicas = cycle(map(Replica, replicas)) if replicas else None
-        self._catalog = Catalog(0)
+        self._catalog = Catalog("")
+        self._number = self._newest = 0
 
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[PostgresSnapshot]:
@@ -88,14 +116,19 @@ class Reader:
             yield found
             found.settle()
 
-    def _opened(self, row: tuple[Any, ...]) -> tuple[int, Catalog]:
-        """(generation, catalog) from a row of the state; raises for a store of another version."""
-        generation, version, layout, fold_version, *_ = row
-        if int(layout) not in READABLE or fold_version != FOLD_VERSION:
-            raise of_another_version(newer=int(layout) >= READABLE.stop)
-        if self._catalog.version != version:
-            self._catalog = Catalog(version)
-        return generation, self._catalog
+    def _opened(self, row: tuple[Any, ...]) -> tuple[Generation, Catalog]:
+        """(generation, catalog) from a row of the state; raises for a store of another version.
+
+        If the primary has fewer commits than before, everything that was cached is forgotten.
+        """
+        state = StoreState(*row)
+        if int(state.layout) not in READABLE or state.fold_version != FOLD_VERSION:
+            raise of_another_version(newer=int(state.layout) >= READABLE.stop)
+        lost, self._newest = state.generation < self._newest, state.generation
+        self._number += lost
+        if lost or self._catalog.version != state.catalog:
+            self._catalog = Catalog(state.catalog)
+        return (self._number, state.generation, state.epoch), self._catalog
 
     def _loan(self, opening: Sequence[Statement], deadline: Deadline, stack: ExitStack) -> Begun:
         """A transaction on a replica that has caught up, or a future one on the primary.
@@ -104,8 +137,8 @@ class Reader:
         """
         if self._replicas is not None:
             with self._pool.loan(deadline) as primary:
-                ((reached,),) = primary.run(opening[-1])
-            if begun := next(self._replicas).begun(opening, reached, stack):
+                ((row,),) = primary.run(opening[-1])
+            if begun := next(self._replicas).begun(opening, StoreState(*row), stack):
                 return begun
         return stack.enter_context(self._pool.loan(deadline)), []
 
@@ -113,7 +146,7 @@ class Reader:
         return True
 
     def number(self) -> int:
-        return 0
+        return self._number
 
     def require_index(self, snapshot: Snapshot) -> None:
         """Does nothing: PostgreSQL checks its indexes itself."""

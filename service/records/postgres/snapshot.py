@@ -34,6 +34,7 @@ class PostgresSnapshot(SearchMethods):
 
     engine = "postgres"
     whole = "v.number::bigint"
+    commit_order = "version, generation"
     no_cursor = "''::bytea"
     merges_fields = True
 

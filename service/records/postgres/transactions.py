@@ -12,11 +12,15 @@ from typing import Any
 from service.records.arrivals import Entry
 from service.records.postgres.connections import Connection, explained
 from service.records.postgres.ddl import BLOCK, HELD, KEEP, OPEN
-from service.records.writer import BaseWriter
+from service.records.writer import BaseWriter, new_epoch
 
 _COUNT = """
-UPDATE counter SET generation = generation + 1, catalog = catalog + %s, version = version + %s
-RETURNING version
+WITH counted AS (
+  UPDATE counter SET generation = generation + 1, version = version + %(changes)s,
+    epoch = %(epoch)s, catalog = CASE WHEN %(catalog)s THEN %(epoch)s ELSE catalog END
+  RETURNING version, generation, epoch
+)
+INSERT INTO commit_log SELECT * FROM counted RETURNING version
 """
 
 _INCOMING = "CREATE TEMP TABLE {} ON COMMIT DROP AS SELECT {} FROM {} WITH NO DATA"
@@ -68,10 +72,11 @@ class Transactions(BaseWriter):
     def _count(self) -> None:
         """Assigns versions to the changes, in the order of all commits."""
         log = self._log
-        ((last,),) = self.rows_of(_COUNT, int(self._catalog), len(log))
+        values = {"changes": len(log), "epoch": new_epoch(), "catalog": self._catalog}
+        ((last,),) = self.db.execute(_COUNT, values)
         first = last - len(log) + 1
         entries = ((stream, n, *rest) for n, (stream, *rest) in enumerate(log, start=first))
-        self.copy("change (stream, version, seq, conn, fields)", entries)
+        self.copy("change (stream, version, seq, conn, fields, was_at, left_at)", entries)
 
     def rows_of(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement, if any."""

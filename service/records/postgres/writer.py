@@ -41,7 +41,7 @@ SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s
 FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
 """
 _FIND = """
-SELECT r.record_key, r.seq, r.deleted, d.data, d.big, d.emitted_at, d.changed
+SELECT r.record_key, r.seq, r.deleted, d.data, d.big, d.emitted_at, d.changed, r.at
 FROM record r LEFT JOIN document d USING (seq) WHERE r.stream = %s AND r.record_key = ANY(%s)
 """
 _DOCUMENTS = """

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Final
 
 import orjson
 
+from service.records.change_log import Change, RecordState
 from service.records.engine import (
     Big,
     BlobRow,
     Cells,
-    Change,
     Order,
     Position,
     Row,
@@ -38,8 +38,9 @@ SELECT coalesce(d.emitted_at, t.deleted_at)
 FROM change c LEFT JOIN document d USING (seq) LEFT JOIN tombstone t USING (seq)
 WHERE c.stream = ? ORDER BY c.version DESC LIMIT 1
 """
-_DELETED = """
-SELECT r.record_key, t.deleted_at FROM record r JOIN tombstone t USING (seq) WHERE r.seq = ?
+_STATE = """
+SELECT r.record_key, r.at, t.deleted_at FROM record r LEFT JOIN tombstone t USING (seq)
+WHERE r.seq = ?
 """
 #: The next two records of a thread in one direction; one that fails the tests has no seq.
 _SIDE = """
@@ -48,7 +49,7 @@ WHERE n.stream = r.stream AND n.thread = r.thread
   AND (n.place, n.record_key) {0} (r.place, r.record_key) AND {4}
 ORDER BY n.place {1}, n.record_key {2} LIMIT 2
 """
-_LOG = "SELECT version, seq, fields FROM change"
+_LOG = "SELECT version, seq, fields, was_at, left_at FROM change"
 _BLOBS = """
 SELECT b.id, u.media_type, b.size_bytes, b.sha256, u.field, u.seq FROM blob b
 JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
@@ -68,6 +69,8 @@ class SharedMethods(Conditions):
     no_cursor: ClassVar[str]
     #: An array of the one column of a statement, which has the name `seq`.
     array: ClassVar[str]
+    #: The columns of `commit_log` by which commits ascend.
+    commit_order: ClassVar[str] = "version"
     #: Whether one statement reads the values of several fields.
     merges_fields: ClassVar[bool]
 
@@ -243,20 +246,21 @@ class SharedMethods(Conditions):
             after = rows[-1][0]
 
     def later_changes(self, seq: int, after: int) -> Iterator[Change]:
-        return map(_change, self.run(f"{_LOG} WHERE seq = ? AND version > ?", seq, after))
+        return map(
+            _change, self.run(f"{_LOG} WHERE seq = ? AND version > ? ORDER BY version", seq, after)
+        )
 
     def last_change(self, stream: int) -> str | None:
         row = self.row(_LAST_CHANGE, stream)
         return None if row is None else row[0]
 
-    def deleted(self, seq: int) -> tuple[str, str]:
-        ((key, at),) = self.run(_DELETED, seq)
-        return key, at
+    def epoch(self, version: int) -> str | None:
+        order = f"ORDER BY {self.commit_order} LIMIT 1"
+        row = self.row(f"SELECT epoch FROM commit_log WHERE version >= ? {order}", version)
+        return None if row is None else row[0]
 
-    def shows(self, selection: Selection, seq: int) -> bool:
-        found = self.within(selection.limit)
-        found.add("r.seq = ?", seq)
-        return self.row(f"SELECT 1 FROM record r WHERE {found.sql()}", *found.values) is not None
+    def state(self, seq: int) -> RecordState:
+        return RecordState(*self.run(_STATE, seq)[0])
 
     # Blobs
 
@@ -299,5 +303,5 @@ def stored(row: tuple[Any, ...]) -> Stored:
 
 
 def _change(row: tuple[Any, ...]) -> Change:
-    version, seq, fields = row
-    return Change(version, seq, None if fields is None else frozenset(orjson.loads(fields)))
+    version, seq, fields, *times = row
+    return Change(version, seq, None if fields is None else frozenset(orjson.loads(fields)), *times)

@@ -6,7 +6,6 @@ another file at the path, and so does every writer before it writes.
 """
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -40,8 +39,8 @@ def back_up(store: Path, target: Path) -> None:
 def restore(source: Path, store: Path) -> None:
     """Replaces the store with a backup.
 
-    Grants that were revoked since stay revoked. Bookmarks of changes feeds are refused from then
-    on: their readers start over.
+    Grants that were revoked since stay revoked. Bookmarks of changes that the backup does not have
+    are refused from then on: their readers start over.
     """
     _require_stores(source, store, "The store cannot be restored from itself. Name a backup.")
     store.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +48,6 @@ def restore(source: Path, store: Path) -> None:
         (verdict,) = writer.db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise InvalidRequest(f"{source} is damaged ({verdict}). Nothing was changed.")
-        writer.set_meta("history", secrets.token_hex(8))
 
 
 def _require_stores(source: Path, target: Path, same: str) -> None:

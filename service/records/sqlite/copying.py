@@ -24,8 +24,10 @@ _READ: Final = {
     " LEFT JOIN tombstone t ON t.seq = r.seq ORDER BY r.seq",
     "chunk": f"SELECT s.connection, d.big FROM {_RECORD} JOIN document d ON d.seq = r.seq"
     " WHERE d.big IS NOT NULL ORDER BY r.seq",
-    "change": "SELECT c.stream, c.version, c.seq, s.connection, c.fields FROM change c"
+    "change": "SELECT c.stream, c.version, c.seq, s.connection, c.fields, c.was_at, c.left_at"
+    " FROM change c"
     " JOIN stream s ON s.id = c.stream AND s.name >= char(1) ORDER BY c.version",
+    "commit_log": "SELECT version, epoch FROM commit_log ORDER BY version",
     "blob": f"SELECT b.id, b.connection, b.size_bytes, b.sha256 FROM blob b WHERE {_BLOB}"
     " ORDER BY 1",
     "blob_part": "SELECT p.blob, p.no, b.connection, p.data FROM blob b"
@@ -42,7 +44,8 @@ _WRITE: Final[dict[str, Tables]] = {
         "document (seq, emitted_at, changed, data, big)": (0, 6, 7, 8, 10),
         "tombstone (seq, deleted_at)": (0, 9),
     },
-    "change": {"change (stream, version, seq, fields)": (0, 1, 2, 4)},
+    "change": {"change (stream, version, seq, fields, was_at, left_at)": (0, 1, 2, 4, 5, 6)},
+    "commit_log": {"commit_log (version, epoch)": (0, 1)},
     "blob": {"blob (id, connection, size_bytes, sha256)": range(4)},
     "blob_part": {"blob_part (blob, no, data)": (0, 1, 3)},
     "blob_use": {"blob_use (blob, seq, field, blob_id, media_type)": (0, 1, 2, 4, 5)},

@@ -26,6 +26,11 @@ How it fits together:
 * `change` is the log behind `changes_since`: `fields` is NULL for a new or deleted record, else
   the JSON list of the top-level fields that changed. Versions ascend through the whole store; a
   stream that replaces another one has the log of that with the same versions. See staging.py.
+  `was_at` is the record's `at` before the change, `NO_TIME` if it had none or was not there; older
+  versions of Rung did not store it. `left_at` is when the change was emitted, if it deleted the
+  record or changed its `at`.
+* `commit_log` has the random epoch of each commit by the last version in it. Versions repeat after
+  an older backup is restored, epochs do not.
 * A stream whose name begins with NUL is hidden: it is being prepared, or waits to be erased.
 * `stream.records` counts the live records, `scope.languages` lists what a field's texts are in.
 * `blob` has the bytes that arrived in a connection, keyed by the SHA-256 that Rung computes.

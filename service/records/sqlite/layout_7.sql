@@ -1,5 +1,6 @@
--- Layout 7: keys of words, for corrections; the languages of each field; blobs by SHA-256. A writer
--- rebuilds everything derived from records.
+-- Layout 7: keys of words, for corrections; the languages of each field; blobs by SHA-256; epochs of
+-- commits, and the times from which records were moved. A writer rebuilds everything derived from
+-- records.
 
 CREATE TABLE word_key (
   key INTEGER NOT NULL,
@@ -11,6 +12,12 @@ ALTER TABLE scope ADD COLUMN languages TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE connection DROP COLUMN languages;
 DELETE FROM meta WHERE key = 'letters';
 UPDATE meta SET value = '' WHERE key = 'fold_version';
+
+ALTER TABLE change ADD COLUMN was_at INTEGER;
+ALTER TABLE change ADD COLUMN left_at TEXT;
+CREATE TABLE commit_log (version INTEGER PRIMARY KEY, epoch TEXT NOT NULL);
+INSERT INTO commit_log SELECT value - 1, lower(hex(randomblob(6))) FROM meta
+  WHERE key = 'next_version' AND value > 1;
 
 CREATE TABLE content (
   id INTEGER PRIMARY KEY,

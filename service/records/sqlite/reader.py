@@ -111,7 +111,7 @@ class Reader:
 
     def _generation(self, db: sqlite3.Connection) -> Generation:
         """Changes with each commit of another connection; differs between connections."""
-        return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0]
+        return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0], ""
 
     def exists(self) -> bool:
         return self.path.exists()

@@ -46,7 +46,7 @@ class SqliteSnapshot(SearchMethods):
     no_cursor = "0"
     merges_fields = False  # an index gives one field's values in their order
 
-    def __init__(self, db: sqlite3.Connection, generation: tuple[int, int]) -> None:
+    def __init__(self, db: sqlite3.Connection, generation: Generation) -> None:
         self.db = db
         self._generation = generation
         self._blocks = {}

@@ -24,7 +24,7 @@ import orjson
 from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
 from service.records.attachments import take_attachments
-from service.records.arrivals import Stored, differing, later_times
+from service.records.arrivals import Stored, differing, later_times, time_before
 from service.records.ingest import Counts
 from service.records.manifest import StreamManifest
 from service.records.large import LargeValue, Place
@@ -46,7 +46,7 @@ WHERE c.connection_id = ? AND s.name = ?
 _NEWEST = "SELECT coalesce(max(version), 0) FROM change WHERE stream = ?"
 _PAIRS = """
 SELECT o.record_key, o.seq, o.deleted, n.seq, CAST(d.data AS BLOB), d.big,
-  CAST(e.data AS BLOB), e.big, d.emitted_at, d.changed, e.emitted_at
+  CAST(e.data AS BLOB), e.big, d.emitted_at, d.changed, e.emitted_at, o.at, n.at
 FROM record o LEFT JOIN record n ON n.stream = ? AND n.record_key = o.record_key
 LEFT JOIN document d ON d.seq = o.seq LEFT JOIN document e ON e.seq = n.seq
 WHERE o.stream = ? AND o.record_key > ? ORDER BY o.record_key LIMIT ?
@@ -60,11 +60,13 @@ INSERT INTO tombstone (seq, deleted_at)
 SELECT ?, coalesce((SELECT deleted_at FROM tombstone WHERE seq = ?), ?)
 """
 _FOLLOW = """
-INSERT INTO change (stream, version, seq, fields)
-SELECT ?, c.version, p.value ->> 1, c.fields FROM json_each(?) p CROSS JOIN change c
-ON c.seq = p.value ->> 0
+INSERT INTO change (stream, version, seq, fields, was_at, left_at)
+SELECT ?, c.version, p.value ->> 1, c.fields, c.was_at, c.left_at
+FROM json_each(?) p CROSS JOIN change c ON c.seq = p.value ->> 0
 """
-_LOG = "INSERT INTO change (stream, version, seq, fields) VALUES (?, ?, ?, ?)"
+_LOG = """
+INSERT INTO change (stream, version, seq, fields, was_at, left_at) VALUES (?, ?, ?, ?, ?, ?)
+"""
 _TIMES = "UPDATE document SET emitted_at = ?, changed = ? WHERE seq = ?"
 _HIDDEN = "SELECT id, connection FROM stream WHERE name < char(1)"
 _RECORDS = """
@@ -142,21 +144,24 @@ class Stage:
         """Continues the logs of some records; returns how many are in both streams."""
         db, now = self.writer.db, datetime.now(UTC).isoformat(timespec="seconds")
         now = now.replace("+00:00", "Z")
-        fresh: list[tuple[int, str | None]] = []
+        fresh: list[tuple[int, str | None, int, str | None]] = []
         follow, times, relog, buried = [], [], [], []
-        for _, seq, deleted, other, data, big, new_data, new_big, first, changed, at in piece:
+        for _, seq, deleted, other, data, big, new_data, new_big, first, changed, *moved in piece:
+            emitted_at, was_at, at = moved
+            before = time_before(was_at)
             if other is None:
                 other = self.writer.take("next_seq")
                 buried.append((other, seq))
                 if not deleted:
-                    fresh.append((other, None))
+                    fresh.append((other, None, before, now))
                     self.counts.deleted += 1
             elif not deleted and new_data is not None:
                 relog.append((other,))
-                old = Stored(seq, deleted, data, big, first, changed)
+                old = Stored(seq, deleted, data, big, first, changed, was_at)
                 if fields := self._compare(old, new_data, new_big):
-                    fresh.append((other, orjson.dumps(sorted(fields)).decode()))
-                    changed = later_times(changed, fields, at)
+                    left_at = emitted_at if was_at != at else None
+                    fresh.append((other, orjson.dumps(sorted(fields)).decode(), before, left_at))
+                    changed = later_times(changed, fields, emitted_at)
                     self.counts.changed += 1
                 else:
                     self.counts.unchanged += 1

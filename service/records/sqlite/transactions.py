@@ -14,7 +14,7 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service import database_files
 from service.database_files import LOCK_SECONDS, LOG_SECONDS
-from service.records.writer import BaseWriter
+from service.records.writer import BaseWriter, new_epoch
 
 CACHE_KIB = 65_536
 #: Above this size of the log, a commit waits up to `LOG_SECONDS` for readers, so that the log can
@@ -127,11 +127,14 @@ class Transactions(BaseWriter):
 
     @contextmanager
     def _counting(self) -> Iterator[None]:
-        """Reads the counters for `take`, and writes them back."""
+        """Reads the counters for `take`, and writes them back. Logs a commit of changes."""
         self._next = {key: int(self.meta(key) or 1) for key in COUNTERS}
         if self.staged:
             self._next["next_version"] = self.staged_version
+        first = self._next["next_version"]
         yield
+        if (last := self._next["next_version"] - 1) >= first:
+            self.run("INSERT OR IGNORE INTO commit_log VALUES (?, ?)", last, new_epoch())
         if self.staged:
             self.staged_version = self._next.pop("next_version")
         for key, value in self._next.items():

@@ -38,7 +38,7 @@ WAL_PAGES = 16_384
 OWNER_ONLY = 0o600
 
 _FIND = """
-SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at, d.changed
+SELECT r.record_key, r.seq, r.deleted, CAST(d.data AS BLOB), d.big, d.emitted_at, d.changed, r.at
 FROM record r LEFT JOIN document d ON d.seq = r.seq
 WHERE r.stream = ? AND r.record_key IN (SELECT value FROM json_each(?))
 """
@@ -92,7 +92,8 @@ class Writer(Catalog):
     def log(self, entries: Sequence[Entry]) -> None:
         first = self.take("next_version", len(entries))
         self.run_each(
-            "INSERT INTO change (version, stream, seq, fields) VALUES (?1, ?2, ?3, ?5)",
+            "INSERT INTO change (version, stream, seq, fields, was_at, left_at)"
+            " VALUES (?1, ?2, ?3, ?5, ?6, ?7)",
             [(version, *entry) for version, entry in enumerate(entries, start=first)],
         )
 
