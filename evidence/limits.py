@@ -211,6 +211,7 @@ class Budgets:
     import_kills: int = _limit(20, "records of a file that exceed these; then it is refused")
     start_seconds: float = _limit(5.0, "asking at the start of rung stdio whose token it is")
     work_seconds: int = _limit(30, "CPU time of a grant in each worker in a minute, unless set")
+    paused_batches: int = _limit(16, "batches of a worker that let others go first at once")
     served_seconds: float = _limit(10.0, "after being served, a caller has a share of the threads")
     store_seconds: float = _limit(5.0, "all the work of a request over the store")
     index_check_seconds: float = _limit(5.0, "between two samples of the full-text indexes")

@@ -91,6 +91,7 @@ class Spending:
 _arrival: ContextVar[Deadline | None] = ContextVar("arrival", default=None)
 _deadline: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 _spending: ContextVar[Spending | None] = ContextVar("spending", default=None)
+_pause: ContextVar[Callable[[], None]] = ContextVar("pause")
 
 
 def begin(
@@ -108,6 +109,7 @@ def end() -> None:
     """Ends the request of this thread: its work has no deadline from now on."""
     for variable in (_arrival, _deadline, _spending):
         variable.set(None)
+    _pause.set(lambda: None)
 
 
 def spent() -> float:
@@ -121,6 +123,16 @@ def spend(seconds: float) -> None:
     spending = _spending.get()
     if spending is not None:
         spending.add(seconds)
+
+
+def allow_pauses(pause: Callable[[], None]) -> None:
+    """Lets `pause` be called between the parts of the request of this thread."""
+    _pause.set(pause)
+
+
+def pause() -> None:
+    """Lets other requests go first, between two parts of a request."""
+    _pause.get(lambda: None)()
 
 
 def request_deadline(seconds: float) -> Deadline:

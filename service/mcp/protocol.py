@@ -18,7 +18,7 @@ import orjson
 
 from evidence import request_log
 from evidence.errors import EvidenceError, Internal
-from evidence.work import TooDeeplyNested, TooManyValues, check, parse_json
+from evidence.work import check, parse_json, pause, TooDeeplyNested, TooManyValues
 from service.mcp import faults, validation, versions
 from service.mcp.faults import Fault, invalid_request
 from service.mcp.server import Server
@@ -152,6 +152,7 @@ class RefusedSession:
 def _reopened(again: Again) -> Any:
     """The session of a further message of a batch."""
     try:
+        pause()
         check("answering earlier messages of the batch")
         return again()
     except EvidenceError as error:

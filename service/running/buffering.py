@@ -57,7 +57,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._received = self._unsent = 0  # bytes, of all connections
         self._next_check = Deadline.after(0)
         found = settings.load()
-        self._turns = Turns(cfg.threads, found.caller_threads)
+        self._turns = Turns(cfg.threads, found.caller_threads, self._on_pause)
+        self._busy = 0  # threads of the pool
         self._proxies = found.trusted_proxy_hops
         upstream = found.upstream_url is not None
         self._seconds = BUDGETS.upstream_seconds if upstream else BUDGETS.store_seconds
@@ -103,7 +104,10 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         """Closes connections that have waited too long, or all with `force`."""
         super().murder_keepalived(force)
         for turn in self._turns.clear() if force else ():
-            self._drop(turn.connection)
+            if turn.resumed is not None:
+                turn.resumed.set()
+            else:
+                self._drop(turn.connection)
         self._give_turns()  # a deadline may have passed
         if not force and not self._next_check.expired():
             return
@@ -200,8 +204,8 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     # Waiting for a thread.
 
     def get_thread_pool(self) -> Any:
-        """The threads, and a thread for requests whose deadline passed before one was free."""
-        self._late = ThreadPoolExecutor(1)
+        """The threads. Others replace those whose requests pause, and one is for late requests."""
+        self._spare = ThreadPoolExecutor(1 + BUDGETS.paused_batches)
         return super().get_thread_pool()
 
     def enqueue_req(self, conn: Any) -> None:
@@ -214,9 +218,24 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _give_turns(self) -> None:
         for turn in self._turns.begin():
-            pool = self._late if turn.late else self.tpool
-            done = partial(self.method_queue.defer, self.finish_request, turn.connection)
+            if turn.resumed is not None:
+                turn.resumed.set()
+                continue
+            pooled = self._busy < self.cfg.threads and not turn.late
+            self._busy += pooled
+            done = partial(self.method_queue.defer, self._end_turn, turn, pooled)
+            pool = self.tpool if pooled else self._spare
             pool.submit(self.handle, turn.connection).add_done_callback(done)
+
+    def _end_turn(self, turn: Turn, pooled: bool, done: "Future[bool]") -> None:
+        self._busy -= pooled
+        self._turns.end(turn)
+        self._give_turns()
+        self.finish_request(turn.connection, done)
+
+    def _on_pause(self, turn: Turn) -> None:
+        """Lets a request that pauses wait again; on its thread."""
+        self.method_queue.defer(self.enqueue_req, turn.connection)
 
     def _refuse(self, connection: Connection, error: Exception) -> None:
         self._stop_waiting(connection)
@@ -285,8 +304,6 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         if not isinstance(conn, Connection):
             super().finish_request(conn, fs)
             return
-        self._turns.end(conn.turn)
-        self._give_turns()
         self._count(conn, 0, 0)
         if fs.cancelled() or fs.exception() is not None:
             self._drop(conn)

@@ -149,6 +149,7 @@ def _logged(
         turn: Turn | None = header(TURN)
         if turn is not None:
             turn.entry = opened
+            work.allow_pauses(turn.pause)
         if counting:
             noted.IN_FLIGHT.inc()
         try:
@@ -159,7 +160,7 @@ def _logged(
         finally:
             work.end()
             if raw not in PROBES:
-                spending.end(partial(_charge, rates, opened, turn))
+                spending.end(partial(charge, rates, opened, turn))
         if opened.streamed:
             return ClosingIterator(_metered(answer, spending), [answer.close, end])
         end()
@@ -168,12 +169,13 @@ def _logged(
     return wrapped
 
 
-def _charge(rates: "Rates | None", opened: RequestLog, turn: Turn | None, seconds: float) -> None:
+def charge(rates: "Rates | None", opened: RequestLog, turn: Turn | None, seconds: float) -> None:
     """Counts CPU seconds of a request for its budget and its turn."""
     if rates is not None:
         rates.charge(opened, seconds)
     if turn is not None:
-        turn.charge(seconds)
+        turn.charge(seconds - turn.charged)
+        turn.charged = 0.0
 
 
 def _metered(pieces: Iterable[bytes], spending: Spending) -> Iterator[bytes]:

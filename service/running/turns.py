@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from evidence.limits import BUDGETS
 from evidence.request_log import RequestLog
-from evidence.work import Deadline
+from evidence.work import Deadline, spent
 from service.access.rates import client
 from service.keys import hashed
 from service.lru import LruCache
@@ -40,7 +40,9 @@ class Turn:
 
     `credentials` is the hash of the headers that may name a grant, None without them. `entry` is
     what the application records about the request. `charge` adds CPU seconds of the request, from
-    any thread. `late` is True if the deadline passed before a thread was free.
+    any thread; `charged` are those that it added before the end of the request. `pause` lets others
+    go first; `resumed` is set when a request that paused gets its turn again. `late` is True if the
+    deadline passed before a thread was free.
     """
 
     connection: Any
@@ -49,6 +51,9 @@ class Turn:
     deadline: Deadline
     entry: RequestLog = field(default_factory=RequestLog)
     charge: Callable[[float], None] = lambda seconds: None
+    charged: float = 0.0
+    pause: Callable[[], None] = lambda: None
+    resumed: threading.Event | None = None
     late: bool = False
 
 
@@ -56,12 +61,18 @@ class Turns:
     """The requests of one worker that wait for its threads, or have them.
 
     `threads` is their number, `share` how many a caller may hold beside others, by default half,
-    rounded up. `clock` returns monotonic seconds. All methods are for the main thread.
+    rounded up. `on_pause` gets a request that pauses, and passes it to `wait` on the main thread,
+    which calls all methods. `clock` returns monotonic seconds.
     """
 
     def __init__(
-        self, threads: int, share: int | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        threads: int,
+        share: int | None = None,
+        on_pause: Callable[[Turn], None] = lambda turn: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._on_pause = on_pause
         self._threads, self._share, self._clock = threads, share or (threads + 1) // 2, clock
         self._waiting: dict[Turn, None] = {}  # in the order in which they began to wait
         self._running: dict[Turn, None] = {}
@@ -71,13 +82,18 @@ class Turns:
         self._lock = threading.Lock()
 
     def wait(self, turn: Turn) -> None:
-        """Adds a request, or a half-sent answer, that needs a thread."""
-        turn.charge = partial(self._charge, turn)
-        self._waiting[turn] = None
+        """Adds a request or half-sent answer that needs a thread, or a request that paused."""
+        if turn.resumed is None:
+            turn.charge, turn.pause = partial(self._charge, turn), partial(self._pause, turn)
+            self._waiting[turn] = None
+        elif self._running.pop(turn, turn) is None:
+            # Before those of the same caller that have not begun, so that it pauses only once.
+            self._waiting = {turn: None, **self._waiting}
 
     def end(self, turn: Turn) -> None:
         """Frees the thread of a request."""
-        del self._running[turn]
+        self._running.pop(turn, None)
+        self._waiting.pop(turn, None)  # if it paused too long
         turn.late, turn.deadline = False, _NEVER  # what else is sent of the answer may wait
 
     def clear(self) -> list[Turn]:
@@ -113,7 +129,7 @@ class Turns:
         with self._lock:
             served = self._served(now)
             least = min(served.values(), default=0.0)
-            used = {caller: served.get(caller, least) for caller in first}
+            used = {name: (served.get(name, least), name in served) for name in first}
         active = served.keys() | first.keys() | held.keys()
 
         def may_begin(caller: str) -> bool:
@@ -121,6 +137,24 @@ class Turns:
 
         best = min(filter(may_begin, first), key=used.__getitem__, default=None)
         return first[best] if best is not None else None
+
+    def _pause(self, turn: Turn) -> None:
+        """Returns when a request may go on; on its thread.
+
+        Others go first, unless none waits or too many requests have paused.
+        """
+        used = spent()
+        turn.charge(used - turn.charged)
+        turn.charged = used
+        waiting, caller = list(self._waiting), self._caller(turn)
+        paused = sum(other.resumed is not None for other in waiting)
+        alone = all(self._caller(other) == caller for other in waiting)
+        if turn.late or alone or paused >= BUDGETS.paused_batches:
+            return
+        turn.resumed = resumed = threading.Event()
+        self._on_pause(turn)
+        resumed.wait(BUDGETS.request_seconds)
+        turn.resumed = None
 
     def _start(self, turn: Turn) -> Turn:
         del self._waiting[turn]

@@ -1,11 +1,18 @@
 """Threads of a worker go to those who used least, and one caller cannot hold all beside others."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
+
 import pytest
 
+from evidence import work
 from evidence.limits import BUDGETS
 from evidence.request_log import RequestLog
 from evidence.work import Deadline
+from service.running import hooks
 from service.running.turns import Turn, Turns, identify
+from tests.helpers.waiting import WAIT_SECONDS
 
 THREADS, SHARE = 5, 3
 ADDRESS = "address:203.0.113.7"
@@ -16,7 +23,8 @@ class Worker:
 
     def __init__(self, threads: int = THREADS, share: int | None = None) -> None:
         self.now = 1_000.0
-        self.turns = Turns(threads, share, lambda: self.now)
+        self.paused = SimpleQueue[Turn]()
+        self.turns = Turns(threads, share, self.paused.put, lambda: self.now)
 
     def wait(self, credentials: str = "", count: int = 1, address: str = ADDRESS) -> list[Turn]:
         """Requests that begin to wait."""
@@ -117,6 +125,40 @@ def test_one_that_pauses_saves_up_no_turns() -> None:
     assert worker.turns.begin() == [first]
     worker.end(first)
     assert worker.turns.begin() == [busy]
+
+
+def test_a_batch_lets_others_go_first_between_its_messages() -> None:
+    worker = Worker(threads=1)
+    batch, later = worker.wait("one", 2)
+    assert worker.turns.begin() == [batch]
+    worker.accept(batch)
+    batch.pause()  # returns at once: only its own caller waits
+    (other,) = worker.wait("other", address="address:198.51.100.7")
+    with ThreadPoolExecutor(1) as thread:
+        paused = thread.submit(batch.pause)
+        worker.turns.wait(worker.paused.get(timeout=WAIT_SECONDS))
+        assert worker.turns.begin() == [other]
+        worker.end(other)
+        assert worker.turns.begin() == [batch], "what has begun goes before what has not"
+        assert batch.resumed is not None and not paused.done()
+        batch.resumed.set()
+    worker.end(batch)
+    assert worker.turns.begin() == [later]
+
+
+def test_a_batch_that_paused_is_charged_once() -> None:
+    worker = Worker(threads=1)
+    (turn,) = worker.wait("one")
+    worker.turns.begin()
+    charged = list[float]()
+    turn.charge = charged.append
+    spending = work.begin(60)
+    work.spend(2.0)
+    turn.pause()
+    work.spend(1.0)
+    spending.end(partial(hooks.charge, None, turn.entry, turn))
+    work.end()
+    assert len(charged) == 2 and 3.0 <= sum(charged) < 3.5
 
 
 def test_unknown_credentials_wait_in_the_name_of_their_address(worker: Worker) -> None:
