@@ -103,10 +103,14 @@ def absolute(base_url: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The records that share a value of a field or a bucket of time."""
+    """The records that share a value of a field or a bucket of time, and their `value` if computed.
+
+    A sum, an average or an extreme of numbers that JSON numbers cannot represent exactly is text.
+    """
 
     key: Any
     count: int | None
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +138,11 @@ class Buckets:
     warnings: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     args: dict[str, Any] = dataclasses.field(default_factory=dict)
     ended_early: bool = False
+
+    @property
+    def group_members(self) -> tuple[str, ...]:
+        """The members of a group."""
+        return ("key", "count") if self.metric == "count" else ("key", "count", "value")
 
     @property
     def is_cut(self) -> bool:

@@ -132,7 +132,7 @@ def aggregation(found: Buckets) -> dict[str, Any]:
     if found.groups is None:
         data["value"] = found.value
     else:
-        data["groups"] = [members(group, "key", "count") for group in found.groups]
+        data["groups"] = [members(group, *found.group_members) for group in found.groups]
         data |= known(members(found, "limit", "other_count", "group_count"))
         data["next_cursor"] = found.next_cursor
     data["meta"] = {"count": {"kind": "none"}, "warnings": [*found.warnings]}

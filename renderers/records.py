@@ -246,14 +246,16 @@ def render_groups(found: Buckets, context: Context) -> Rendering:
     """Both channels of an aggregate."""
     lines = [
         _groups_header(found),
-        *map(_group_line, found.groups or ()),
+        *(_group_line(group, found.metric) for group in found.groups or ()),
         *groups_footer(found, context),
     ]
     return context.rendering(lines, wire.aggregate(found))
 
 
-def _group_line(group: Group) -> str:
-    return f"{group_key(group.key)} {group.count}"
+def _group_line(group: Group, metric: str) -> str:
+    if metric == "count":
+        return f"{group_key(group.key)} {group.count}"
+    return f"{group_key(group.key)} {group_value(group.value)} records={group_key(group.count)}"
 
 
 def groups_footer(found: Buckets, context: Context = Context()) -> list[str]:
@@ -282,6 +284,11 @@ def _groups_header(found: Buckets) -> str:
         records=found.filtered_record_count,
     )
     return f"{line} value={value}" if value is not None else line
+
+
+def group_value(found: Any) -> str:
+    """The figure of a group: numbers as they are, also decimals, null by name."""
+    return "null" if found is None else value_of(found)
 
 
 def group_key(found: Any) -> str:

@@ -81,8 +81,9 @@ def _groups(body: dict[str, Any], args: dict[str, Any]) -> Rows:
     if buckets.groups is None:
         value = {"metric": buckets.metric, "value": buckets.value}
         return Rows([value], tuple(value), [value], buckets.warnings, ())
-    groups = [members(group, "key", "count") for group in buckets.groups]
-    return Rows(groups, ("key", "count"), groups, buckets.warnings, buckets.continuations())
+    columns = buckets.group_members
+    groups = [members(group, *columns) for group in buckets.groups]
+    return Rows(groups, columns, groups, buckets.warnings, buckets.continuations())
 
 
 #: The rows of an answer to an operation, from its body and arguments.

@@ -224,9 +224,12 @@ def _groups(console: Console, counts: Buckets, context: Context) -> None:
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="bold")
     name = counts.group_by or counts.group_by_time or "key"
     table.add_column(Text(_plain(name)), overflow="fold")
-    table.add_column("count", justify="right")
+    for column in counts.group_members[1:]:
+        table.add_column(column, justify="right")
     for group in counts.groups or ():
-        table.add_row(Text(records.group_key(group.key)), str(group.count))
+        figures = [records.group_key(group.count), records.group_value(group.value)]
+        cells = map(Text, [records.group_key(group.key), *figures])
+        table.add_row(*[cell for cell, _ in zip(cells, counts.group_members)])
     console.print(table)
     for line in records.groups_footer(counts, context):
         _line(console, line)
@@ -234,6 +237,7 @@ def _groups(console: Console, counts: Buckets, context: Context) -> None:
 
 METRICS = {
     "sum": "Sum of",
+    "avg": "Average of",
     "min": "Least",
     "max": "Greatest",
     "count_distinct": "Distinct values of",
@@ -286,6 +290,8 @@ def _(found: Buckets) -> str:
     if found.groups is not None:
         by = found.group_by or f"{found.granularity} of {found.group_by_time}"
         total = len(found.groups) if found.group_count is None else found.group_count
+        if found.metric != "count":
+            of = f"{METRICS[found.metric]} {found.field}: {of}"
         return f"{of} in {counted(total, 'group')} by {by}{_shown(len(found.groups), total)}."
     if found.metric == "count":
         return f"{records.group_key(found.value)} records of {found.stream}."

@@ -122,15 +122,15 @@ QUERY_RECORDS = RecordOperation(
 )
 
 
-METRICS = ("count", "sum", "min", "max", "count_distinct")
+METRICS = ("count", "sum", "avg", "min", "max", "count_distinct")
 
 
 class AggregateArguments(Arguments):
     stream = arguments.stream(required=True)
     metric = arguments.Choice("What to compute.", METRICS, required=True)
-    field = arguments.Text("Field for sum, min, max and count_distinct.")
-    group_by = arguments.Text("Count by the values of this field.")
-    group_by_time = arguments.Text("Count by time in this field; needs granularity.")
+    field = arguments.Text("Field to compute, for all but count.")
+    group_by = arguments.Text("Group by the values of this field.")
+    group_by_time = arguments.Text("Group by time in this field; needs granularity.")
     granularity = arguments.Choice("Size of the time buckets.", GRANULARITIES)
     time_zone = arguments.Text("IANA time zone of the buckets, UTC by default.")
     filter = arguments.TypedFilter()
@@ -145,8 +145,8 @@ AGGREGATE = RecordOperation(
     name="aggregate",
     title="Count and summarize",
     description=(
-        "Computes one metric over a stream (count, sum, earliest, latest), or counts grouped "
-        "by a field or by time."
+        "Computes one metric over a stream (count, sum, average, earliest, latest), also for each "
+        "value of a field or by time: spending per payee, per month."
     ),
     arguments=AggregateArguments(),
     ask=_aggregate,

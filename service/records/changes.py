@@ -18,7 +18,8 @@ from evidence.limits import BUDGETS
 from evidence.model import Continuation
 from evidence.records import Record, RecordPage
 from service.records.change_log import EPOCH_CHARS, Change, RecordState
-from service.records.engine import Limit, Snapshot
+from service.records.engine import Snapshot
+from service.records.selections import Limit
 from service.keys import Sealer, identity
 from service.ports import RecordQuery
 from service.records import lists

@@ -8,15 +8,14 @@ passed, and `Unavailable` if the store cannot be read.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.question import Term
-from service.records.change_log import NO_TIME, Change, RecordState
+from service.records.change_log import Change, RecordState
 from service.records.manifest import StreamManifest
-
-#: What a scalar of a record is compared as: see `values.sortable`.
-Value = str | int | float
+from service.records.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
 
 #: Words with one prefix that a search reads.
 WORDS_MOST: Final = 5_000
@@ -42,53 +41,6 @@ class StreamRow:
     fields: Mapping[str, int]
     searchable: frozenset[str]
     languages: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """Which records of a stream a grant shows: event times in microseconds, or record keys."""
-
-    since: int | None = None
-    until: int | None = None
-    keys: frozenset[str] | None = None
-
-    def __bool__(self) -> bool:
-        return self.is_timed or self.keys is not None
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether it limits the times of records."""
-        return not (self.since is None and self.until is None)
-
-    def spans(self, at: int | None) -> bool:
-        """Whether it shows records of a time, None or `NO_TIME` for those without one."""
-        if at in (None, NO_TIME):
-            return not self.is_timed
-        return (self.since is None or at >= self.since) and (self.until is None or at < self.until)
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """A comparison with the value of a field; `operator` is `eq` or a key of `OPERATORS`."""
-
-    ordinal: int
-    operator: str
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The live records of one stream inside a limit that pass every test.
-
-    `time_ordinal` is the field the limit's times are of, `by_time` whether that field is the order
-    of the stream too.
-    """
-
-    stream: int
-    limit: Limit = Limit()
-    tests: tuple[Test, ...] = ()
-    time_ordinal: int | None = None
-    by_time: bool = False
 
 
 class Big(NamedTuple):
@@ -195,8 +147,6 @@ def share(limit: int, used: int, fields: int) -> int:
     return max(FIELD_ROWS_LEAST, (limit - used) // fields)
 
 
-#: The values of a field, which an ordinal names, in the selected records of its stream.
-Cells = tuple[Selection, int]
 #: Terms any of which will do.
 Spellings = Sequence[Term]
 #: A passage of a long value: record, ordinal of the field, start in code points.
@@ -348,14 +298,22 @@ class Snapshot(Protocol):
 
     # Values of fields, for aggregates. A value that several fields have may come once for each.
 
-    def total(self, fields: Sequence[Cells]) -> int | float:
-        """The sum of number fields, exact if they are 64-bit integers."""
+    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> tuple[Decimal, int]:
+        """(exact sum, number of values) of number fields, or of fields with keys of decimals."""
 
-    def extreme(self, cells: Cells, *, greatest: bool) -> tuple[Value, int] | None:
-        """(value, seq) of the least or greatest value; ties go the way of the seq."""
+    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> list[tuple[Value, int]]:
+        """(value, seq) of the least or greatest value of each field, or of all; ties go by seq."""
 
-    def groups(self, fields: Sequence[Cells]) -> Iterator[tuple[Value, int]]:
-        """(value, number of records) of each value of some fields."""
+    def distinct(self, fields: Sequence[Grouped]) -> int:
+        """The number of different values of some fields."""
+
+    def groups(
+        self, fields: Sequence[Grouped], metric: str, after: GroupRow | None, limit: int
+    ) -> GroupPage:
+        """The groups after a group, largest figure first, then by kind and value.
+
+        Groups without a figure come last.
+        """
 
     def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
         """(start, number of records) of each slot of `width` microseconds from `origin` on."""

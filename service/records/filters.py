@@ -5,7 +5,7 @@ from typing import Any
 
 from evidence.errors import InvalidRequest
 from service.ports import Filter, Scalar
-from service.records.engine import Test
+from service.records.selections import Test
 from service.records.values import DECIMAL, FieldType, Stored, sortable
 from service.records.view import StreamView
 

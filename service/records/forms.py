@@ -113,9 +113,14 @@ _MARKS = {
     mark: str.maketrans(",", ".", other + _SPACES) for mark, other in ((".", ","), (",", "."))
 }
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
-_MIDDLE, _WIDTH = 50_000, 5
+#: The order of magnitude of 0.1 in a key.
+MIDDLE: Final = 50_000
+_WIDTH = 5
 _LONGEST = 1_000
 _EXACT = Context(prec=MAX_PREC)
+_ZERO: Final = Decimal(0)
+#: Significant digits of an average.
+_AVERAGE = Context(prec=16)
 
 
 def decimal_in(text: str, mark: str = ".") -> Decimal | None:
@@ -129,33 +134,41 @@ def decimal_in(text: str, mark: str = ".") -> Decimal | None:
 
 def decimal_key(number: Decimal) -> str:
     """A text that sorts like the number."""
-    sign, digits, exponent = number.as_tuple()
-    text = "".join(map(str, digits)).lstrip("0")
-    if not text:
+    if not number:
         return "1"
-    magnitude = len(text) + int(exponent) + _MIDDLE
-    text = text.rstrip("0")
-    if not sign:
-        return f"2{magnitude:0{_WIDTH}}{text}"
-    key = f"{magnitude:0{_WIDTH}}{text}".translate(_COMPLEMENT)
+    digits, _, exponent = f"{number:E}".partition("E")
+    magnitude = f"{int(exponent) + 1 + MIDDLE:0{_WIDTH}}"
+    if digits[0] != "-":
+        return f"2{magnitude}{digits.replace('.', '').rstrip('0')}"
+    key = f"{magnitude}{digits[1:].replace('.', '').rstrip('0')}".translate(_COMPLEMENT)
     return f"0{key}~"
 
 
 def decimal_of_key(key: str) -> Decimal:
     """The number of a key."""
     if key == "1":
-        return Decimal(0)
-    body = key[1:] if key[0] == "2" else key[1:-1].translate(_COMPLEMENT)
-    digits = tuple(map(int, body[_WIDTH:]))
-    return Decimal((int(key[0] == "0"), digits, int(body[:_WIDTH]) - _MIDDLE - len(digits)))
+        return _ZERO
+    sign, body = ("", key[1:]) if key[0] == "2" else ("-", key[1:-1].translate(_COMPLEMENT))
+    digits = body[_WIDTH:]
+    return Decimal(f"{sign}{digits}E{int(body[:_WIDTH]) - MIDDLE - len(digits)}")
 
 
 def decimal_total(counted: Iterable[tuple[Decimal, int]]) -> Decimal:
     """The exact sum of numbers, each multiplied by its count."""
-    found = Decimal(0)
+    found = _ZERO
     for number, count in counted:
-        found = _EXACT.add(found, _EXACT.multiply(number, Decimal(count)))
+        found = _EXACT.add(found, number if count == 1 else _EXACT.multiply(number, Decimal(count)))
     return found
+
+
+def decimal_sum(number: Decimal, other: Decimal) -> Decimal:
+    """The exact sum of two numbers."""
+    return _EXACT.add(number, other)
+
+
+def decimal_average(total: Decimal, count: int) -> Decimal:
+    """The average of `count` numbers, to 16 significant digits."""
+    return _AVERAGE.divide(total, Decimal(count))
 
 
 def plain_decimal(number: Decimal) -> str:

@@ -12,7 +12,8 @@ from evidence.model import members
 from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, TimeSpan
 from evidence.work import checked
-from service.records.engine import Order, Position, Row, Selection, Snapshot
+from service.records.engine import Order, Position, Row, Snapshot
+from service.records.selections import Selection
 from service.keys import Sealer, identity
 from service.pdpp.encode import encode_row
 from service import port_rules

@@ -5,8 +5,7 @@ days are also numbered from the beginning of 1970, in wall-clock time.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from math import gcd, inf
@@ -21,7 +20,7 @@ DAY = 24 * HOUR
 FIRST = -62_135_596_800 * SECOND
 #: Clock changes are looked up for a span of this length at a time.
 SPAN = 400 * DAY
-SPANS_KEPT = 512
+SPANS_KEPT, DAYS_KEPT = 512, 1_024
 
 _ZERO = datetime(1970, 1, 1)
 _ZERO_UTC = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,27 +48,15 @@ class Clock:
         #: Times between multiples of this, in microseconds, lie in one unit.
         self.slot = gcd(self._unit, *(number for change in self._changes for number in change))
 
-    def count(self, slots: Iterable[tuple[int, int]]) -> Counter[int]:
-        """How often each local unit occurs, from the first times of slots and their counts."""
-        counted: Counter[int] = Counter()
+    def units(self, slots: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+        """(local unit, time, count) for each first time of a slot with its count."""
         begin, until, offset = inf, -inf, 0
         for time, count in slots:
             if not begin <= time < until:
                 after = bisect_right(self._changes, (time, DAY))
                 begin, offset = self._changes[after - 1]
                 until = self._changes[after].begin if after < len(self._changes) else inf
-            counted[(time + offset) // self._unit] += count
-        return counted
-
-
-def buckets(granularity: str, units: Counter[int]) -> Counter[int]:
-    """Converts counts of local units to counts of buckets, each identified by its first unit."""
-    if granularity in ("minute", "hour", "day"):
-        return units
-    counted: Counter[int] = Counter()
-    for unit, count in units.items():
-        counted[_first_day(granularity, unit)] += count
-    return counted
+            yield (time + offset) // self._unit, time, count
 
 
 def key(granularity: str, first: int) -> str:
@@ -84,7 +71,11 @@ def _unit(granularity: str) -> int:
     return {"minute": MINUTE, "hour": HOUR}.get(granularity, DAY)
 
 
-def _first_day(granularity: str, unit: int) -> int:
+@lru_cache(DAYS_KEPT)
+def first_unit(granularity: str, unit: int) -> int:
+    """The first unit of the bucket that a local unit is in."""
+    if granularity in ("minute", "hour", "day"):
+        return unit
     day = date.fromordinal(_ZERO_DAY + unit)
     if granularity == "week":
         return unit - day.weekday()

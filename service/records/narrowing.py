@@ -8,7 +8,8 @@ from evidence.errors import InvalidRequest
 from service.port_rules import several_streams
 from service.ports import SearchQuery
 from service.records import filters, lists
-from service.records.engine import Order, Scope, Selection, Snapshot, Test
+from service.records.engine import Order, Scope, Snapshot
+from service.records.selections import Selection, Test
 from service.records.values import EARLIEST, microseconds
 from service.records.view import Coverage, StreamView, View
 

@@ -19,7 +19,8 @@ from evidence.pointer import is_nested, path_of, top_level as name_of
 from evidence.question import Question
 from evidence.question import parse as parse_question
 from service.port_rules import unknown_connection, unknown_stream
-from service.records.engine import Limit, Scope, Selection, Snapshot, Stored, StreamRow, Test
+from service.records.engine import Scope, Snapshot, Stored, StreamRow
+from service.records.selections import Limit, Selection, Test
 from service.access.registry import Grant, StreamGrant
 from service.records.forms import DATES
 from service.records.values import moment, time_of

@@ -124,10 +124,10 @@ def test_defaults_are_those_of_the_tools_for_text_and_of_rest_for_json(home: She
 
 def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
     told = " ".join(shell.ok("aggregate", "--help").stdout.split())
-    assert "One of count, sum, min, max, count_distinct." in told
+    assert "One of count, sum, avg, min, max, count_distinct." in told
     assert "1 to 100." in told and "`rung schema STREAM`" in told
     refused = shell.run("aggregate", *WORK[:1], "median").stderr
-    assert refused.count("Use one of count, sum, min, max, count_distinct.") == 1
+    assert refused.count("Use one of count, sum, avg, min, max, count_distinct.") == 1
     few = shell.run("query", *WORK, "--limit", "0").stderr
     assert "--limit: Use a number from 1 to 100.\n" in few and "Page size" not in few
 

@@ -17,7 +17,15 @@ SUITES = (
         f"tests/spec/test_{name}.py"
         for name in (
             *("access", "aggregate", "binary", "changes_walks", "common_words", "continuations"),
-            *("documents", "fan_in", "fan_in_order", "fetch", "grant_isolation", "issuers"),
+            *(
+                "documents",
+                "fan_in",
+                "fan_in_order",
+                "fetch",
+                "grant_isolation",
+                "groups",
+                "issuers",
+            ),
             *(
                 "large_integers",
                 "matching_words",

@@ -138,7 +138,7 @@ CASES: dict[str, Bad] = {
     ),
     "view and fields": listed("invalid_request", "not both", view="basic", fields=["id"]),
     "missing metric": counted("invalid_request", "metric"),
-    "metric": counted("invalid_request", "count_distinct", metric="avg"),
+    "metric": counted("invalid_request", "count_distinct", metric="median"),
     # filters
     "filter as text": listed("invalid_filter", "object", filter="size>3"),
     "filter as list": listed("invalid_filter", "object", "", filter=[1]),
@@ -229,8 +229,8 @@ CASES: dict[str, Bad] = {
     "count of a field": counted("invalid_request", "Leave field out", metric="count", field="size"),
     "sum undeclared": counted("invalid_request", "size", metric="sum", field="body"),
     "group undeclared": counted("invalid_request", "folder", metric="count", group_by="body"),
-    "group a sum": counted(
-        "invalid_request", "count", metric="sum", field="size", group_by="folder"
+    "group a sum of text": counted(
+        "invalid_request", "size", metric="sum", field="body", group_by="folder"
     ),
     "no granularity": Bad("aggregate", BY_TIME, "invalid_request", "granularity"),
     "granularity": Bad("aggregate", {**BY_TIME, "granularity": "era"}, "invalid_request", "week"),

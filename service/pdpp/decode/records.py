@@ -176,7 +176,10 @@ def decode_buckets(body: dict[str, Any], *, stream: str = "", metric: str = "") 
     """The value or the groups of a body; `stream` and `metric` are used if the body lacks them."""
     inner = body.get("data")
     figure = inner if body.get("object") != "aggregation" and isinstance(inner, dict) else body
-    groups = tuple(Group(row.get("key"), number_of(row, "count")) for row in rows(figure, "groups"))
+    groups = tuple(
+        Group(row.get("key"), number_of(row, "count"), row.get("value"))
+        for row in rows(figure, "groups")
+    )
     return Buckets(
         stream=text_of(figure, "stream") or stream,
         metric=text_of(figure, "metric") or metric,

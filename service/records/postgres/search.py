@@ -18,10 +18,10 @@ from service.records.engine import (
     Scope,
     Size,
     Spellings,
-    Value,
     ValueText,
     share,
 )
+from service.records.selections import Value
 from service.records.passages import STRIDE
 from service.records.postgres.asking import Asking
 from service.records.postgres.catalog import SETS_MOST, Counts

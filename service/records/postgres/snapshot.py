@@ -1,11 +1,14 @@
 """The methods of a snapshot over PostgreSQL; see `engine.Snapshot` for what each returns."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
 
 from evidence.limits import CONTRACT
-from service.records.engine import Big, Cells, Place, Selection, Stored, StreamRow, Value
+from service.records.engine import Big, Place, Stored, StreamRow
+from service.records.selections import Cells, Selection, Value
+from service.records.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchMethods
 from service.records.sql.snapshot import RECORDS, stored
@@ -14,6 +17,24 @@ from service.records.texts import chunks_of
 #: Documents, and chunks of a large value, read at a time.
 DOCUMENTS: Final = 10
 CHUNKS: Final = 64
+
+#: The zeros give a quotient enough digits to be rounded.
+_QUOTIENT: Final = f"((sum(value) + 0.{'0' * 60}) / count(value))"
+_DIGITS_17: Final = f"to_char({_QUOTIENT}, '9.9999999999999999EEEE')"
+#: An average to 16 significant digits; an exact half is rounded to an even digit.
+_AVERAGE: Final = f"""
+CASE WHEN {_DIGITS_17} ~ '[02468]5e' AND {_DIGITS_17}::numeric = {_QUOTIENT}
+THEN replace({_DIGITS_17}, '5e', 'e')::numeric
+ELSE to_char({_QUOTIENT}, '9.999999999999999EEEE')::numeric END
+"""
+_KEY: Final = "convert_from(substr(v.key, 2), 'UTF8')"
+_REVERSED: Final = f"translate({_KEY}, '0123456789~', '9876543210')"
+_FRACTION: Final = "('0.' || substr({0}, 7) || 'e' || substr({0}, 2, 5)::integer - {1})::numeric"
+#: The number of a decimal's key; see `forms.decimal_key`.
+_DECIMAL: Final = f"""
+CASE substr({_KEY}, 1, 1) WHEN '1' THEN 0 WHEN '2' THEN {_FRACTION.format(_KEY, MIDDLE)}
+ELSE -{_FRACTION.format(_REVERSED, MIDDLE)} END
+"""
 
 _NAMES = """
 SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.conn
@@ -37,6 +58,14 @@ class PostgresSnapshot(SearchMethods):
     commit_order = "version, generation"
     no_cursor = "''::bytea"
     merges_fields = True
+    figure = "?::numeric"
+    metrics = {
+        "count": "sum(n)::bigint",
+        "sum": "coalesce(sum(value), 0)",
+        "avg": _AVERAGE,
+        "min": "min(value)",
+        "max": "max(value)",
+    }
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         if self._named is not None and connection_id not in self._named:
@@ -114,17 +143,22 @@ class PostgresSnapshot(SearchMethods):
 
     # Values of fields
 
-    def total(self, fields: Sequence[Cells]) -> int | float:
-        columns = "coalesce(sum(v.number), 0), coalesce(bool_or(scale(v.number) > 0), false)"
-        rows = self.cells(fields, columns)
-        return sum(float(total) if fractions else int(total) for total, fractions in rows)
+    def number(self, is_decimal: bool, mixed: bool) -> str:
+        return _DECIMAL if is_decimal else "v.number"
 
-    def extreme(self, cells: Cells, *, greatest: bool) -> tuple[Value, int] | None:
+    def figure_of(self, value: Any) -> Value | None:
+        return decimal_key(value) if isinstance(value, Decimal) else value
+
+    def figure_parameter(self, figure: Value) -> Any:
+        return decimal_of_key(figure) if isinstance(figure, str) else figure
+
+    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> tuple[Decimal, int]:
+        number = self.number(is_decimal, False)
+        rows = self.cells(fields, f"coalesce(sum({number}), 0), count(*)")
+        return decimal_total((total, 1) for total, _ in rows), sum(count for _, count in rows)
+
+    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> list[tuple[Value, int]]:
         order = "DESC" if greatest else "ASC"
         tail = f"ORDER BY v.key {order}, v.seq {order} LIMIT 1"
-        rows = self.cells([cells], "v.key, v.number, v.seq", tail)
-        return (kept_value(*rows[0][:2]), rows[0][2]) if rows else None
-
-    def groups(self, fields: Sequence[Cells]) -> Iterator[tuple[Value, int]]:
-        rows = self.cells(fields, "v.key, min(v.number), count(*)", "GROUP BY v.key")
-        return ((kept_value(key, number), count) for key, number, count in rows)
+        rows = self.cells(fields, "v.key, v.number, v.seq", tail)
+        return [(kept_value(key, number), seq) for key, number, seq in rows]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from service.records.engine import Limit, Selection, Test, Value
+from service.records.selections import Limit, Selection, Test, Value
 
 #: The comparison of each operator of `ports.OPERATORS`, and of equality.
 COMPARISONS: Final = {"eq": "=", "gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
@@ -146,8 +146,10 @@ class Conditions:
         values = [value for one in each for value in one.values]
         return Condition([f"({either or 'false'})"], values)
 
-    def selected_values(self, selection: Selection, ordinals: Sequence[int]) -> Condition | None:
-        """The condition on `cell v` alone that its record is selected; None if there is none.
+    def selected_values(
+        self, selection: Selection, ordinals: Sequence[int], *, cell: str = "v"
+    ) -> Condition | None:
+        """The condition on a `cell` alone that its record is selected; None if there is none.
 
         Several ordinals are of selections with the same comparisons.
         """
@@ -155,9 +157,9 @@ class Conditions:
         if comparisons is None:
             return None
         condition = Condition()
-        condition.add(*self.one_of("v.ordinal", ordinals))
+        condition.add(*self.one_of(f"{cell}.ordinal", ordinals))
         for comparison, value in comparisons:
-            condition.add(f"v.{self.compared} {comparison} ?", self.encode(value))
+            condition.add(f"{cell}.{self.compared} {comparison} ?", self.encode(value))
         return condition
 
 

@@ -3,27 +3,18 @@
 An engine adds the methods that need its own SQL, and runs statements whose parameters are `?`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import orjson
 
 from service.records.change_log import Change, RecordState
-from service.records.engine import (
-    Big,
-    BlobRow,
-    Cells,
-    Order,
-    Position,
-    Row,
-    Scope,
-    Selection,
-    Stored,
-    Value,
-)
+from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
+from service.records.selections import Cells, Selection, Value
 from service.records.manifest import StreamManifest, parse
-from service.records.sql.conditions import Conditions, alike, on_field
+from service.records.sql.conditions import alike
+from service.records.sql.figures import Figures
 
 #: Rows of a log read at a time.
 PIECE: Final = 1_000
@@ -60,36 +51,20 @@ WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
 """
 
 
-class SharedMethods(Conditions):
+class SharedMethods(Figures):
     """The methods that need only `run`."""
 
-    #: The column of a `cell` with its value as a whole number.
-    whole: ClassVar[str]
     #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
     #: An array of the one column of a statement, which has the name `seq`.
     array: ClassVar[str]
     #: The columns of `commit_log` by which commits ascend.
     commit_order: ClassVar[str] = "version"
-    #: Whether one statement reads the values of several fields.
-    merges_fields: ClassVar[bool]
-
-    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
-        raise NotImplementedError
 
     def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         """The first row of a statement, if any."""
         rows = self.run(sql, *values)
         return rows[0] if rows else None
-
-    def decode(self, value: Any) -> Value:
-        """A value as it was before `encode`; 0 for `no_cursor`."""
-        known: Value = value
-        return known
-
-    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Does nothing: local data need not be fetched."""
 
     def meta(self, key: str) -> Any:
         row = self.row("SELECT value FROM meta WHERE key = ?", key)
@@ -128,7 +103,7 @@ class SharedMethods(Conditions):
 
     def count(self, selection: Selection) -> int:
         if len({test.ordinal for test in selection.tests}) == 1:
-            return int(self.cells([(selection, selection.tests[0].ordinal)], "count(*)")[0][0])
+            return int(self.cells([Cells(selection, selection.tests[0].ordinal)], "count(*)")[0][0])
         return self.span(selection)[0]
 
     def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
@@ -190,49 +165,6 @@ class SharedMethods(Conditions):
         }
 
     # Values of fields
-
-    def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
-        zero = origin // width * width  # SQL divides towards 0: no value is below
-        slot = f"({self.whole} - ({zero})) / {width}"
-        columns = f"{slot} * {width} + ({zero}), count(*)"
-        rows = self.cells(fields, columns, f"GROUP BY {slot}")
-        return ((start, count) for start, count in rows)
-
-    def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
-        key = f"v.{self.compared}"
-        where = f"WHERE v.ordinal = s.ordinal AND {key} >= ? ORDER BY {key} LIMIT 1"
-        first = f"SELECT {self.whole} FROM cell v {where}"
-        among = f"FROM scope s WHERE {self.in_list.format('s.ordinal')}"
-        sql = f"SELECT min(at) FROM (SELECT ({first}) AS at {among}) a"
-        ((found,),) = self.run(sql, self.encode(least), self.listed(ordinals))
-        return None if found is None else int(found)
-
-    def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
-        """Columns of `cell v` for the values of some fields; `tail` ends each statement."""
-        alike = dict[object, tuple[Selection, list[int]]]()
-        for number, (selection, ordinal) in enumerate(fields):
-            tests = on_field(selection, ordinal) if self.merges_fields else None
-            key = number if tests is None else tuple(tests)
-            alike.setdefault(key, (selection, []))[1].append(ordinal)
-        asked = [partial(self._cells, *some, columns, tail) for some in alike.values()]
-        self.ahead(asked)
-        return [row for ask in asked for row in ask()]
-
-    def _cells(
-        self, selection: Selection, ordinals: Sequence[int], columns: str, tail: str
-    ) -> list[tuple[Any, ...]]:
-        """The same for one selection, or for several with the same comparisons of their fields."""
-        direct = self.selected_values(selection, ordinals)
-        if direct is not None:
-            sql = f"SELECT {columns} FROM cell v WHERE {direct.sql()} {tail}"
-            return self.run(sql, *direct.values)
-        found = self.selected(selection)
-        return self.run(
-            f"SELECT {columns} FROM record r JOIN cell v ON v.seq = r.seq AND v.ordinal = ? "
-            f"WHERE {found.sql()} {tail}",
-            *ordinals,
-            *found.values,
-        )
 
     # Changes
 

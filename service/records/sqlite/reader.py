@@ -21,6 +21,7 @@ from service.records.sqlite.snapshot import SqliteSnapshot
 from service import database_files
 from service.records.engine import Generation
 from service.records.sqlite.ddl import NEWEST
+from service.records.sqlite.exact import add_functions
 from service.records.sqlite.index_check import Place, missing, sample
 
 # Virtual machine steps between two clock checks: about a fifth of a millisecond.
@@ -207,6 +208,7 @@ class Reader:
             if not self._fixed:
                 database_files.forget_stale_index(db, self.path)
             _check_layout(db)
+            add_functions(db)
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute("PRAGMA query_only = ON")
             db.execute(f"PRAGMA mmap_size = {MMAP_BYTES}")

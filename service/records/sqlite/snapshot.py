@@ -3,19 +3,13 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from decimal import Decimal
 
 import orjson
 
-from service.records.engine import (
-    Big,
-    Cells,
-    Generation,
-    Place,
-    Selection,
-    Stored,
-    StreamRow,
-    Value,
-)
+from service.records.engine import Big, Generation, Place, Stored, StreamRow
+from service.records.selections import Cells, Selection, Value
+from service.records.forms import decimal_of_key, decimal_total
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
 from service.records.sqlite.search import SearchMethods
 
@@ -45,6 +39,14 @@ class SqliteSnapshot(SearchMethods):
     whole = "v.value"
     no_cursor = "0"
     merges_fields = False  # an index gives one field's values in their order
+    figure = "?"
+    metrics = {
+        "count": "sum(n)",
+        "sum": "exact_sum(value)",
+        "avg": "exact_avg(value)",
+        "min": "min(value)",
+        "max": "max(value)",
+    }
 
     def __init__(self, db: sqlite3.Connection, generation: Generation) -> None:
         self.db = db
@@ -110,20 +112,17 @@ class SqliteSnapshot(SearchMethods):
 
     # Values of fields
 
-    def total(self, fields: Sequence[Cells]) -> int | float:
-        try:
-            return sum(total or 0 for (total,) in self.cells(fields, "sum(v.value)"))
-        except sqlite3.OperationalError as error:
-            if "integer overflow" not in str(error):
-                raise
-            return float(sum(total for (total,) in self.cells(fields, "total(v.value)")))
+    def number(self, is_decimal: bool, mixed: bool) -> str:
+        return "exact_key(v.value)" if mixed and not is_decimal else "v.value"
 
-    def extreme(self, cells: Cells, *, greatest: bool) -> tuple[Value, int] | None:
+    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> tuple[Decimal, int]:
+        rows = self.cells(fields, "exact_sum(v.value), count(v.value)")
+        total = decimal_total((decimal_of_key(key), 1) for key, _ in rows if key is not None)
+        return total, sum(count for _, count in rows)
+
+    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> list[tuple[Value, int]]:
         order = "DESC" if greatest else "ASC"
-        tail = f"ORDER BY v.value {order}, v.seq {order} LIMIT 1"
-        rows = self.cells([cells], "v.value, v.seq", tail)
-        return (rows[0][0], rows[0][1]) if rows else None
-
-    def groups(self, fields: Sequence[Cells]) -> Iterator[tuple[Value, int]]:
-        rows = self.cells(fields, "v.value, count(*)", "GROUP BY v.value")
-        return ((value, count) for value, count in rows)
+        rows = self.cells(
+            fields, "v.value, v.seq", f"ORDER BY v.value {order}, v.seq {order} LIMIT 1"
+        )
+        return [(value, seq) for value, seq in rows]

@@ -29,6 +29,7 @@ from service.records.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
 from service.records.sqlite.ddl import LAYOUTS, NEWEST, migrate
+from service.records.sqlite.exact import add_functions
 from service.records.sqlite.transactions import CACHE_KIB, INDEXES
 from service.records.sqlite.transactions import explain_locks, tune
 from service.records.writer import Rows
@@ -122,6 +123,7 @@ def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer
         db = sqlite3.connect(path, timeout=seconds, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise Unavailable(f"Cannot open the store {path}: {error}. Check the path.") from error
+    add_functions(db)
     writer = Writer(db, path, before or database_files.file_at(path), seconds)
     try:
         with explain_locks(path, seconds):

@@ -7,7 +7,7 @@ from evidence.model import Continuation, known, members
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, NotFound
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
-from service.ports import Filter, RecordQuery, SchemaQuery, SearchQuery
+from service.ports import AggregateQuery, Filter, RecordQuery, SchemaQuery, SearchQuery
 
 NO_FILTER = (
     "This source does not accept filter from your token. Use search, or list without filter "
@@ -73,6 +73,19 @@ def of_record(error: EvidenceError, ref: RecordRef, expand: tuple[str, ...]) -> 
         error.hint = NO_EXPAND
         error.calls = (Continuation("fetch", {"id": str(ref)}, "without_expand"),)
     return error
+
+
+def of_aggregate(error: EvidenceError, query: AggregateQuery) -> EvidenceError:
+    """The same for an aggregate, whose groups PDPP only counts."""
+    if (query.group_by or query.group_by_time) and query.metric != "count":
+        if _refused(error, metric=query.metric):
+            error.code = "unsupported_by_source"
+            error.hint = (
+                "This source computes groups only with metric=count. For other metrics, use filter "
+                "for one group at a time."
+            )
+            return error
+    return of_filter(error, query.filter)
 
 
 def of_filter(error: EvidenceError, found: Filter) -> EvidenceError:

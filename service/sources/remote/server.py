@@ -157,7 +157,7 @@ class HttpResourceServer:
             f"{_stream(query.stream)}/aggregate",
             params,
             check=lambda body: bodies.figure(body, query),
-            explain=lambda error: refusals.of_filter(error, query.filter),
+            explain=lambda error: refusals.of_aggregate(error, query),
         )
         return Answer(decode_buckets(body, stream=query.stream, metric=query.metric), body)
 

@@ -1,0 +1,225 @@
+"""Values of fields for aggregates, with the same SQL in every engine; see `engine.Snapshot`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from service.records.selections import Cells, Grouped, GroupPage, GroupRow, Value
+from service.records.sql.conditions import Condition, Conditions, on_field
+
+#: Groups in their order, and the numbers of all groups and of the records after a group.
+_GROUPS: Final = """
+WITH f AS MATERIALIZED (
+  SELECT {kind} AS kind, name, CAST(sum(n) AS bigint) AS n, {figure} AS figure FROM ({rows}) x
+  GROUP BY {keys})
+SELECT t.groups, t.records, p.kind, p.name, p.n, p.figure
+FROM (SELECT count(*) AS groups, sum(n) FILTER (WHERE {after}) AS records FROM f) t
+LEFT JOIN (SELECT * FROM f WHERE {after} ORDER BY {order} LIMIT {limit}) p ON true
+ORDER BY {order}
+"""
+_ORDER: Final = "figure DESC NULLS LAST, kind, name"
+_LATER: Final = "(kind > {kind} OR kind = {kind} AND name > ?)"
+_DISTINCT: Final = "SELECT count(*) FROM (SELECT DISTINCT kind, name FROM ({rows}) x) y"
+
+
+class Figures(Conditions):
+    """The methods of a snapshot for aggregates, which need only `run`."""
+
+    #: The column of a `cell` with its value as a whole number.
+    whole: ClassVar[str]
+    #: Whether one statement reads the values of several fields.
+    merges_fields: ClassVar[bool]
+    #: SQL of the metrics of a group over `value`.
+    metrics: ClassVar[dict[str, str]]
+    #: The parameter of a figure.
+    figure: ClassVar[str]
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        raise NotImplementedError
+
+    def decode(self, value: Any) -> Value:
+        """A value as it was before `encode`; 0 for `no_cursor`."""
+        known: Value = value
+        return known
+
+    def figure_of(self, value: Any) -> Value | None:
+        """A figure as `GroupRow` has it."""
+        figure: Value | None = value
+        return figure
+
+    def figure_parameter(self, figure: Value) -> Any:
+        """The parameter for a figure."""
+        return figure
+
+    def number(self, is_decimal: bool, mixed: bool) -> str:
+        """SQL of the number in `cell v`; with `mixed` also comparable with the other form."""
+        raise NotImplementedError
+
+    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
+        """Does nothing: local data need not be fetched."""
+
+    def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
+        zero = origin // width * width  # SQL divides towards 0: no value is below
+        slot = f"({self.whole} - ({zero})) / {width}"
+        columns, counts = f"{slot} * {width} + ({zero}), count(*)", Counter[int]()
+        for start, count in self.cells(fields, columns, f"GROUP BY {slot}"):
+            counts[start] += count
+        return iter(sorted(counts.items()))
+
+    def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
+        key = f"v.{self.compared}"
+        where = f"WHERE v.ordinal = s.ordinal AND {key} >= ? ORDER BY {key} LIMIT 1"
+        first = f"SELECT {self.whole} FROM cell v {where}"
+        among = f"FROM scope s WHERE {self.in_list.format('s.ordinal')}"
+        sql = f"SELECT min(at) FROM (SELECT ({first}) AS at {among}) a"
+        ((found,),) = self.run(sql, self.encode(least), self.listed(ordinals))
+        return None if found is None else int(found)
+
+    def distinct(self, fields: Sequence[Grouped]) -> int:
+        rows, values = self._union(fields, "count", grouped=True)
+        ((number,),) = self.run(_DISTINCT.format(rows=rows), *values)
+        return int(number)
+
+    def groups(
+        self, fields: Sequence[Grouped], metric: str, after: GroupRow | None, limit: int
+    ) -> GroupPage:
+        statements = len(self._alike(fields))
+        rows, values = self._union(fields, metric, grouped=metric == "count" and statements > 1)
+        kinds = {field.kind for field in fields}
+        behind, bounds = self._behind(after)
+        sql = _GROUPS.format(
+            kind="kind" if len(kinds) > 1 else min(kinds),
+            keys="kind, name" if len(kinds) > 1 else "name",
+            figure=self._metric(fields, metric),
+            rows=rows,
+            after=behind,
+            order=_ORDER,
+            limit=limit,
+        )
+        found = self.run(sql, *values, *bounds, *bounds)
+        return GroupPage(
+            [
+                GroupRow(kind, self.decode(name), int(n), self.figure_of(figure))
+                for _, _, kind, name, n, figure in found
+                if kind is not None
+            ],
+            int(found[0][0]),
+            int(found[0][1] or 0),
+        )
+
+    def _behind(self, after: GroupRow | None) -> tuple[str, list[Any]]:
+        """The condition that a group comes after another."""
+        if after is None:
+            return "true", []
+        later, name = _LATER.format(kind=int(after.kind)), self.encode(after.value)
+        if after.figure is None:
+            return f"figure IS NULL AND {later}", [name]
+        figure = self.figure_parameter(after.figure)
+        less = f"figure IS NULL OR figure < {self.figure}"
+        return f"({less} OR figure = {self.figure} AND {later})", [figure, figure, name]
+
+    def _metric(self, fields: Sequence[Grouped], metric: str) -> str:
+        if metric != "count_distinct":
+            return self.metrics[metric]
+        kinds = sorted({field.computed_kind for field in fields})
+        return " + ".join(f"count(DISTINCT value) FILTER (WHERE form = {kind})" for kind in kinds)
+
+    def _union(
+        self, fields: Sequence[Grouped], metric: str, *, grouped: bool
+    ) -> tuple[str, list[Any]]:
+        """A statement with the kind, the value, the number and the computed value of records."""
+        mixed = len({field.is_decimal for field in fields}) > 1
+        statements, values = list[str](), list[Any]()
+        for some in self._alike(fields):
+            first = some[0]
+            name = f"{'g' if first.field.group is None else 'v'}.{self.compared}"
+            columns = f"{int(first.kind)} AS kind, {name} AS name, "
+            if first.computed is None:
+                columns += f"{'count(*)' if grouped else '1'} AS n, NULL AS value, 0 AS form"
+            else:
+                value = f"v.{self.compared}"
+                if metric != "count_distinct":
+                    value = self.number(first.is_decimal, mixed)
+                columns += f"1 AS n, {value} AS value, {int(first.computed_kind)} AS form"
+            if first.field.group is None:
+                tables = [
+                    one.field._replace(ordinal=one.computed or 0, group=one.field.ordinal)
+                    for one in some
+                ]
+                source, where = self._from(tables, "" if first.computed is None else "LEFT JOIN")
+            else:
+                source, where = self._from([one.field for one in some], "JOIN")
+            ending = f" GROUP BY {name}" if grouped else ""
+            statements.append(f"SELECT {columns} {source} WHERE {where.sql()}{ending}")
+            values += where.values
+        return " UNION ALL ".join(statements), values
+
+    def _alike(self, fields: Sequence[Grouped]) -> list[list[Grouped]]:
+        """Fields in groups that one statement reads."""
+        alike = dict[object, list[Grouped]]()
+        for number, one in enumerate(fields):
+            key: object = number
+            if self.merges_fields:
+                tests = on_field(one.field.selection, _base(one.field))
+                shape = (one.field.group is None, one.kind, one.computed is None, *one[3:])
+                key = number if tests is None else (*tests, *shape)
+            alike.setdefault(key, []).append(one)
+        return list(alike.values())
+
+    def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
+        """Columns of `cell v` for the values of some fields; `tail` ends each statement."""
+        alike = dict[object, list[Cells]]()
+        for number, one in enumerate(fields):
+            key: object = number
+            if self.merges_fields:
+                tests = on_field(one.selection, _base(one))
+                key = number if tests is None else (*tests, one.group is None)
+            alike.setdefault(key, []).append(one)
+        asked = [partial(self._cells, some, columns, tail) for some in alike.values()]
+        self.ahead(asked)
+        return [row for ask in asked for row in ask()]
+
+    def _cells(self, fields: Sequence[Cells], columns: str, tail: str) -> list[tuple[Any, ...]]:
+        source, where = self._from(fields, "JOIN")
+        return self.run(f"SELECT {columns} {source} WHERE {where.sql()} {tail}", *where.values)
+
+    def _from(self, fields: Sequence[Cells], join: str) -> tuple[str, Condition]:
+        """The tables of some fields, as `cell v` and `cell g`, and the condition on them.
+
+        Several fields are of selections with the same comparisons of their first table.
+        """
+        selection, _, group = fields[0]
+        condition, source, base = Condition(), "", "v" if group is None else "g"
+        bases = [_base(field) for field in fields]
+        if group is not None and join:
+            same, ordinals = self.one_of("v.ordinal", [field.ordinal for field in fields])
+            source = f" {join} cell v ON v.seq = g.seq AND {same}"
+            condition.values.append(ordinals)
+        direct = self.selected_values(selection, bases, cell=base)
+        if direct is not None:
+            condition.clauses, condition.values = direct.clauses, condition.values + direct.values
+            return f"FROM cell {base}{source}", condition
+        first = [test for test in selection.tests if test.ordinal == group]
+        rest = tuple(test for test in selection.tests if test.ordinal != group)
+        if first:  # the tests of the group read an index
+            tests = replace(selection, tests=tuple(first), limit=type(selection.limit)())
+            inner = self.selected_values(tests, bases, cell=base)
+            assert inner is not None
+            outer = self.selected(replace(selection, tests=rest))
+            condition.add("r.seq = g.seq")
+            condition.clauses += [*inner.clauses, *outer.clauses]
+            condition.values += [*inner.values, *outer.values]
+            return f"FROM cell g CROSS JOIN record r{source}", condition
+        outer = self.selected(selection)
+        condition.clauses, condition.values = outer.clauses, condition.values + outer.values
+        table = f"FROM record r JOIN cell {base} ON {base}.seq = r.seq AND {base}.ordinal = ?"
+        condition.values.insert(0, bases[0])
+        return table + source, condition
+
+
+def _base(field: Cells) -> int:
+    """The field whose cells a statement reads first."""
+    return field.ordinal if field.group is None else field.group
