@@ -105,6 +105,12 @@ def report(task: Import) -> None:
             f"{name}: no id field, so the id of a row is its content: an edited row is a new "
             "record. To use a field as the id, import into a new stream: --key FIELD --stream NAME."
         )
+    for name, count in sorted(task.apart.items()):
+        say(
+            f"{name}: {count} rows have the id of another record in an earlier file. They are kept "
+            "apart, with ids that end in ~ and a hash. If they are newer versions, import the "
+            "files one after the other."
+        )
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
     repeated = f", {counts.repeated} repeated" if counts.repeated else ""

@@ -1,10 +1,12 @@
 """`rung import`: imports files into the store, with a preview of the streams and a report."""
 
 import gc
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
 from service.cli import import_report
-from service.cli.source import FILE, NEW_FILE, read_json, store_option
+from service.cli.source import FILE, NEW_FILE, read_json, store_option, typed_names
 from service.cli.output import FileRows, Meter, say
 from service.cli.store import teaching
 from service.importing import formats
@@ -120,6 +122,8 @@ def import_(
         with _writing(place, connection, manifest, aside=aside) as (writer, aside):
             task = Import(writer, connection, stream, not no_roles, key)
             full = dry_run or sys.stderr.isatty()
+            words = [*paths, "--connection", connection]
+            task.on_repeated = partial(_ask, words)
             task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
 
             def work() -> None:
@@ -161,6 +165,23 @@ def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside:
     import_report.report_coverage(task.writer, task.connection_id)
 
 
+def _ask(words: list[str], new: str, old: str, count: int, rows: int) -> None:
+    """Asks whether to create a stream with rows of another; without a terminal, raises an error."""
+    problem = f"{count} of the first {rows} rows of {new!r}, which is new, are in {old!r}."
+    if sys.stdin.isatty() and click.confirm(f"{problem} Create {new!r} anyway?"):
+        return
+    context = click.get_current_context()
+    if "store" in typed_names(context):
+        words = [*words, "--store", str(context.params["store"])]
+    into_old, into_new = (
+        shlex.join(["rung", "import", *words, "--stream", name]) for name in (old, new)
+    )
+    raise click.ClickException(
+        f"{problem} Nothing of this file was imported. To add its rows to {old!r}: {into_old}\n"
+        f"To create {new!r}: {into_new}"
+    )
+
+
 def _leave(task: Import, strict: bool, dry_run: bool) -> None:
     """Ends with the exit code of the import."""
     counts = task.counts
@@ -168,6 +189,8 @@ def _leave(task: Import, strict: bool, dry_run: bool) -> None:
         raise click.ClickException("--strict: nothing was imported.")
     if dry_run:
         say("Nothing was imported: --dry-run.")
+    elif not counts.rows and not task.writer.staged:
+        raise click.ClickException("Nothing was imported: no record was found.")
     if counts.refused and counts.refused == counts.rows:
         raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
     if counts.refused:

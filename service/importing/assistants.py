@@ -8,11 +8,14 @@ from typing import Any
 
 import orjson
 
+from evidence.errors import InvalidRequest
 from service.importing.rows import CHAT_MANIFEST, Chats, Members, conversations, time_of
 from service.importing.source import Content, Format, Item, Source
 from service.records.intake import Row
 
 _CHATGPT = re.compile(rb'\s*\[\s*\{[^\x00]*?"mapping"\s*:\s*\{')
+_DEEPSEEK = re.compile(rb'\s*\[\s*\{[^\x00]*?"inserted_at"\s*:[^\x00]*?"mapping"\s*:\s*\{')
+_NAMES = "conversation_asset_file_names.json"
 NO_MESSAGE = "This is not a message: it has no id."
 _POINTER = re.compile(r"^[a-z-]+://")
 #: Members of a message's content other than its texts.
@@ -22,8 +25,10 @@ _FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
 
 def read_chatgpt(source: Source) -> Iterator[Item]:
     """The conversations with all their messages, including those of other branches."""
-    chats, left_out = Chats(source, "ChatGPT"), Counter[str]()
+    app = "DeepSeek" if source.format == DEEPSEEK.name else "ChatGPT"
+    chats, left_out = Chats(source, app), Counter[str]()
     names = {match[1]: name for name in source.tree.files if (match := _FILE.search(name))}
+    chats.attached.names = _file_names(source)
     for number, content in enumerate(conversations(source), start=1):
         yield number, partial(_chatgpt, chats, content, names, left_out)
     chats.report()
@@ -40,7 +45,10 @@ def _chatgpt(
         return
     key = str(data.get("conversation_id") or data.get("id") or next(iter(mapping), 0))
     title = members.one(data, "title", str) or "Untitled"
-    started, updated = (time_of(data.get(f"{name}_time")) for name in ("create", "update"))
+    started, updated = (
+        time_of(data.get(f"{old}_time")) or members.one(data, new, str)
+        for old, new in (("create", "inserted_at"), ("update", "updated_at"))
+    )
     yield chats.conversation(key, title, started_at=started, updated_at=updated)
 
     def rows(position: int, parent: str | None, message: Any) -> Iterator[Row | str]:
@@ -58,7 +66,7 @@ def _chatgpt(
         if metadata.get("is_visually_hidden_from_conversation"):
             left_out["that ChatGPT hides"] += 1
             return
-        at = time_of(message.get("create_time")) or started
+        at = time_of(message.get("create_time")) or message.get("inserted_at") or started
         author = members.one(message, "author", dict)
         yield chats.message(
             key,
@@ -76,15 +84,45 @@ def _chatgpt(
         here = [names.get(file, file) for file in dict.fromkeys(files)]
         yield from chats.attached.files(id, here, at=at)
 
-    for position, (parent, message) in enumerate(_ordered(mapping)):
-        yield partial(rows, position, parent, message)
-
-
-def _ordered(mapping: dict[str, Any]) -> Iterator[tuple[str | None, Any]]:
-    """(id of the previous message, message) in the order of the tree, branch by branch."""
     nodes = {
         id: node if isinstance(node, dict) else {"message": node} for id, node in mapping.items()
     }
+    for id, node in nodes.items():
+        if isinstance(message := node.get("message"), dict) and "fragments" in message:
+            node["message"] = _of_deepseek(message, f"{key}-{id}", members)
+    for position, (parent, message) in enumerate(_ordered(nodes)):
+        yield partial(rows, position, parent, message)
+
+
+def _of_deepseek(message: dict[str, Any], key: str, members: Members) -> dict[str, Any]:
+    """A message of DeepSeek, whose ids are those of nodes, in the form of ChatGPT."""
+    fragments = members.all(message, "fragments", dict)
+    files = members.all(message, "files", dict)
+    own = any(fragment.get("type") == "REQUEST" for fragment in fragments)
+    parts = [members.one(fragment, "content", str) for fragment in fragments]
+    parts += [members.one(file, name, str) for file in files for name in ("file_name", "content")]
+    return {
+        "id": key,
+        "author": {"role": "user" if own else "assistant"},
+        "inserted_at": members.one(message, "inserted_at", str),
+        "content": {"parts": list(filter(None, parts))},
+        "metadata": {"model_slug": members.one(message, "model", str)},
+    }
+
+
+def _file_names(source: Source) -> dict[str, str]:
+    """The names that files had, by the names that they have in an export."""
+    file = source.tree.find(_NAMES, source.name)
+    try:
+        names = orjson.loads(file.read()) if file is not None else {}
+    except (InvalidRequest, ValueError):
+        return {}
+    names = names if isinstance(names, dict) else {}
+    return {name: former for name, former in names.items() if isinstance(former, str)}
+
+
+def _ordered(nodes: dict[str, dict[str, Any]]) -> Iterator[tuple[str | None, Any]]:
+    """(id of the previous message, message) in the order of the tree, branch by branch."""
     roots = [id for id, node in nodes.items() if str(node.get("parent") or "") not in nodes]
     waiting: list[tuple[str, str | None]] = [(id, None) for id in reversed(roots)]
     while waiting or nodes:
@@ -117,6 +155,7 @@ def _content(content: dict[str, Any], members: Members) -> tuple[str, list[str]]
     return "\n\n".join(filter(None, texts)), files
 
 
+DEEPSEEK = Format("deepseek", (), _DEEPSEEK, read_chatgpt, CHAT_MANIFEST, any_extension=True)
 CHATGPT = Format("chatgpt", (), _CHATGPT, read_chatgpt, CHAT_MANIFEST, any_extension=True)
 
 

@@ -1,14 +1,20 @@
-"""Bookmarks of browsers and reading lists, in Netscape's HTML format."""
+"""Bookmarks of browsers and reading lists, in Netscape's HTML format and as JSON."""
 
 import hashlib
 import re
 from collections.abc import Iterator
 from functools import partial
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, Final
 
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
+from service.importing.charsets import decode
+from service.importing.json_values import loads
 from service.importing.rows import row, stream, time_of
 from service.importing.source import Format, Item, Source, as_text
+from service.records.forms import decimal_in
+from service.records.intake import Row
 
 BOOKMARKS = "bookmarks"
 MANIFEST = {
@@ -42,9 +48,13 @@ def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterato
     for one in found:
         line = one.pop("line")
         one["description"] = one.get("description", "").strip()
-        known = f"{one['folder']}\n{one['url']}"
-        one["id"] = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        yield line, partial(row, source, BOOKMARKS, one)
+        yield line, partial(_bookmark, source, one)
+
+
+def _bookmark(source: Source, one: dict[str, Any]) -> Row:
+    known = f"{one['folder']}\n{one['url']}"
+    key = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return row(source, BOOKMARKS, one | {"id": key})
 
 
 class _Page(HTMLParser):
@@ -100,3 +110,58 @@ class _Page(HTMLParser):
 
 
 FORMAT = Format("bookmarks", (), BEGINS, read, MANIFEST, any_extension=True)
+
+
+_CHROME_EPOCH: Final = 11_644_473_600
+_BACKUP: Final = re.compile(
+    rb'\s*\{[^\x00]{0,400}?"(?:root"\s*:\s*"placesRoot|roots"\s*:\s*\{\s*"bookmark_bar)"'
+)
+
+
+def read_backup(source: Source) -> Iterator[Item]:
+    """The bookmarks of a backup of Firefox, or of the file in which Chrome keeps them."""
+    content = source.file.read(BUDGETS.import_row_bytes)
+    try:
+        data = loads(decode(content)[0].encode())
+    except ValueError as error:
+        raise InvalidRequest(f"{source.name} is not JSON: {error}.") from None
+    roots = data.get("roots") or data
+    tops = list(roots.values()) if roots is not data and isinstance(roots, dict) else [data]
+    waiting = [(one, "") for one in reversed(tops) if isinstance(one, dict)]
+    number = 0
+    while waiting:
+        node, folder = waiting.pop()
+        if isinstance(url := node.get("uri") or node.get("url"), str):
+            number += 1
+            yield number, partial(_node, source, node, url, folder)
+        children = node.get("children")
+        if isinstance(children, list):
+            title = str(node.get("title") or node.get("name") or "")
+            inner = " / ".join(filter(None, [folder, title]))
+            waiting += [(one, inner) for one in reversed(children) if isinstance(one, dict)]
+
+
+def _node(source: Source, node: dict[str, Any], url: str, folder: str) -> Row:
+    tags = node.get("tags")
+    one = {
+        "url": url,
+        "title": str(node.get("title") or node.get("name") or ""),
+        "folder": folder,
+        "tags": tags.split(",") if isinstance(tags, str) else [],
+        "keyword": node.get("keyword"),
+        "added_at": _node_time(node, "dateAdded", "date_added"),
+        "changed_at": _node_time(node, "lastModified", "date_modified"),
+    }
+    return _bookmark(source, one)
+
+
+def _node_time(node: dict[str, Any], firefox: str, chrome: str) -> str | None:
+    """The time of a node in microseconds: since 1970 in Firefox, since 1601 in Chrome."""
+    value = node.get(firefox) or node.get(chrome)
+    micros = decimal_in(str(value)) if value else None
+    if micros is None:
+        return None
+    return time_of(str(micros / 1_000_000 - (0 if node.get(firefox) else _CHROME_EPOCH)))
+
+
+BACKUP = Format("bookmarks-json", (), _BACKUP, read_backup, MANIFEST, any_extension=True)

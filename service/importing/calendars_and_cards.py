@@ -62,7 +62,7 @@ def read_calendar(source: Source) -> Iterator[Item]:
     """The components of a calendar that people create, one at a time."""
     from icalendar import Calendar, timezone  # imported for calendars only
 
-    attached, name, skipped = Attached(source), source.folder, Counter[str]()
+    attached, name, skipped = Attached(source), "", Counter[str]()
     broken = Counter[str]()
     timezone.tzp.use_default()  # forgets zones with these names from another file
     for line, kind, text in components(source.file, "VCALENDAR"):
@@ -103,7 +103,8 @@ def _event(
 ) -> Iterator[Row]:
     series = found.first("UID") or record_id("", found.component.to_ical())
     again = found.first("RECURRENCE-ID", _moment)
-    key = record_id(f"{series}_{again.isoformat()}" if again is not None else series)
+    own = f"{series}_{again.isoformat()}" if again is not None else series
+    key = record_id(f"{calendar}/{own}" if calendar else own)
     start, end = found.first("DTSTART", _moment), found.first("DTEND", _moment)
     end = end or found.first("DUE", _moment)
     finish = end or found.first("DURATION", lambda one: start and start + one.dt)
@@ -112,7 +113,7 @@ def _event(
         "id": key,
         "series_id": series,
         "kind": _KINDS[found.component.name],
-        "calendar": calendar,
+        "calendar": calendar or source.folder,
         "summary": found.first("SUMMARY"),
         "description": found.first("DESCRIPTION"),
         "start": _time(start or end) if start or end else None,
@@ -134,7 +135,10 @@ def _event(
         ],
         "updated_at": found.first("LAST-MODIFIED", lambda one: _time(one.dt)),
     }
-    yield row(source, EVENTS, data)
+    event = row(source, EVENTS, data)
+    if calendar:  # older versions used the UID alone
+        event = event._replace(former=(EVENTS, record_id(own), {"calendar": calendar}))
+    yield event
     for number, (name, kind, content) in enumerate(filter(None, inline), start=1):
         name = name or f"attachment-{number}"
         yield attached.row(key, number, name, content, at=data["start"], kind=kind)

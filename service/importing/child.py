@@ -15,7 +15,7 @@ import orjson
 
 from evidence.errors import EvidenceError
 from evidence.work import Deadline
-from service.importing.finding import find
+from service.importing.finding import FileEntry, find
 from service.importing.frames import BATCH_BYTES, State, encode, send
 from service.importing.guard import Received, Watch, header, records
 from service.importing.sandbox import OUT_OF_MEMORY, Allowance, confine
@@ -54,7 +54,7 @@ class _Child(Watch):
 
     def __init__(self, state: State, out: BinaryIO) -> None:
         self._state, self._out = state, out
-        self._files: list[tuple[File, str]] = []
+        self._files: list[tuple[File, FileEntry]] = []
 
     def answer(self, request: dict[str, Any]) -> None:
         """Answers a request."""
@@ -85,7 +85,7 @@ class _Child(Watch):
     def _find(self, paths: list[str], format: str | None) -> None:
         names = [os.fsdecode(bytes.fromhex(path)) for path in paths]
         files, listing = find(names, format, self._allowance.renew)
-        self._files = list(zip(files, (item.format for item in listing.files)))
+        self._files = list(zip(files, listing.files))
         self._send({"listing": asdict(listing)})
 
     def _read(
@@ -106,9 +106,11 @@ class _Child(Watch):
         """
         self._done, self._skipped = done, frozenset(skipped)
         self._last, self._reason = last, reason
-        file, form = self._files[number]
+        file, entry = self._files[number]
         empty = io.BytesIO()
-        source = Source(file.name, form, empty, Repair(replace), Reading(**reading), file.tree)
+        choices = Reading(**reading)
+        source = Source(file.name, entry.format, empty, Repair(replace), choices, file.tree)
+        source.group = entry.group
         live = file.path == "-"  # what is read of it cannot be read again
         rows = _Rows(source, self._out, 0 if live else BATCH_BYTES)
         with file.open() as opened:

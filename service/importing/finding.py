@@ -1,29 +1,42 @@
 """Finds the files at some paths and detects their formats."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from posixpath import dirname, join
+from dataclasses import dataclass, replace
+from posixpath import basename, dirname, join
 from typing import Final
+
+import orjson
 
 from evidence.errors import InvalidRequest
 from service.importing.formats import FORMATS, detect
+from service.importing.source import titled
 from service.importing.tree import File, Tree, trees
 
+JSON: Final = "json"
 HEAD_BYTES: Final = 16_384
 #: The most reasons that are listed one by one.
 LISTED: Final = 10
 #: The most files that are named with their formats; more are only counted.
 NAMED: Final = 3
+#: The most groups of files of one shape in a folder.
+SHAPES: Final = 50
+#: The table with all rows that Notion exports beside that of a view.
+_ALL_ROWS: Final = re.compile(r"(.+)[ _-][0-9a-f]{32}_all\.csv")
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file that can be imported: its name, its format, and its size in bytes, if known."""
+    """A file that can be imported: its name, its format, and its size in bytes, if known.
+
+    `group` is the stream of such files, if others beside it are of its shape.
+    """
 
     name: str
     format: str
     size: int | None
+    group: str | None = None
 
 
 @dataclass(slots=True)
@@ -64,7 +77,7 @@ def find(
     Raises InvalidRequest for a named path that cannot be read; files of folders and archives that
     cannot be read are left out.
     """
-    files, listing = list[File](), Listing([], [])
+    files, listing, shapes = list[File](), Listing([], []), Shapes()
     for path in paths:
         forest = list(trees(path, on_file))
         listing.left_out += [(None, reason) for tree in forest for reason in tree.left_out]
@@ -73,7 +86,12 @@ def find(
         for file, format in (pair for tree in forest for pair in _formats(tree, form)):
             on_file()
             try:
-                detected = FileEntry(file.name, format or _detected(file), file.size)
+                head = b"" if format and format != JSON else _head(file)
+                detected = FileEntry(file.name, format or detect(file.name, head), file.size)
+                if detected.format == JSON:
+                    shapes.add(len(listing.files), file, head)
+                elif all_rows := _ALL_ROWS.fullmatch(basename(file.name)):
+                    detected = replace(detected, group=all_rows[1])
             except InvalidRequest as error:
                 if len(paths) == 1 and file.path == path and file.member is None:
                     raise
@@ -81,17 +99,53 @@ def find(
             else:
                 listing.files.append(detected)
                 files.append(file)
+    for number, name in shapes.groups():
+        if name:
+            listing.files[number] = replace(listing.files[number], group=name)
     if not files:
         raise InvalidRequest(" ".join(["Nothing here can be imported.", *listing.reasons(set())]))
     return files, listing
 
 
-def _detected(file: File) -> str:
-    """The format of a file, by its name and its first bytes."""
+def _head(file: File) -> bytes:
+    """The first bytes of a file."""
     if file.path == "-":
-        return detect("-")
+        return b""
     with file.open() as opened:
-        return detect(file.name, opened.read(HEAD_BYTES))
+        return opened.read(HEAD_BYTES)
+
+
+class Shapes:
+    """Small JSON files that are one object each, by their folders and their members' names."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, list[tuple[frozenset[str], list[int]]]] = {}
+        self._names: dict[int, str] = {}
+
+    def add(self, number: int, file: File, head: bytes) -> None:
+        """Adds a file of the listing, if it is such an object."""
+        try:
+            value = orjson.loads(head) if len(head) < HEAD_BYTES else None
+        except ValueError:
+            return
+        if not isinstance(value, dict) or not value:
+            return
+        folder = dirname(file.name) or file.tree.path
+        self._names[number] = titled(basename(folder).removesuffix(".zip"))
+        members, groups = frozenset(value), self._groups.setdefault(folder, [])
+        for shape, numbers in groups:
+            if 2 * len(shape & members) >= len(shape | members):
+                numbers.append(number)
+                return
+        if len(groups) < SHAPES:
+            groups.append((members, [number]))
+
+    def groups(self) -> Iterator[tuple[int, str]]:
+        """(number in the listing, stream) of each file with others of its shape beside it."""
+        for groups in self._groups.values():
+            for _, numbers in groups:
+                if len(numbers) > 1:
+                    yield from ((number, self._names[number]) for number in numbers)
 
 
 def _formats(tree: Tree, form: str | None) -> Iterator[tuple[File, str | None]]:

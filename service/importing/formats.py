@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from evidence.errors import InvalidRequest
-from service.importing import assistants, bookmarks, calendars_and_cards, json_files, mbox
+from service.importing import assistants, bookmarks, calendars_and_cards, chats_in_json
+from service.importing import json_files, mbox
 from service.importing import messengers, notes, sqlite_tables, tables
 from service.importing.source import Format
 
@@ -15,7 +16,15 @@ from service.importing.source import Format
 FORMATS: dict[str, Format] = {
     format.name: format
     for format in (
-        *(messengers.WHATSAPP, assistants.CHATGPT, assistants.CLAUDE, messengers.SLACK),
+        *(
+            messengers.WHATSAPP,
+            assistants.DEEPSEEK,
+            assistants.CHATGPT,
+            assistants.CLAUDE,
+            messengers.SLACK,
+        ),
+        *(chats_in_json.TELEGRAM, chats_in_json.MESSENGER),
+        *(bookmarks.BACKUP, notes.KEEP),
         *(bookmarks.FORMAT, tables.XLSX, json_files.NDJSON, json_files.JSON, mbox.MBOX, mbox.EML),
         *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
         *(tables.TSV, tables.CSV),

@@ -98,12 +98,18 @@ def decode(content: Any, blobs: Sequence[bytes]) -> Row | str:
     """A row or a message; raises ValueError for anything else."""
     if isinstance(content, str):
         return content
-    data, key, emitted_at, stream, deleted, *marked = content
+    data, key, emitted_at, stream, deleted, former, *marked = content
     if not isinstance(data, dict) or not isinstance(deleted, bool):
         raise ValueError("it is not a row")
     if not isinstance(stream, (str, type(None))) or not isinstance(emitted_at, (str, type(None))):
         raise ValueError("it is not a row")
-    return Row(_restored(data, blobs) if marked else data, key, emitted_at, stream, deleted)
+    if former is not None:
+        *place, same = former
+        if len(place) != 2 or not all(isinstance(one, str) for one in place):
+            raise ValueError("it is not a row")
+        former = (*place, dict(same))
+    data = _restored(data, blobs) if marked else data
+    return Row(data, key, emitted_at, stream, deleted, former)
 
 
 def _restored(value: Any, blobs: Sequence[bytes]) -> Any:

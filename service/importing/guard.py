@@ -19,9 +19,9 @@ Received = tuple[int, int, Row | str]
 class FileHeader:
     """What is known of a file before its rows.
 
-    `stream` is that of rows that name none, `manifest` has the streams if the format declares them.
-    If `unique`, a record is left out that an earlier file of the same `tree` has. `comma` is True
-    if numbers are likely to have a decimal comma.
+    `stream` is that of rows that name none; if it is new, `group` is instead. `manifest` has the
+    streams if the format declares them. If `unique`, a record is left out that an earlier file of
+    the same `tree` has. `comma` is True if numbers are likely to have a decimal comma.
     """
 
     stream: str | None
@@ -30,6 +30,7 @@ class FileHeader:
     unique: bool
     manifest: list[Any] | None
     comma: bool | None = None
+    group: str | None = None
 
 
 class Watch:
@@ -62,6 +63,7 @@ def header(source: Source) -> FileHeader:
         untyped=format.untyped,
         unique=format.unique,
         manifest=None if declared is None else declared["streams"],
+        group=source.group,
     )
 
 

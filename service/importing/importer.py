@@ -4,26 +4,33 @@ Rows of a stream without a manifest are held until there are 1,000 (or the file 
 manifest is inferred from them, and they are imported first.
 """
 
-import sqlite3
+import re
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Final
 from zlib import crc32
+
+import orjson
 
 from evidence.errors import InvalidRequest, NotFound
 from evidence.limits import BUDGETS
 from evidence.pointer import find
 from service.importing.column_types import as_stored
+from service.importing.destinations import Destinations
 from service.importing.json_values import Numeral
 from service.importing.guard import FileHeader, Received
 from service.importing.inference import Inferred, infer
-from service.records.ingest import Batch, Counts
-from service.records.intake import Refused, Row, check_name, content_key
+from service.importing.occurrences import Occurrences, Origins
+from service.importing.rows import ATTACHMENTS
+from service.records.ingest import Batch, Counts, stored
+from service.records.intake import Refused, Row, check_name, content_key, record_key
 from service.records.manifest import StreamManifest, parse
 from service.records.scopes import StreamHandle
-from service.records.streams import declare, open_stream
+from service.records.streams import declare, manifests_of, open_stream
 from service.records.values import COMMA, sortable
 from service.records.writing import Writing
 
@@ -86,36 +93,16 @@ class Fitter:
         return found.type if found else "string"
 
 
-_COUNT: Final = """
-INSERT INTO seen (key, n) VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET n = n + 1 RETURNING n
-"""
-
-
-class Occurrences:
-    """Counts keys, which are integers of 63 bits.
-
-    With many keys, the counts are in a temporary file.
-    """
-
-    def __init__(self) -> None:
-        self._file = sqlite3.connect("", isolation_level=None)  # nobody else can open it
-        self._file.execute("PRAGMA journal_mode = OFF")
-        self._file.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, n INTEGER NOT NULL)")
-
-    def add(self, key: int) -> int:
-        """Counts a key; returns how often it has occurred."""
-        ((number,),) = self._file.execute(_COUNT, (key,))
-        return int(number)
-
-    def clear(self) -> None:
-        """Forgets all keys."""
-        self._file.execute("DELETE FROM seen")
-
-
 #: The number of rows of a new stream that its owner is shown.
 SAMPLES = 3
 #: The number of rows that are imported together with a new stream.
 FIRST_ROWS = 100
+#: Fewer equal rows in another stream are a coincidence.
+LEAST_REPEATED = 2
+
+
+#: An id that no other file uses for another record.
+_UNIVERSAL: Final = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
 
 
 class Undone(Exception):
@@ -127,8 +114,11 @@ class Import:
     """One run into one connection.
 
     `stream` is for rows that name none; `key` is the primary key of new streams. `on_stream` is
-    called with each proposed stream and its first rows. `keyless` are the streams with rows without
-    any key; `misfits` are the values, by stream and field, that are not of the field's type.
+    called with each proposed stream and its first rows. `on_repeated` is called with a new stream,
+    an older one that has most of its first rows, their number and that of all first rows. `keyless`
+    are the streams with rows without any key; `misfits` are the values, by stream and field, that
+    are not of the field's type. If the run has several `files`, rows of later ones with the id of
+    another record of an earlier one are kept `apart`: their numbers by stream.
     """
 
     writer: Writing
@@ -139,7 +129,10 @@ class Import:
     misfits: dict[str, dict[str, Misfits]] = field(default_factory=dict)
     keyless: set[str] = field(default_factory=set)
     undeclared: dict[str, set[str]] = field(default_factory=dict)
+    files: int = 1
+    apart: dict[str, int] = field(default_factory=dict)
     on_stream: Callable[[Inferred, list[dict[str, Any]]], None] = lambda inferred, rows: None
+    on_repeated: Callable[[str, str, int, int], None] = lambda new, old, count, rows: None
     batch: Batch = field(init=False)
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
     _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
@@ -149,10 +142,21 @@ class Import:
     _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
     _untyped: bool = field(init=False, default=False)
     _comma: bool | None = field(init=False, default=None)
-    _waiting: dict[str, list[tuple[int, Row]]] = field(init=False, default_factory=dict)
+    #: The file, line and row of rows of new streams, and the streams that wait for further files.
+    _waiting: dict[str, list[tuple[int, int, Row]]] = field(init=False, default_factory=dict)
+    _groups: set[str] = field(init=False, default_factory=set)
+    #: The new ids of records that are stored under former ones, which they keep.
+    _renamed: dict[str, str] = field(init=False, default_factory=dict)
+    _origins: Origins = field(init=False, default_factory=Origins)
+    _file: int = field(init=False, default=0)
+    _destinations: Destinations = field(init=False)
+    #: The stream of the current file, if it is new, and the one that its rows go to, once known.
+    _own: str | None = field(init=False, default=None)
+    _shared: str | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.batch = Batch(self.writer)
+        self._destinations = Destinations(manifests_of(self.writer, self.connection_id))
 
     @property
     def counts(self) -> Counts:
@@ -179,9 +183,16 @@ class Import:
                 self.declare({"streams": missing})
                 self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
         default = self.stream or header.stream
-        self._untyped = header.untyped
+        self._untyped, self._shared, self._own = header.untyped, header.group, None
+        if self.stream is None and header.stream and self._open(header.stream) is None:
+            self._own = header.stream
+        self._file += 1
         self._seen.clear()
-        self._waiting.clear()  # those of a file that could not be read to the end
+        self._renamed.clear()
+        for name in self._waiting.keys() - self._groups:
+            del self._waiting[name]  # of a file that could not be read to the end
+        if header.group is not None and not header.untyped:
+            self._groups.add(header.group)
         for _, line, content in rows:
             self._comma = header.comma
             if isinstance(content, Row):
@@ -189,14 +200,28 @@ class Import:
             else:
                 self.counts.refuse(line, content)
             on_row()
-        for name in list(self._waiting):
+        for name in [name for name in self._waiting if name not in self._groups]:
             self._settle(name)
         self.batch.flush()
         self._seen.clear()
 
+    def finish(self) -> None:
+        """Imports what waited for further files."""
+        self._untyped = False
+        for name in list(self._waiting):
+            self._settle(name)
+        self.batch.flush()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows so far."""
+        return self.counts.rows + sum(map(len, self._waiting.values()))
+
     def _take(self, line: int, row: Row, name: str | None) -> None:
         if name is None:
             raise InvalidRequest("Rows from standard input name no stream; give --stream NAME.")
+        if name == self._own:
+            name = self._destination(name, row)
         handle = self._handles.get(name) or self._open(name)
         if handle is not None:
             if name in self._unseen:
@@ -209,23 +234,48 @@ class Import:
             except Refused as refused:
                 self.counts.refuse(line, str(refused))
                 return
-        self._waiting.setdefault(name, []).append((line, row))
+        self._waiting.setdefault(name, []).append((self._file, line, row))
         waiting = sum(map(len, self._waiting.values()))
         full = len(self._waiting[name]) >= BUDGETS.import_sample_rows
         if full or waiting >= BUDGETS.import_waiting_rows:
             self._settle(name)
 
+    def _destination(self, name: str, row: Row) -> str:
+        """The stream of the rows of a file whose own stream is new."""
+        if self._shared is None or self._open(self._shared) is None:
+            columns = row.data.keys()
+            known = self._destinations.series(self._shared or name, columns, exact=self._untyped)
+            self._shared = known or self._shared or name
+        return self._shared
+
+    def _check_repeated(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """Reports an older stream that has most of the first rows of a new one."""
+        for other in self._destinations.alike({field for row in rows for field in row}):
+            handle = open_stream(self.writer, self.connection_id, other)
+            fitter, records = Fitter(handle.manifest, {}), list[tuple[str, dict[str, Any]]]()
+            for data in rows:
+                fit = fitter.fit(dict(data), 0, self._untyped)
+                key = content_key(fit)
+                with suppress(Refused):
+                    key = record_key(Row(fit), handle.manifest.primary_key)
+                records.append((key, fit))
+            count = sum(stored(self.writer, handle, records))
+            if count >= LEAST_REPEATED and count * 2 > len(rows):
+                self.on_repeated(name, other, count, len(rows))
+
     def _settle(self, name: str) -> None:
         """Infers the manifest of a stream with waiting rows, and imports them."""
-        rows = self._waiting.pop(name)
-        sample = [row.data for _, row in rows if not row.deleted]
+        rows, file = self._waiting.pop(name), self._file
+        sample = [row.data for *_, row in rows if not row.deleted]
+        if self.stream is None:
+            self._check_repeated(name, sample)
         inferred = infer(
             name, sample, key=self.key, roles=self.roles, untyped=self._untyped, comma=self._comma
         )
         document = inferred.document
         if not document["schema"]["properties"]:
             refusal = f"{name!r} is a new stream, and no row has a usable field."
-            for line, _ in rows:
+            for _, line, _ in rows:
                 self.counts.refuse(line, refusal)
             return
         self._check_key(name, document["schema"]["properties"])
@@ -235,12 +285,14 @@ class Import:
         with self.writer.transaction():
             self.declare({"streams": [document]})
             handle = open_stream(self.writer, self.connection_id, name)
-            for line, row in islice(waiting, FIRST_ROWS):
+            for self._file, line, row in islice(waiting, FIRST_ROWS):
                 self._add(handle, line, row)
             self.batch.flush()
         self._handles[name] = handle
-        for line, row in waiting:
+        self._destinations.add(handle.manifest)
+        for self._file, line, row in waiting:
             self._add(handle, line, row)
+        self._file = file
 
     def _check_key(self, name: str, fields: Collection[str]) -> None:
         """Refuses a key with a field that a new stream does not have."""
@@ -268,6 +320,12 @@ class Import:
 
     def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
         name = handle.manifest.name
+        if row.former is not None or self._renamed:
+            current = self._under_former_id(handle, row)
+            if current is None:
+                self.counts.unchanged += 1
+                return
+            row = current
         if not row.data.keys() <= handle.manifest.fields.keys():
             unknown = row.data.keys() - handle.manifest.fields.keys()
             self.undeclared.setdefault(name, set()).update(unknown)
@@ -282,4 +340,46 @@ class Import:
             key = content_key(row.data)
             number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
             row = row._replace(key=key if number == 1 else f"{key}-{number}")
+        elif self.files > 1 and row.key is None and row.emitted_at is None and not row.deleted:
+            row = self._apart(handle, row)
         self.batch.add(handle, row, line=line)
+
+    def _under_former_id(self, handle: StreamHandle, row: Row) -> Row | None:
+        """The row under the id that it has in the store; None if it is in another stream there."""
+        owner = row.data.get("message_id")
+        if row.former is None:
+            if handle.manifest.name != ATTACHMENTS or owner not in self._renamed:
+                return row
+            key = self._renamed[owner]
+            numbered = str(row.data["id"]).removeprefix(owner)
+            return row._replace(data={**row.data, "id": f"{key}{numbered}", "message_id": key})
+        stream, key, same = row.former
+        there = self._open(stream)
+        if there is None:
+            return row
+        if not stored(self.writer, there, [(key, same)])[0]:
+            return row
+        if there.id != handle.id:
+            return None
+        self._renamed[row.data["id"]] = key
+        return row._replace(data={**row.data, "id": key})
+
+    def _apart(self, handle: StreamHandle, row: Row) -> Row:
+        """The row with an id of its own, if an earlier file has another record with its id."""
+        try:
+            key = record_key(row, handle.manifest.primary_key)
+        except Refused:
+            return row
+        if _UNIVERSAL.search(key) or handle.manifest.name == ATTACHMENTS:
+            return row
+        sorted_json = orjson.dumps(row.data, option=orjson.OPT_SORT_KEYS, default=repr)
+        content = sha256(sorted_json).hexdigest()
+        if self._origins.first(f"{handle.id} {key}", self._file, content):
+            return row
+        self.apart[handle.manifest.name] = self.apart.get(handle.manifest.name, 0) + 1
+        key = f"{key}~{content[:8]}"
+        data, primary = row.data, handle.manifest.primary_key
+        if primary == ("id",) and handle.manifest.fields["id"].type == "string":
+            self._renamed[data["id"]] = key
+            data = {**data, "id": key}
+        return row._replace(key=key, data=data)

@@ -1,6 +1,7 @@
 """Rows of NDJSON, one object per line, and of a JSON document: an array, or an object with arrays.
 
-Several arrays in an object are several streams. An object without arrays is a record. A document is
+Several arrays in an object are several streams. An object without arrays is a record, and so is
+what an object has besides its arrays, if it has a text. A document is
 read twice, one value at a time, so that its arrays are known and its syntax is checked before the
 first row.
 """
@@ -9,16 +10,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from json import dumps
 from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, cast
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.importing.source import Format, Item, Repair, Source, Undecodable, as_text
+from service.importing.inference import TEXT_NAMES, TITLE_NAMES
 from service.importing.json_values import JsonReader, parsed
+from service.importing.source import Format, Item, Repair, Source, Undecodable, as_text
 from service.records.intake import Row
 
+#: A text of its own, which a wrapper of records has not: a title, or several words.
+TEXT: Final = "text"
+_WORDS: Final = re.compile(r'"[^"]*[^\W\d_]{2}\s+[^"]*[^\W\d_]{2}')
+_NAMES: Final = frozenset({*TITLE_NAMES, *TEXT_NAMES})
 #: The content of an array: only objects, nothing, or other values.
 ROWS: Final = "rows"
 EMPTY: Final = "empty"
@@ -32,7 +39,8 @@ def read_document(source: Source) -> Iterator[Item]:
             copyfileobj(source.file, copy)
             copy.seek(0)
             source.file = cast(BinaryIO, copy)
-        path, streams = _arrays(source, _checked(source))
+        shape = _checked(source)
+        path, streams = ((), None) if source.group else _arrays(source, shape)
         with as_text(source) as text:
             found = _values(JsonReader(source, text), path, streams)
             for number, (stream, content) in enumerate(found, start=1):
@@ -58,12 +66,15 @@ def _checked(source: Source) -> Any:
     return shape
 
 
-def _shape(reader: JsonReader) -> Any:
-    """Reads a value: {name: shape} of an object, the content of an array, or None."""
+def _shape(reader: JsonReader, named: bool = False) -> Any:
+    """Reads a value: {name: shape} of an object, the content of an array, TEXT, or None."""
     if reader.next() == "{":
-        return {name: _shape(reader) for name in reader.members()}
+        return {name: _shape(reader, name.lower() in _NAMES) for name in reader.members()}
     if reader.next() != "[":
-        return reader.value() and None
+        value = reader.value()
+        return (
+            TEXT if value != '""' and (named and value[0] == '"' or _WORDS.match(value)) else None
+        )
     begins = {content[:1] for content in reader.elements()}
     return EMPTY if not begins else ROWS if begins == {"{"} else OTHERS
 
@@ -71,10 +82,10 @@ def _shape(reader: JsonReader) -> Any:
 def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str | None] | None]:
     """The location of the records: the names that lead to an object, {name: stream} of its arrays.
 
-    The stream None is that of the file. If there are no arrays but one value, the records are in
-    it.
+    The stream None is that of the file. The name "" is for what the object has besides its arrays,
+    if that is a record. If there are no arrays but one value, the records are in it.
     """
-    if isinstance(shape, str):
+    if shape in (ROWS, EMPTY, OTHERS):
         return (), None
     if not shape:
         raise InvalidRequest(
@@ -86,11 +97,15 @@ def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str 
     if not arrays and len(objects) == 1 and _holds_rows(shape[objects[0]]):
         path, streams = _arrays(source, shape[objects[0]])
         return (objects[0], *path), streams
+    own = TEXT in shape.values() or any(map(_holds_rows, map(shape.get, objects)))
     if not arrays:
-        return (), {} if EMPTY in shape.values() else None
-    if left := [name for name in shape if name not in arrays]:
+        return (), {} if EMPTY in shape.values() and not own else None
+    streams = {arrays[0]: None} if len(arrays) == 1 else {name: name for name in arrays}
+    if own:
+        streams[""] = f"{source.stream} about" if len(arrays) == 1 else None
+    elif left := [name for name in shape if name not in arrays]:
         source.notes.append(f"Left out, because they are not records: {', '.join(left)}.")
-    return (), {arrays[0]: None} if len(arrays) == 1 else {name: name for name in arrays}
+    return (), streams
 
 
 def _holds_rows(shape: Any) -> bool:
@@ -107,13 +122,18 @@ def _values(
         found = reader.elements() if reader.next() == "[" else iter([reader.value()])
         yield from ((None, content) for content in found)
         return
+    own = list[str]()
     for name in reader.members():
         if path and name == path[0]:
             yield from _values(reader, path[1:], streams)
         elif not path and streams and name in streams:
             yield from ((streams[name], content) for content in reader.elements())
+        elif not path and streams and "" in streams:
+            own.append(f"{dumps(name)}:{reader.value()}")
         else:
             _shape(reader)
+    if own and streams:
+        yield streams[""], f"{{{','.join(own)}}}"
 
 
 JSON = Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), read_document)

@@ -182,12 +182,12 @@ class JsonReader:
 
     def elements(self) -> Iterator[str]:
         """The JSON of each element of the array that begins here."""
-        for _ in self._inside("[]"):
+        for _ in self.inside("[]"):
             yield self.value()
 
     def members(self) -> Iterator[str]:
         """The name of each member of the object that begins here; read its value next."""
-        for _ in self._inside("{}"):
+        for _ in self.inside("{}"):
             if self.next() != '"':
                 self._fail("Expecting a name in double quotes", self._place)
             name = JSONDecoder().decode(self.value())
@@ -200,7 +200,8 @@ class JsonReader:
             advice = " If every line is a JSON value, use --format ndjson."
             self._fail("There is more text after the value", self._place, advice)
 
-    def _inside(self, brackets: str) -> Iterator[None]:
+    def inside(self, brackets: str) -> Iterator[None]:
+        """Goes through the array or the object that begins here: read each value, or member."""
         self._take(brackets[0])
         if self.next() != brackets[1]:
             yield

@@ -212,16 +212,56 @@ class _Workspace:
 SLACK = Format("slack", (), re.compile(rb"(?!)"), read_workspace, CHAT_MANIFEST, folder=FOLDER)
 
 
+_MARKS: Final = r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]*+"
+_BETWEEN: Final = rf"{_MARKS}(?:[./-] ?|[年년月월] ?){_MARKS}"
+#: Three numbers, and what languages write after them, such as `г.` or ` à`.
 _DATE: Final = (
-    r"\d{1,2}[./-] ?\d{1,2}[./-] ?\d{2,4}\.?,? |\d{4}/\d{1,2}/\d{1,2},? |\d{4}-\d\d-\d\d, "
+    rf"\d{{1,4}}{_BETWEEN}\d{{1,2}}{_BETWEEN}\d{{1,4}}(?:\.|[日일])?{_MARKS}(?: ?г\.)?"
+    rf"[,،]?(?: (?!\d)[^\W\d_]{{1,4}}\.?,?)?? ?{_MARKS}"
 )
-_CLOCK: Final = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?: ?[AaPp]\.? ?[Mm]\.?)?"
-BEGINS = re.compile(
-    rb"(?:\xe2\x80[\x8e\x8f])?\[?(?:"
-    + f"{_DATE}){_CLOCK}".replace(" ?[", ".{0,3}?[").encode()
-    + rb"(?:\] | - )"
+_EARLY: Final = ("上午", "凌晨", "清晨", "早上", "오전", "午前", "ص", "ق.ظ", "ÖÖ")
+_LATE: Final = ("下午", "中午", "晚上", "오후", "午後", "م", "ب.ظ", "ÖS")
+_HALF: Final = "|".join((r"[AaPp]\.? ?[Mm]\.?", *map(re.escape, _EARLY + _LATE)))
+_CLOCK: Final = rf"(?:(?:{_HALF}) ?)?\d{{1,2}}[:.]\d\d(?:[:.]\d\d)?(?: ?(?:{_HALF}))?(?: ?ч\.)?"
+_LINE: Final = re.compile(
+    rf"\[?(?:({_DATE})({_CLOCK})|(\d{{1,2}}:\d\d), (\d{{1,2}}/\d{{1,2}}/\d{{4}}))"
+    rf"{_MARKS}(?:\] | {_MARKS}[-–] |, (?=[^:\n]{{1,100}} : ))(?:([^:]{{1,100}}): ?)?",
+    re.DOTALL,
 )
-_LINE: Final = re.compile(rf"\[?({_DATE})({_CLOCK})(?:\] | - )(?:([^:]{{1,100}}): ?)?", re.DOTALL)
+#: A line of a program's log, which has seconds.
+_LOG: Final = re.compile(r"\d{4}-\d\d-\d\d[ ,]+\d\d:\d\d:\d\d")
+#: Beginnings of files are checked up to this line.
+_CHECKED: Final = 50
+
+
+class _Chat:
+    """Recognizes a chat by its first line, and by a second message or an author."""
+
+    def match(self, content: bytes, /) -> bool:
+        """Whether a file with these first bytes is a chat."""
+        lines = [_plain(line) for line in decode(content)[0].splitlines() if line.strip()]
+        first = _LINE.match(lines[0]) if lines and not _LOG.match(lines[0]) else None
+        following = any(map(_LINE.match, lines[1:_CHECKED]))
+        return first is not None and (following or first[5] is not None)
+
+
+def _plain(line: str) -> str:
+    """A line without signs at its beginning, and with plain spaces."""
+    return line.lstrip(_SIGNS).replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def _spelled(day: str, clock: str) -> tuple[str, str]:
+    """A day and a time as forms of times have them."""
+    numbers = re.findall(r"\d+", day)
+    mark = "." if "." in day else "-" if "-" in day else "/"
+    digits = re.findall(r"\d+", clock)
+    late = re.search("|".join((r"[Pp]\.? ?[Mm]", *map(re.escape, _LATE))), clock)
+    half = re.search(_HALF, clock)
+    time = ":".join(str(int(part)).zfill(2) for part in digits)
+    suffix = (" PM" if late else " AM") if half else ""
+    return mark.join(str(int(part)).zfill(len(part)) for part in numbers), time + suffix
+
+
 _SIGNS: Final = "\u200e\u200f\u202a\ufeff"
 _CHAT: Final = re.compile(
     r"(?=.*WhatsApp).*?(?: with | mit | con | avec | com | met | - )(.+)", re.I
@@ -272,13 +312,13 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
     open_, texts, start = None, list[str](), 0
     for number, raw in enumerate(bounded_lines(source.file), start=1):
         line = decode(raw)[0].replace("\r\n", "\n")
-        clean = line.lstrip(_SIGNS).replace("\u202f", " ").replace("\u00a0", " ")
+        clean = _plain(line)
         if match := _LINE.match(clean):
             if open_:
                 yield start, (*open_, "".join(texts))
-            day, clock, author = match.groups()
-            clock = re.sub(r"\.(?=\d)", ":", re.sub(r"(?<=[AaPp])\. ?", "", clock)).rstrip(".")
-            day, author = day.replace(" ", "").rstrip(",."), (author or "").strip(_SIGNS + "~ ")
+            day, clock, first, last, author = match.groups()
+            day, clock = _spelled(day or last, clock or first)
+            author = (author or "").strip(_SIGNS + "~ ")
             open_, texts, start = (day, clock, author), [clean[match.end() :]], number
         elif open_:
             texts.append(line)
@@ -303,7 +343,8 @@ def _order(source: Source) -> str:
         known = [time for day in days if (time := FORMS[order](day)) is not None]
         return 2 * (len(days) - len(known)) + sum(a > b for a, b in pairwise(known))
 
-    return min(("month-first", "day-first", "year-first") if half else _ORDERS, key=wrong)
+    american = half and not any("." in day for day in days)
+    return min(("month-first", "day-first", "year-first") if american else _ORDERS, key=wrong)
 
 
 def _chat(source: Source) -> str:
@@ -315,4 +356,4 @@ def _chat(source: Source) -> str:
     return found[1].strip() if found else stem
 
 
-WHATSAPP = Format("whatsapp", (), BEGINS, read_chat, CHAT_MANIFEST, any_extension=True)
+WHATSAPP = Format("whatsapp", (), _Chat(), read_chat, CHAT_MANIFEST, any_extension=True)

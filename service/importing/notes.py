@@ -1,4 +1,4 @@
-"""Notes: Markdown and plain text, with front matter, links between notes and attachments."""
+"""Notes: Markdown and plain text with front matter, links and attachments, and Google Keep."""
 
 import re
 from collections.abc import Iterator
@@ -10,10 +10,12 @@ from typing import Any, Final
 import yaml
 
 from evidence.limits import BUDGETS
-from service.importing.source import Format, Item, Source, as_text, titled
+from service.importing.json_values import loads
 from service.importing.rows import Attached, manifest, row, stream
+from service.importing.source import Format, Item, Source, as_text, titled
+from service.records.forms import FORMS
 from service.records.intake import Row, content_key
-from service.records.values import microseconds
+from service.records.values import microseconds, moment
 
 NOTES: Final = "notes"
 MANIFEST = manifest(
@@ -141,3 +143,52 @@ def _plain(value: Any) -> Any:
 
 
 FORMAT = Format("notes", SUFFIXES, BEGINS, read, MANIFEST)
+
+
+_KEEP: Final = re.compile(
+    rb'\s*\{(?=[^\x00]*?"(?:textContent|listContent)"\s*:)[^\x00]*?"userEditedTimestampUsec"\s*:'
+)
+
+
+def read_keep(source: Source) -> Iterator[Item]:
+    """The note in a file of Google Keep; notes in the trash are left out and counted."""
+    page = str(PurePosixPath(source.name).with_suffix(".html"))
+    source.tree.used |= {page} & source.tree.files.keys()  # the same note
+    yield 1, partial(_keep, source, source.file.read(BUDGETS.import_row_bytes))
+
+
+def _keep(source: Source, content: bytes) -> Iterator[Row]:
+    data = loads(content)
+    if data.get("isTrashed") is True:
+        source.notes.append("Left out, because it is in the trash.")
+        return
+
+    def texts(name: str, member: str) -> list[str]:
+        items = data.get(name)
+        items = items if isinstance(items, list) else []
+        found = (item.get(member) for item in items if isinstance(item, dict))
+        return [text for text in found if isinstance(text, str) and text]
+
+    title, body = str(data.get("title") or ""), str(data.get("textContent") or "")
+    text = "\n".join(filter(None, [body, *(f"- {item}" for item in texts("listContent", "text"))]))
+    created = data.get("createdTimestampUsec") or data.get("userEditedTimestampUsec")
+    known = {"created": created, "title": title, **({} if title else {"text": text})}
+    at = FORMS["unix-microseconds"](created)
+    note: dict[str, Any] = {
+        "id": content_key(known)[:32],
+        "title": title or text.partition("\n")[0][:80],
+        "folder": "Keep",
+        "text": text,
+        "written_at": None if at is None else moment(at),
+        "tags": texts("labels", "name"),
+        "links": texts("annotations", "url"),
+        "properties": {name: True for name in ("isPinned", "isArchived") if data.get(name) is True},
+    }
+    # Older versions read a note as any JSON document.
+    yield row(source, NOTES, note)._replace(former=(source.stream, content_key(data), {}))
+    attached = Attached(source)
+    yield from attached.files(note["id"], texts("attachments", "filePath"), at=note["written_at"])
+    attached.report()
+
+
+KEEP = Format("keep", (), _KEEP, read_keep, MANIFEST, any_extension=True)

@@ -183,11 +183,13 @@ def manifest(*streams: dict[str, Any]) -> dict[str, Any]:
 class Attached:
     """The attachments of the records of a source, and the reports on them.
 
-    `problems` counts notes, each with `{}` for its number.
+    `problems` counts notes, each with `{}` for its number; `names` are the names of files that an
+    export has renamed, by their new names.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self.names: dict[str, str] = {}
         self._missing: list[str] = []
         self.problems = Counter[str]()
 
@@ -258,6 +260,7 @@ class Attached:
                 self._missing.append(reference)
                 continue
             name = file.name.rpartition("/")[2]
+            name = self.names.get(name, name)
             try:
                 yield self.row(owner, number, name, file.read(), at=at)
             except InvalidRequest as error:

@@ -21,9 +21,10 @@ def import_files(
     Calls `on_file` after each. If there are several, one that cannot be read is a refused row.
     """
     unique, used = _Unique(), set[str]()
+    task.files = len(parser.listing.files)
     for number, file in enumerate(parser.listing.files):
         report = FileReport(file.name)
-        refused, rows = len(task.counts.refusals), task.counts.rows
+        refused, rows = len(task.counts.refusals), task.rows
         try:
             header, items = parser.read(number, report)
             task.read(header, unique.filter(items, header), on_row=on_row)
@@ -31,10 +32,11 @@ def import_files(
             if len(parser.listing.files) == 1:
                 raise
             task.counts.refuse(0, error.message)
-        report.rows = task.counts.rows - rows
+        report.rows = task.rows - rows
         report.refusals = task.counts.refusals[refused:]
         used |= report.used
         on_file(report)
+    task.finish()
     again = [f"{unique.repeated} emails that are already in an earlier file."]
     return (again if unique.repeated else []) + parser.listing.reasons(used)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TextIO
+from typing import Any, BinaryIO, Final, Protocol, TextIO
 
 from charset_normalizer import from_bytes
 from charset_normalizer.utils import identify_sig_or_bom
@@ -97,7 +97,8 @@ class Reading:
 class Source:
     """A file that is being read: its name, its format, and the repairs made to its text.
 
-    `notes` are reports for its owner on how it was read; `comma` is True if its numbers are
+    `group` is the stream of all files of its shape in its folder. `notes` are reports for its owner
+    on how it was read; `comma` is True if its numbers are
     likely to have a decimal comma. `tree` has the files beside it.
     """
 
@@ -109,6 +110,7 @@ class Source:
     tree: Tree = field(default_factory=lambda: Tree(""))
     notes: list[str] = field(default_factory=list)
     comma: bool | None = None
+    group: str | None = None
 
     @property
     def folder(self) -> str:
@@ -128,6 +130,12 @@ def titled(stem: str) -> str:
     return _HASH.sub("", stem)
 
 
+class Beginning(Protocol):
+    """Recognizes a format by the first bytes of a file, as a pattern does."""
+
+    def match(self, string: bytes, /) -> object: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format: its name, its file extensions, the first bytes of its files, and its reader.
@@ -141,7 +149,7 @@ class Format:
 
     name: str
     extensions: tuple[str, ...]
-    begins: re.Pattern[bytes]
+    begins: Beginning
     read: Callable[[Source], Iterator[Item]]
     manifest: dict[str, Any] | Callable[[Source], dict[str, Any]] | None = None
     untyped: bool = False

@@ -9,10 +9,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from posixpath import dirname, join, normpath
+from tempfile import TemporaryFile
 from typing import BinaryIO, Final, cast
 from urllib.parse import unquote
 
@@ -69,13 +70,17 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to import: its name without `.gz`, and its archive member, if it is one."""
+    """A file to import: its name without `.gz`, and its archive member, if it is one.
+
+    `within` is the archive in the archive that has the member.
+    """
 
     path: str
     name: str
     tree: Tree = field(repr=False, compare=False)
     member: zipfile.ZipInfo | None = None
     packed: bool = False
+    within: str | None = None
 
     @property
     def size(self) -> int | None:
@@ -104,7 +109,8 @@ class File:
     @contextmanager
     def _raw(self) -> Iterator[io.RawIOBase]:
         member, path = self.member, self.path
-        with open(path, "rb") if member is None else _archive(path).open(member) as file:
+        archived = None if member is None else _archive(path, self.within)
+        with archived.open(member) if archived and member else open(path, "rb") as file:
             if not self.packed:
                 yield cast(io.RawIOBase, file)
                 return
@@ -149,8 +155,18 @@ def bomb(name: str, limit: int) -> InvalidRequest:
 
 
 @lru_cache(maxsize=4)
-def _archive(path: str) -> zipfile.ZipFile:
-    return zipfile.ZipFile(path)
+def _archive(path: str, within: str | None = None) -> zipfile.ZipFile:
+    """The archive at a path, or the one in it with a name: a copy without a name."""
+    if within is None:
+        return zipfile.ZipFile(path)
+    copy = TemporaryFile()
+    limit = most(os.stat(path).st_size)
+    with _archive(path).open(within) as packed:
+        while piece := packed.read(BUFFER_BYTES):
+            copy.write(piece)
+            if copy.tell() > limit:
+                raise bomb(within, limit)
+    return zipfile.ZipFile(copy)
 
 
 def trees(path: str, on_file: Callable[[], None] = lambda: None) -> Iterator[Tree]:
@@ -213,19 +229,35 @@ def check(archive: zipfile.ZipFile, name: str, size: int) -> None:
 
 def _members(path: str) -> Tree:
     tree = Tree(printable(path))
-    archive = _archive(path)
-    check(archive, tree.path, os.stat(path).st_size)
+    _add_members(tree, path, None, os.stat(path).st_size)
+    return tree
+
+
+def _add_members(tree: Tree, path: str, within: str | None, size: int) -> None:
+    """Adds the members of an archive, and those of archives in it, as if it had them itself."""
+    archive = _archive(path, within)
+    check(archive, within or tree.path, size)
     for info in sorted(archive.infolist(), key=lambda one: one.filename):
         name = _member_name(info)
         parts = PurePosixPath(name).parts
         if info.is_dir() or "__MACOSX" in parts or any(part.startswith("._") for part in parts):
             continue
-        if reason := _refused(info, name):
+        nested = name.lower().endswith(".zip")
+        reason = _refused(info, name)
+        if nested and within is None and not reason:
+            try:
+                _add_members(tree, path, info.filename, info.file_size)
+            except (InvalidRequest, *_DAMAGED) as error:
+                reason = f"cannot be read: {error}".rstrip(".") + "."
+        elif nested and not reason:
+            reason = "is an archive inside two others. Unpack the outer one and import the folder."
+        if reason:
             tree.left_out.append(f"{tree.path}: {name[:NAME_CHARS]!r} {reason}")
-        elif not any(part.startswith(".") for part in parts) or MAILDIR & set(parts):
-            file = File(path, name.removesuffix(".gz"), tree, info, name.endswith(".gz"))
+        elif not nested and (not any(part.startswith(".") for part in parts) or MAILDIR & {*parts}):
+            file = File(path, name.removesuffix(".gz"), tree, info, name.endswith(".gz"), within)
+            if file.name in tree.files:  # of another part of the export
+                file = replace(file, name=f"{within or ''}/{file.name}")
             tree.files[file.name] = file
-    return tree
 
 
 def _member_name(info: zipfile.ZipInfo) -> str:
@@ -248,6 +280,4 @@ def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
         return "is a symbolic link. Import its target instead."
     if info.flag_bits & _ENCRYPTED:
         return "is encrypted. Unpack the archive with its password and import the folder."
-    if name.lower().endswith(".zip"):
-        return "is an archive inside an archive. Unpack the outer one and import the folder."
     return None

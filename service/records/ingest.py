@@ -6,9 +6,10 @@ write in between.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from evidence.work import Deadline
 from service.records.intake import Refused, Row, check_name, check_nesting, record_key
@@ -156,6 +157,21 @@ class Batch:
             else:
                 self.counts.unchanged += 1
                 self.writer.keep(arrival.stream.connection, live.seq, arrival.attachments)
+
+
+def stored(
+    writer: Writing, stream: StreamHandle, records: Sequence[tuple[str, dict[str, Any]]]
+) -> list[bool]:
+    """Whether each record is in a stream with a key and with these members."""
+    rows = [Arrival(stream, key, dump(members), "") for key, members in records]
+    with writer.transaction():
+        there = writer.find(rows)
+        return [
+            (old := there.get((stream.id, key))) is not None
+            and not old.deleted
+            and not compare(old, row.json or b"", writer.read_large) & members.keys()
+            for row, (key, members) in zip(rows, records)
+        ]
 
 
 def _size(arrival: Arrival) -> int:

@@ -21,7 +21,8 @@ class Row(NamedTuple):
     """A record to put, or to delete when `deleted`.
 
     `key` may be omitted if the manifest names a primary key, `stream` if the import names one,
-    `emitted_at` if it is now.
+    `emitted_at` if it is now. `former` is where older versions of its format stored the record:
+    the stream, the key, and members that it has there.
     """
 
     data: dict[str, Any]
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     emitted_at: str | None = None
     stream: str | None = None
     deleted: bool = False
+    former: tuple[str, str, dict[str, Any]] | None = None
 
 
 def check_name(name: str, *, what: str) -> str:

@@ -21,7 +21,7 @@ SQL = (
     "service/access/entries.py",
     "service/records/access_tables.py",
     "service/papers/",
-    "service/importing/importer.py",
+    "service/importing/occurrences.py",
     "service/importing/sqlite_tables.py",
 )
 STATEMENT = re.compile(

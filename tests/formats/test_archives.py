@@ -76,7 +76,10 @@ def test_archives_that_exhaust_a_machine_are_refused(owner: Owner, tmp_path: Pat
 def test_archives_in_archives_and_encrypted_members_come_with_advice(owner: Owner) -> None:
     inner = zipped(owner.home / "inner.zip", {"a.csv": CSV})
     path = zipped(owner.home / "outer.zip", {"inner.zip": inner.read_bytes(), "b.csv": CSV})
-    assert "is an archive inside an archive. Unpack the outer one" in owner.bring(path)
+    deep = zipped(owner.home / "deep.zip", {"outer.zip": path.read_bytes()})
+    report = owner.bring(deep)
+    assert "is an archive inside two others. Unpack the outer one" in report
+    assert counts(report)["new"] == 1 and counts(owner.bring(path))["new"] == 1
     raw = bytearray(inner.read_bytes())
     raw[raw.index(b"PK\x01\x02") + 8] |= 1
     inner.write_bytes(raw)

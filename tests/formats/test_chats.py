@@ -216,3 +216,36 @@ def test_conversations_that_are_cut_off_are_refused_with_the_place(owner: Owner)
     text = json.dumps(CLAUDE)[:-20]
     path = write(owner.home / "claude", {"conversations.json": text})
     assert "conversations.json is not JSON: It ends within a value" in owner.bring(path, code=1)
+
+
+LOCALES = {
+    "31/10/2024 \u00e0 15:50 - {}: phare": "15:50:00",
+    "2024-10-31 15:50 - {}: fyr": "15:50:00",
+    "2024/10/31 \u4e0b\u53483:50 - {}: \u706f": "15:50:00",
+    "2024\ub144 10\uc6d4 31\uc77c \uc624\ud6c4 3:50, {} : \ub4f1\ub300": "15:50:00",
+    "[2024. 10. 31. \uc624\ud6c4 3:50:12] {}: \ub4f1\ub300": "15:50:12",
+    "\u200f\u0663\u0661\u200f/\u0661\u0660\u200f/\u0662\u0660\u0662\u0664\u060c "
+    "\u0663:\u0665\u0660 \u0645 - {}: x": "15:50:00",
+    "31.10.2024 klo 15.50 - {}: majakka": "15:50:00",
+    "31.10.2024 \u0433., 15:50 \u0447. - {}: \u0444\u0430\u0440": "15:50:00",
+    "15:50, 31/10/2024 - {}: \u0111\u00e8n": "15:50:00",
+    "[31.10.24, 3:50:12 PM] {}: Leuchtturm": "15:50:12",
+}
+
+
+@pytest.mark.parametrize("line", LOCALES)
+def test_whatsapp_chats_of_any_locale(owner: Owner, line: str) -> None:
+    content = "\n".join(line.format(name) for name in ("Luc", "Eve")) + "\n"
+    owner.bring(write(owner.home / "x", {"WhatsApp Chat with Pier.txt": content}))
+    rows = [row["data"] for row in owner.rows("chat_messages")]
+    assert {row["author"] for row in rows} == {"Luc", "Eve"}
+    assert {row["sent_at"] for row in rows} == {f"2024-10-31T{LOCALES[line]}"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-10-31 15:50:12 - INFO: up\n2024-10-31 15:50:13 - INFO: on\n", "3.3.26 9:00 - Pier\nx\n"],
+)
+def test_a_log_and_a_dated_note_are_no_chats(owner: Owner, text: str) -> None:
+    owner.bring(write(owner.home / "x", {"pier.txt": text}))
+    assert len(owner.rows("notes")) == 1

@@ -2,7 +2,7 @@
 
 import random
 
-from service.importing.importer import Occurrences
+from service.importing.occurrences import Occurrences
 from tests.helpers.memory import peak_growth
 
 ROWS = 100_000
