@@ -32,6 +32,7 @@ _IDENTITY: Final = re.compile(
 )
 _FORWARDED: Final = b"x-forwarded-for"
 _NEVER: Final = Deadline(math.inf)
+_UNANSWERED: Final = RequestLog()
 
 
 @dataclass(slots=True, eq=False)
@@ -49,7 +50,7 @@ class Turn:
     address: str
     credentials: bytes | None
     deadline: Deadline
-    entry: RequestLog = field(default_factory=RequestLog)
+    entry: RequestLog = field(default_factory=lambda: _UNANSWERED)
     charge: Callable[[float], None] = lambda seconds: None
     charged: float = 0.0
     pause: Callable[[], None] = lambda: None
@@ -107,6 +108,8 @@ class Turns:
         One request whose deadline has passed is among them, unless another such is running: it gets
         a thread of its own.
         """
+        if not self._waiting:
+            return []
         for turn in self._running:
             if turn.entry.grant:  # another server decides about the tokens that it issues
                 self._learn(turn)

@@ -1,6 +1,7 @@
 """Threads of a worker go to those who used least, and one caller cannot hold all beside others."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 
@@ -38,7 +39,7 @@ class Worker:
         """Ends a request; that of the grant with its credentials, unless they are refused."""
         if turn.credentials and not refused:
             self.accept(turn)
-        turn.entry.refused = refused
+        turn.entry = replace(turn.entry, refused=refused)
         turn.charge(seconds)
         self.turns.end(turn)
 
