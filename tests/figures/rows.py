@@ -178,8 +178,8 @@ ROWS: Final = (
         19,
         "Records that name the blobs and hashes of others; backups over files with a log; commands "
         "killed while they replace a file; older backups restored, and failovers in PostgreSQL "
-        "that lose commits, with as many new commits; records moved out of and into a grant's range of "
-        "times",
+        "that lose commits, with as many new commits; records moved out of and into a grant's "
+        "range of times",
         "A name reaches only bytes that came with the record; a file is the old or the new one; "
         "revoked tokens read nothing; bookmarks of lost commits are 410, and those from before the "
         "upgrade go on; a feed names what the grant shows, and nothing else",

@@ -21,6 +21,7 @@ SUITES = (
                 "documents",
                 "fan_in",
                 "fan_in_order",
+                "feeds_of_ranges",
                 "fetch",
                 "grant_isolation",
                 "groups",
