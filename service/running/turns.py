@@ -132,7 +132,11 @@ class Turns:
         with self._lock:
             served = self._served(now)
             least = min(served.values(), default=0.0)
-            used = {name: (served.get(name, least), name in served) for name in first}
+            # Of those that used as little, newcomers go first, but one of them at a time.
+            newcomer_runs = not held.keys() <= served.keys()
+            used = {
+                name: (served.get(name, least), (name in served) ^ newcomer_runs) for name in first
+            }
         active = served.keys() | first.keys() | held.keys()
 
         def may_begin(caller: str) -> bool:

@@ -128,6 +128,14 @@ def test_one_that_pauses_saves_up_no_turns() -> None:
     assert worker.turns.begin() == [busy]
 
 
+def test_newcomers_go_first_one_at_a_time() -> None:
+    worker = Worker(threads=2)
+    worker.serve("steady")
+    newcomers = [worker.wait(name, address=f"address:{name}")[0] for name in ("one", "two")]
+    (steady,) = worker.wait("steady")
+    assert worker.turns.begin() == [newcomers[0], steady]
+
+
 def test_a_batch_lets_others_go_first_between_its_messages() -> None:
     worker = Worker(threads=1)
     batch, later = worker.wait("one", 2)
