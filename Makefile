@@ -102,7 +102,7 @@ $(VENV)/.audit: $(VENV)/.tools
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[audit]'
 	@touch $@
 
-figures: $(VENV)/.audit ## Break Rung on purpose, all rows or those in ROWS; write docs/figures.md
+figures: $(VENV)/.audit $(VENV)/.browser ## Break Rung on purpose, all rows or those in ROWS; write docs/figures.md
 	$(PYTHON) -m tests.figures $(ROWS)
 
 audit: $(VENV)/.audit ## Check pinned hashes, licences and known vulnerabilities; write var/sbom.json

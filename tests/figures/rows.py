@@ -175,6 +175,17 @@ ROWS: Final = (
         short=("tests.figures.audit", "--offline"),
     ),
     Row(
+        18,
+        "A client with a grant of one stream, on a port of Rung's host, that redirects, links, "
+        "posts, frames and fetches to every path on 127.0.0.1, localhost, [::1] and "
+        "rung.localhost, in Chromium, while the owner and a reader are signed in",
+        "It never receives anything that opens more than the sign-in page",
+        (
+            "tests/browser/test_hostile_client.py",
+            *("tests/browser/test_session_path.py", "tests/spec/sign_in/test_session_path.py"),
+        ),
+    ),
+    Row(
         19,
         "Records that name the blobs and hashes of others; backups over files with a log; commands "
         "killed while they replace a file; older backups restored, and failovers in PostgreSQL "

@@ -30,7 +30,7 @@ def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> No
     for number in range(5):
         with ThreadPoolExecutor(4) as pool:
             tried = f"passphrase number {number}"
-            asking = [pool.submit(owner.sign_in, tried) for _ in range(3)]
+            asking = [pool.submit(owner.sign_in, tried, "/s/x") for _ in range(3)]
             owner.set_passphrase(f"passphrase number {number + 1}")
         sessions = [one.result() for one in asking if one.exception() is None]
         assert not [session for session in sessions if owner.is_signed_in(session)]
@@ -47,7 +47,7 @@ def test_a_sign_in_under_way_does_not_outlive_its_passkey(house: House) -> None:
         answers = [device.get(passkeys.request(challenge)) for challenge in others]
         with ThreadPoolExecutor(3) as pool:
             asking = [
-                pool.submit(passkeys.sign_in, challenge, answer)
+                pool.submit(passkeys.sign_in, challenge, answer, "/s/x")
                 for challenge, answer in zip(others, answers, strict=True)
             ]
             with owner.entries.changing() as kept:
