@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename, dirname, join
 from typing import Final
@@ -163,5 +163,14 @@ def _formats(tree: Tree, form: str | None) -> Iterator[tuple[File, str | None]]:
     for folder, format in whole.items():
         yield tree.files[join(folder, format.folder[0])], format.name
     for name, file in tree.files.items():
-        if not any(name.startswith(join(folder, "")) for folder in whole):
+        if not _inside(name, whole):
             yield file, None
+
+
+def _inside(name: str, folders: Collection[str]) -> bool:
+    """True if a file is in one of the folders, or below."""
+    while (folder := dirname(name)) not in folders:
+        if folder == name:
+            return False
+        name = folder
+    return True

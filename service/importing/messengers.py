@@ -97,6 +97,11 @@ class _Workspace:
     def __init__(self, source: Source, people: dict[str, str]) -> None:
         self.chats = Chats(source, "Slack")
         self._source, self._people = source, people
+        self._days: dict[str, list[str]] = {}
+        for file in source.tree.files:
+            folder, _, name = file.rpartition("/")
+            if _DAY.fullmatch(name):
+                self._days.setdefault(folder, []).append(file)
 
     def channel(self, home: str, number: int, channel: dict[str, Any]) -> Iterator[Item]:
         """A channel and its messages; a channel of a few people is named after them."""
@@ -107,10 +112,9 @@ class _Workspace:
         about = {"members": members, "description": "\n".join(str(text) for text in texts if text)}
         started = time_of(channel.get("created"))
         yield number, partial(self.chats.conversation, key, title, started_at=started, **about)
-        folders = [join(home, str(name), "") for name in (name, key) if name]
-        found = ([n for n in self._source.tree.files if n.startswith(one)] for one in folders)
-        days = next(filter(None, found), [])
-        for day in sorted(name for name in days if _DAY.fullmatch(name.rpartition("/")[2])):
+        folders = [join(home, str(name)) for name in (name, key) if name]
+        days = next((self._days[one] for one in folders if one in self._days), [])
+        for day in sorted(days):
             for number, message in enumerate(_load(self._source, day), start=1):
                 if isinstance(message, dict) and message.get("ts"):
                     yield number, partial(self._message, message, key, title)

@@ -93,7 +93,7 @@ def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
 
     Columns without one, if others have one, are left out of rows in which they are empty.
     """
-    names, unnamed = list[str](), set[str]()
+    names, unnamed = dict[str, None](), set[str]()
     for number, cell in enumerate(header, start=1):
         try:
             cell = source.repair.text(cell).strip()
@@ -108,8 +108,8 @@ def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
             unnamed.add(name)
         elif name != cell:
             source.notes.append(f"The column {cell[:60]!r} is called {name!r} here.")
-        names.append(name)
-    return names, unnamed if len(unnamed) < len(names) else set()
+        names[name] = None
+    return list(names), unnamed if len(unnamed) < len(names) else set()
 
 
 DELIMITERS: Final = (",", ";", "\t", "|")

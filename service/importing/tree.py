@@ -216,8 +216,11 @@ def _walk(root: str, left_out: list[str]) -> Iterator[str]:
             path = os.path.join(folder, name)
             if os.path.islink(path):
                 left_out.append(f"{printable(path)} is a symbolic link. Import its target instead.")
-            elif name in names and not name.startswith(".") and os.path.isfile(path):
-                yield path
+            elif name in names and not name.startswith("."):
+                if os.path.isfile(path):
+                    yield path
+                else:
+                    left_out.append(f"{printable(path)} is a pipe, a socket or a device.")
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
 
 

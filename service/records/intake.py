@@ -1,5 +1,6 @@
 """The input of the store: a row, and the checks on names, ids and keys."""
 
+import base64
 import hashlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -69,7 +70,15 @@ def record_key(row: Row, primary_key: tuple[str, ...]) -> str:
 
 def content_key(data: dict[str, Any]) -> str:
     """The hash of a record's content."""
-    return hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    content = orjson.dumps(data, default=_base64, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _base64(value: Any) -> str:
+    """The text of bytes, as JSON has them."""
+    if not isinstance(value, bytes):
+        raise TypeError
+    return base64.b64encode(value).decode()
 
 
 def check_record_id(key: str) -> str:

@@ -175,6 +175,17 @@ ROWS: Final = (
         short=("tests.figures.audit", "--offline"),
     ),
     Row(
+        16,
+        "Hostile files of every format, archives, links, pipes and names, each imported by the "
+        "command; changed values and flipped bytes of samples",
+        "The import ends in bounded time and memory, without a traceback; what is refused is "
+        "explained, and the other files are in the store",
+        (
+            *("tests/figures/test_hostile_files.py", "tests/formats/test_changed_values.py"),
+            *("tests/formats/test_patterns.py", "tests/formats/test_parsing_process.py"),
+        ),
+    ),
+    Row(
         18,
         "A client with a grant of one stream, on a port of Rung's host, that redirects, links, "
         "posts, frames and fetches to every path on 127.0.0.1, localhost, [::1] and "

@@ -102,3 +102,11 @@ def test_a_damaged_database_is_refused_with_its_name(owner: Owner) -> None:
     path = github(owner.home / "github.db")
     path.write_bytes(path.read_bytes()[:5_000])
     assert "github.db cannot be read" in owner.bring(path, code=1)
+
+
+def test_rows_without_a_key_may_have_blobs(owner: Owner) -> None:
+    database = Database(owner.home / "icons.db")
+    database["icons"].insert_all([{"page": "x", "icon": b"\x00\xff"}, {"page": "y", "icon": b"z"}])
+    database.close()
+    assert counts(owner.bring(owner.home / "icons.db"))["new"] == 2
+    owner.again(owner.home / "icons.db")

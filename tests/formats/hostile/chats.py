@@ -1,0 +1,59 @@
+"""Exports of chats with values that no program writes."""
+
+import json
+import random
+from collections.abc import Iterator
+
+from tests.formats.exports import changed, chatgpt, claude, slack
+from tests.formats.hostile.files import Hostile, kind, several
+from tests.formats.owner import write
+
+
+@kind
+def exports_of_chats() -> Iterator[Hostile]:
+    for seed in range(16):
+        draw = random.Random(seed)
+        files = slack()
+        name = draw.choice(list(files))
+        files[name] = changed(files[name], draw)
+        folder = {f"slack/{key}": json.dumps(value) for key, value in files.items()}
+        yield Hostile(f"slack-{seed}", lambda home, files=folder: write(home, files))
+    for app, export in (("chatgpt", chatgpt()), ("claude", claude())):
+        for seed in range(10):
+            (chat,) = export
+            contents = json.dumps(
+                [chat, changed(chat, random.Random(seed)), {**chat, "id": "l", "uuid": "l"}]
+            )
+            yield from several(".json", {f"{app}-{seed}": contents})
+    nodes = 50_000
+    chain = {str(n): {"message": None, "children": [str((n + 1) % nodes)]} for n in range(nodes)}
+    channels = [{"id": f"C{n}", "name": f"c{n}"} for n in range(3_000)]
+    days = {f"wide/c{n}/2026-03-03.json": "[]" for n in range(3_000)}
+    many = {"wide/users.json": "[]", "wide/channels.json": json.dumps(channels), **days}
+    text = json.dumps(
+        [{"ts": "1.1", "text": "<" * 500_000}, {"ts": "1.2", "text": "<@" + "a" * 500_000}]
+    )
+    yield Hostile("slack-channels", lambda home: write(home, many))
+    yield Hostile(
+        "slack-text",
+        lambda home: write(
+            home,
+            {
+                "s/users.json": "[]",
+                "s/channels.json": '[{"id": "C", "name": "c"}]',
+                "s/c/2026-03-03.json": text,
+            },
+        ),
+    )
+    yield from several(".json", {"chain": json.dumps([{"id": "x", "mapping": chain}])})
+    lines = {
+        "dates": "[99.99.99, 99:99:99] Ada: ebb\n" * 999,
+        "names": "[03.03.26, 10:00:00] " + "a" * 900_000 + ": ebb\n",
+        "brackets": "[03.03.26, 10:00:00] Ada: " + "<" * 300_000 + "\n",
+        "files": "[03.03.26, 10:00:00] Ada: x\n" + "x.jpg (" * 50_000 + "\n",
+        "attached": "[03.03.26, 10:00:00] Ada: <a: " + "../" * 9_000 + "etc/passwd.txt>\n",
+        "signs": "\u200e" * 500_000 + "[03.03.26, 10:00:00] Ada: ebb\n",
+        "same": "[03.03.26, 10:00:00] Ada: ebb\n" * 20_000,
+    }
+    yield from several(".txt", {f"whatsapp-{name}": "[03.03.26, 10:00:00] Ada: first\n" + text
+                                for name, text in lines.items()})  # fmt: skip
