@@ -17,7 +17,7 @@ PART_CHARS: Final = 4
 #: The fewest and the most digits of a number that is found without its separators.
 NUMBER_DIGITS: Final = 7
 _MOST_DIGITS: Final = 15
-_HYPHEN = re.compile("[-\u2010\u2011]")
+_HYPHEN = re.compile(r"(?<=\w)[-\u2010\u2011](?=\w)")
 _AROUND = re.compile(r"(?<!\w)\w+(?:[-\u2010\u2011]\w+)+(?!\w)")
 _NUMBER = re.compile(r"\d[\d ()./\u00a0-]{5,}\d", re.ASCII)
 _DATE = re.compile(r"(?:19|20)\d\d[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:19|20)?\d\d(?!\d)")

@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-import yaml
-
 from evidence.limits import BUDGETS
 from service.importing.json_values import loads
 from service.importing.rows import Attached, manifest, row, stream
@@ -83,6 +81,8 @@ def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
     ends = (number for number, line in enumerate(head) if number and line.rstrip() in _MARKS)
     if head[0].rstrip("\r") != "---" or (end := next(ends, None)) is None:
         return {}, text
+    import yaml  # imported for front matter only
+
     matter = "\n".join(head[1:end]).replace("\t", "  ")
     try:
         if "*" in matter and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(matter)):

@@ -117,7 +117,8 @@ class Vocabulary:
 
     def _note(self, noted: _Counts, ordinal: int, text: str, folded: str) -> int:
         total = 0
-        noted[ordinal].update({" ".join(found.words) for found in joined(text)})
+        if parts := {" ".join(found.words) for found in joined(text)}:
+            noted[ordinal].update(parts)
         for words, length in words_of(folded):
             total += length
             noted[ordinal].update(words)
