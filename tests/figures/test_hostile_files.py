@@ -90,6 +90,7 @@ def test_there_are_two_hundred_files() -> None:
     assert len(names) >= 200 and len(set(names)) == len(names)
 
 
+@pytest.mark.timeout(4 * HANGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hostile_file_costs_at_most_itself(
     tmp_path: Path, record_property: Callable[[str, object], None], kind: str
