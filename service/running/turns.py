@@ -131,11 +131,11 @@ class Turns:
             first.setdefault(self._caller(turn), turn)
         with self._lock:
             served = self._served(now)
-            least = min(served.values(), default=0.0)
+            most = max(served.values(), default=0.0)
             # Of those that used as little, newcomers go first, but one of them at a time.
             newcomer_runs = not held.keys() <= served.keys()
             used = {
-                name: (served.get(name, least), (name in served) ^ newcomer_runs) for name in first
+                name: (served.get(name, most), (name in served) ^ newcomer_runs) for name in first
             }
         active = served.keys() | first.keys() | held.keys()
 
@@ -186,7 +186,7 @@ class Turns:
         caller, now = self._caller(turn), self._clock()
         with self._lock:
             served = self._served(now)
-            used = served.get(caller, min(served.values(), default=0.0))
+            used = served.get(caller, max(served.values(), default=0.0))
             self._used.pop(caller, None)
             self._used[caller] = used + seconds, now
             if len(self._used) > BUDGETS.tokens_cached:
@@ -195,7 +195,7 @@ class Turns:
     def _served(self, now: float) -> dict[str, float]:
         """The recent CPU seconds of the callers that were served in the last `served_seconds`.
 
-        What is added up counts half after this time. Others count as the one that used least, so
+        What is added up counts half after this time. Others count as the one that used most, so
         that nobody saves up turns by pausing.
         """
         recent = dict[str, float]()

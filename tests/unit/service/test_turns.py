@@ -128,6 +128,17 @@ def test_one_that_pauses_saves_up_no_turns() -> None:
     assert worker.turns.begin() == [busy]
 
 
+def test_newcomers_do_not_catch_up_from_one_that_used_little() -> None:
+    worker = Worker(threads=1)
+    worker.serve("light", seconds=0.01)
+    worker.serve("steady", seconds=1.0)
+    first, *_ = worker.wait("newcomer", 3)
+    assert worker.turns.begin() == [first]
+    worker.end(first)
+    (steady,) = worker.wait("steady")
+    assert worker.turns.begin() == [steady]
+
+
 def test_newcomers_go_first_one_at_a_time() -> None:
     worker = Worker(threads=2)
     worker.serve("steady")
