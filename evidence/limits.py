@@ -68,9 +68,9 @@ class Budgets:
     """Our own size and time choices. Deadlines must nest: upstream < request < router."""
 
     text_bytes: int = _limit(24_576, "model-visible text of one tool result")
-    structured_bytes: int = _limit(40_960, "structuredContent of one tool result")
+    structured_bytes: int = _limit(32_768, "structuredContent of one tool result")
     search_text_bytes: int = _limit(8_192, "text of a search page of ten hits")
-    schema_bytes: int = _limit(32_768, "schema index, text and structured each")
+    schema_bytes: int = _limit(40_960, "schema index, text and structured each")
     document_bytes: int = _limit(18_432, "text of a fetched document inside its JSON")
     metadata_bytes: int = _limit(
         4_096, "fields of a document shown in addition to its title and text"

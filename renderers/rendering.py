@@ -209,15 +209,19 @@ def most(
     room = budgets.text_bytes if text_bytes is None else text_bytes
     context = Context(budgets)
 
-    def fits(kept: int) -> bool:
+    def is_fit(kept: int) -> bool:
         check("fitting a page")
-        made = cut(kept, context)
-        shown = sum(len(block.encode()) for block in made.blocks)
-        return shown <= room and len(orjson.dumps(made.structured)) <= budgets.structured_bytes
+        return fits(cut(kept, context), budgets, room)
 
-    if count == 0 or fits(count):
+    if count == 0 or is_fit(count):
         return count
-    return 1 + bisect_left(range(2, count), True, key=lambda kept: not fits(kept))
+    return 1 + bisect_left(range(2, count), True, key=lambda kept: not is_fit(kept))
+
+
+def fits(made: Rendering, budgets: Budgets, text_bytes: int) -> bool:
+    """Whether both channels of an answer are within their limits."""
+    shown = sum(len(block.encode()) for block in made.blocks)
+    return shown <= text_bytes and len(orjson.dumps(made.structured)) <= budgets.structured_bytes
 
 
 def shortened(

@@ -13,6 +13,7 @@ from evidence.limits import CONTRACT
 from evidence.model import Continuation, Source, distinct, paged
 from evidence.schema import NO_FLAGS, Schema, StreamRow, StreamSchema
 from renderers.rendering import Context, Rendering, header, quoted, value_of, warning
+from renderers.schema_index import PAGE_BYTES, connection_line, fitting, head, render_index
 
 LEGEND = {
     "t": "declared_type",
@@ -134,7 +135,6 @@ def _first(stream: StreamSchema, kind: str) -> str | None:
 
 
 ROWS_SHOWN = 8
-PAGE_BYTES = 3_000
 # Bytes reserved for the example calls of a row, and for the call that replaces a row.
 EXAMPLES_BYTES = 1_300
 OTHER_ROW_BYTES = 90
@@ -145,55 +145,8 @@ _LAST = ("field_capabilities", "schema")
 def render(index: Schema, context: Context) -> Rendering:
     """Both channels of the index, or of one stream's details."""
     if index.args.get("stream") is None:
-        return _index(index, context)
+        return render_index(index, context)
     return _details(index, context)
-
-
-def _index(index: Schema, context: Context) -> Rendering:
-    """Every granted stream name, grouped by connector; connections as far as they fit."""
-    grouped: dict[str, list[StreamRow]] = {}
-    for row in index.rows:
-        grouped.setdefault(row.connector_key or "", []).append(row)
-    names = {
-        key: list(dict.fromkeys(row.stream.name for row in rows)) for key, rows in grouped.items()
-    }
-    sources = {
-        key: list(dict.fromkeys(source for row in rows for source in row.connections))
-        for key, rows in grouped.items()
-    }
-    room = (
-        context.budgets.schema_bytes
-        - PAGE_BYTES
-        - sum(_name_cost(name) for found in names.values() for name in found)
-    )
-    kept = {key: _fitting(found, room // max(1, len(sources))) for key, found in sources.items()}
-    lines = [header("schema", connectors=len(grouped), streams=len(index.rows))]
-    for key in grouped:
-        lines.append(f"connector {value_of(key)}")
-        lines.append("  connections: " + ", ".join(map(_connection, kept[key])))
-        if left := len(sources[key]) - len(kept[key]):
-            lines[-1] += f" and {left} more; search hits and ambiguity errors show their ids"
-        lines.append("  streams: " + " ".join(map(value_of, names[key])))
-    following = []
-    if index.rows:
-        following = [Continuation("schema", {"stream": index.rows[0].stream.name}, "details")]
-    lines += [warning(found) for found in index.warnings]
-    if following:
-        lines.append("Fields, filters and example calls of a stream, here of the first:")
-    lines += [context.step(one) for one in following]
-    if not index.rows:
-        lines.append("This grant has no streams. Ask the owner for a grant that includes some.")
-    connectors = [
-        {
-            "connector_key": key,
-            "granted_connections": [schema_wire.connection(source) for source in kept[key]],
-            "connection_count": len(sources[key]),
-            "streams": [{"name": name} for name in names[key]],
-        }
-        for key in grouped
-    ]
-    data = {**_head(index, "compact"), "connectors": connectors}
-    return context.rendering(lines, {"data": paged(data, following)})
 
 
 def _details(index: Schema, context: Context) -> Rendering:
@@ -201,7 +154,7 @@ def _details(index: Schema, context: Context) -> Rendering:
     full = index.detail == "full"
     shown = index.rows[:ROWS_SHOWN]
     others = min(len(index.rows) - len(shown), CONTRACT.page_items)
-    room = context.budgets.schema_bytes - PAGE_BYTES - OTHER_ROW_BYTES * others
+    room = context.budgets.text_bytes - PAGE_BYTES - OTHER_ROW_BYTES * others
     share = room // max(1, len(shown)) - EXAMPLES_BYTES
     lines = [
         header("schema", stream=index.args["stream"], detail=index.detail, rows=len(index.rows)),
@@ -210,7 +163,7 @@ def _details(index: Schema, context: Context) -> Rendering:
     streams = list[tuple[StreamRow, list[str], list[Source]]]()
     following = list[Continuation]()
     for row in shown:
-        sources = _fitting(row.connections, share // 4)
+        sources = fitting(row.connections, share // 4)
         capability_lines = ["  " + line for line in capabilities(row.stream)]
         room = share - share // 4 - sum(len(line.encode()) + 1 for line in capability_lines)
         fields, more = _page(row, index.args.get("fields_after"), room, full)
@@ -229,37 +182,11 @@ def _details(index: Schema, context: Context) -> Rendering:
     lines += [warning(notice) for notice in index.warnings]
     lines += [context.step(one) for one in following]
     data = {
-        **_head(index, index.detail),
+        **head(index, index.detail),
         "connectors": [_connector(*one, full) for one in streams],
         "field_capability_legend": LEGEND,
     }
     return context.rendering(lines, {"data": paged(data, following)})
-
-
-def _head(index: Schema, detail: str) -> dict[str, Any]:
-    return {"object": "schema", "detail": detail, **schema_wire.head(index)}
-
-
-def _connection(source: Source) -> str:
-    label = f"={quoted(source.display_name, 60)}" if source.display_name else ""
-    return f"{value_of(source.connection_id)}{label}"
-
-
-def _name_cost(name: str) -> int:
-    """The bytes of a stream's name in the channel in which it is longer."""
-    return max(len(value_of(name).encode()) + 1, len(orjson.dumps({"name": name})) + 1)
-
-
-def _fitting(sources: Sequence[Source], room: int) -> list[Source]:
-    """As many connections as fit in both channels, at least one."""
-    kept: list[Source] = []
-    for source in sources:
-        shown, data = _connection(source).encode(), orjson.dumps(schema_wire.connection(source))
-        room -= max(len(shown), len(data)) + 2
-        if room < 0 and kept:
-            break
-        kept.append(source)
-    return kept
 
 
 def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[list[str], str | None]:
@@ -282,7 +209,7 @@ def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[lis
 def _row_lines(
     row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
 ) -> list[str]:
-    stream, listed = row.stream, ", ".join(map(_connection, sources))
+    stream, listed = row.stream, ", ".join(map(connection_line, sources))
     if left := len(row.connections) - len(sources):
         listed += f" and {left} more"
     label = f" label={quoted(stream.label)}" if stream.label else ""

@@ -66,6 +66,7 @@ class SchemaQuery:
     connection_id: str | None = None
     detail: str = "compact"
     fields_after: str | None = None
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

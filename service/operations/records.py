@@ -26,6 +26,7 @@ class SchemaArguments(Arguments):
         "`compact` (default), or `full` for the JSON Schema of one stream.", ("compact", "full")
     )
     fields_after = arguments.Text("Continue after this field name.")
+    cursor = arguments.cursor()
 
 
 def _schema(session: Session, **args: Any) -> Answer[Schema]:

@@ -172,3 +172,8 @@ def test_a_wrong_name_is_answered_with_the_nearest_granted_one(small: Local) -> 
     answer = small.fails("schema", stream="mesages")
     assert answer.error["code"] == "grant_stream_not_allowed"
     assert "did_you_mean: messages" in answer.text
+
+
+def test_a_cursor_that_no_index_printed_is_refused(small: Any) -> None:
+    answer = small.fails("schema", cursor="mail/nothing")
+    assert answer.error["code"] == "invalid_cursor"

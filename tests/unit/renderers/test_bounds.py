@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,6 +154,38 @@ def test_an_index_of_500_streams_and_64_connections_names_every_stream(data: st.
     assert named == {row.stream.name for row in rows}
 
 
+@pytest.mark.parametrize(("width", "pages"), [(16, 1), (40, 2)])
+@pytest.mark.parametrize("label", [None, "A label of some length"])
+def test_a_package_of_1800_streams_continues_only_if_its_names_do_not_fit(
+    width: int, pages: int, label: str | None
+) -> None:
+    names = [f"{'s' * (width - 5)}{n:05}" for n in range(1_800)]
+    connections = [Source(f"connection-{n}", f"key-{n % 4}", label) for n in range(40)]
+    rows = [
+        StreamRow(StreamSchema(name), f"key-{n % 4}", tuple(connections[n % 4 :: 4]))
+        for n, name in enumerate(names)
+    ]
+    grouped = (Connector(k, k, k, tuple(rows[n::4])) for n in range(4) for k in [f"key-{n}"])
+    index, listed, args = Schema(tuple(grouped), compact=True), list[str](), {}
+    for number in range(1, pages + 1):
+        rendering = schema.render(replace(index, args=args), Context())
+        text = rendering.blocks[0]
+        assert len(text.encode()) <= 40_960
+        assert len(orjson.dumps(rendering.structured)) <= 40_960
+        shown = [
+            name
+            for connector in rendering.structured["data"]["connectors"]
+            for name in connector["streams"]
+        ]
+        assert set(shown) <= set(text.split())
+        listed += shown
+        calls = [call for call in printed_calls(text) if "cursor" in call.args]
+        assert len(calls) == (number < pages), text[:200]
+        assert ("shown=" in text.splitlines()[0]) == (pages > 1)
+        args = calls[0].args if calls else {}
+    assert sorted(listed) == names
+
+
 @monstrous
 @given(st.data())
 def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObject) -> None:
@@ -167,7 +200,7 @@ def test_details_of_thousands_of_fields_are_bounded_and_paged(data: st.DataObjec
     connectors = (Connector(key, key, key, (row,)) for key, row in zip(keys, rows))
     index = Schema(tuple(connectors), compact=True, args={"stream": "s"})
     rendering = schema.render(index, Context())
-    assert len(rendering.blocks[0].encode()) <= BUDGETS.schema_bytes
+    assert len(rendering.blocks[0].encode()) <= BUDGETS.text_bytes
     assert len(orjson.dumps(rendering.structured)) <= BUDGETS.structured_bytes
     assert len(printed_calls(rendering.blocks[0])) == len(structured_calls(rendering.structured))
 
