@@ -75,6 +75,7 @@ class Budgets:
     metadata_bytes: int = _limit(
         4_096, "fields of a document shown in addition to its title and text"
     )
+    document_relation_bytes: int = _limit(3_072, "ids of related records shown with a document")
     metadata_value_bytes: int = _limit(600, "one such field with its name")
     field_names_bytes: int = _limit(7_168, "names in the call for the fields a document left out")
     tools_list_bytes: int = _limit(9_216, "serialized tools/list of one surface")

@@ -4,7 +4,7 @@
 Offsets and sizes are code points of the stored text.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -52,6 +52,16 @@ class Related:
     single: bool = False
     listing: dict[str, Any] | None = None
 
+    def within(self, room: int) -> "Related":
+        """The relation with as many records, at least one, as ids of `room` bytes name."""
+        kept = 0
+        for record in self.records:
+            room -= len(orjson.dumps(record.id)) + 1
+            if room < 0 and kept:
+                return replace(self, records=self.records[:kept], has_more=True)
+            kept += 1
+        return self
+
     @property
     def entry(self) -> dict[str, Any]:
         """The ids of the records; each one can be fetched."""
@@ -71,8 +81,8 @@ class Record:
 
     `roles` name the fields that are its title, text and time. `title` and `text` are those that a
     source returns in addition to the fields. `warnings` are those of its source. Renderers fill
-    `partial` and `left_out`: the values shown as previews, and the fields that do not fit on a
-    page.
+    `partial`, `left_out` and `relations_left`: the values shown as previews, and the fields and
+    relations that do not fit on a page.
     """
 
     ref: RecordRef
@@ -89,6 +99,7 @@ class Record:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     partial: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    relations_left: list[str] = field(default_factory=list)
 
     @cached_property
     def id(self) -> str:
@@ -164,7 +175,33 @@ class Record:
     @cached_property
     def related(self) -> list[Continuation]:
         """The calls that list the records of partly shown relations."""
-        return [rest for one in self.expanded.values() if (rest := one.rest)]
+        calls = [rest for one in self.expanded.values() if (rest := one.rest)]
+        if self.relations_left:
+            args = {"id": self.id, "expand": self.relations_left}
+            calls.append(Continuation("fetch", args, "expand"))
+        return calls
+
+    def with_relations(self, room: int) -> "Record":
+        """The record with relations, and ids of related records, of at most `room` bytes.
+
+        Both channels list the ids and the calls of the others.
+        """
+        if not self.expanded:
+            return self
+        kept, names = dict[str, Related](), list(self.expanded)
+        room -= len(orjson.dumps(names)) + len(self.id.encode()) + 60
+        for name, relation in self.expanded.items():
+            shown = relation.within(room - len(orjson.dumps(name)))
+            room -= len(orjson.dumps([name, shown.entry, shown.rest and shown.rest.as_json]))
+            if room < 0 and kept:
+                break
+            kept[name] = shown
+        left = names[len(kept) :]
+        cut = [name for name in kept if len(kept[name].records) < len(self.expanded[name].records)]
+        left += [name for name in cut if kept[name].rest is None and len(names) > 1]
+        if not cut and not left:
+            return self
+        return replace(self, expanded=kept, relations_left=left)
 
 
 class Count(NamedTuple):

@@ -17,6 +17,8 @@ from evidence.values import Bytes, Preview
 from renderers.rendering import Context, Rendering, fit_json, header, json_bytes, quoted, value_of
 
 TITLE_CHARS = 300
+#: Bytes of the call that reads on, without the id, and of what is added with the text.
+NEXT_READ_BYTES = 1_024
 
 
 def lay_out(
@@ -32,6 +34,7 @@ def lay_out(
     the text field if the record has only a preview of it. `following` are the record's fields after
     those in `data`: the next call names them too.
     """
+    record = record.with_relations(BUDGETS.document_relation_bytes)
     data, roles = record.data, record.roles
     # Not `emitted_at`: when a record was imported is not its own time.
     at = record.authored_at or _text(data, roles.get("event-time"))
@@ -42,6 +45,7 @@ def lay_out(
     document = Document(record.id, title, "", url, _metadata(record))
     if len(title) > TITLE_CHARS:
         _cut_title(document, roles.get("primary-title", ""))
+    _add_related(document, record)
     name = record.text_field
     shown = data[name] if name else None
     text, field = record.text, None
@@ -56,7 +60,6 @@ def lay_out(
         _fill_text(document, text or "", total, field)
     else:
         _fill_json(document, record, following)
-    _add_related(document, record)
     document.metadata["untrusted"] = True
     return document
 
@@ -89,6 +92,8 @@ def _add_related(document: Document, record: Record) -> None:
         document.metadata[f"expanded.{name}.has_more"] = related.has_more
         if rest := related.rest:
             document.more[f"expanded.{name}.next"] = rest
+    if record.relations_left:
+        document.more["more_relations"] = record.related[-1]
 
 
 def _text(data: dict[str, Any], field: str | None) -> str | None:
@@ -144,6 +149,7 @@ def _fill_json(document: Document, record: Record, following: Sequence[str]) -> 
     room = _room(document)
     if sum(sizes.values()) > room or following:
         room -= _names_cost([*data, *following])
+        room -= sum(sorted(map(_name_cost, data), reverse=True)[: BUDGETS.names_shown])
     kept, left_out = set[str](), list[str]()
     for name in sorted(sizes, key=lambda name: sizes[name]):
         room -= sizes[name]
@@ -206,7 +212,9 @@ def _room(document: Document) -> int:
     """The bytes left for the text after the id, the warnings and the calls."""
     warnings = json_bytes(document.metadata.get("warnings", ""))
     calls = sum(json_bytes(spelled(one)) for one in document.more.values())
-    return BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
+    room = BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
+    whole = len(orjson.dumps(wire.document(document))) + len(document.url.encode())
+    return min(room, BUDGETS.text_bytes - whole - json_bytes(document.id) - NEXT_READ_BYTES)
 
 
 def _dump(value: Any) -> bytes:

@@ -13,15 +13,17 @@ from evidence.text import escape
 from evidence.values import BlobRef, Bytes
 from renderers.rendering import Context, Rendering, fenced, fit_both, header, warning
 
-PAGE_BYTES = 4_096
+#: An offset with as many digits as any field can have, and the bytes of a fence.
+WIDE, FENCE_BYTES = 10**9, 128
 
 
 def fit(read: FieldRead, budgets: Budgets) -> FieldRead:
     """The window, cut to the size of a tool result; a match stays inside."""
-    warnings = 2 * len(orjson.dumps(read.warnings))
+    longest = replace(read, text="x", start=WIDE, total=3 * WIDE, ended_early=True)
+    lines = sum(len(line.encode()) + 1 for line in about(longest, Context(), WIDE))
     room = {
-        "shown": budgets.text_bytes - PAGE_BYTES - warnings,
-        "json": budgets.structured_bytes - PAGE_BYTES - warnings,
+        "shown": budgets.text_bytes - lines - FENCE_BYTES,
+        "json": budgets.structured_bytes - len(orjson.dumps(wire.field(longest))) - FENCE_BYTES,
     }
     cut = fit_both(read.text, **room)
     if len(cut) == len(read.text):

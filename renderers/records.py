@@ -20,7 +20,8 @@ from renderers import rendering
 from renderers.rendering import Context, Rendering, fenced, fit_json, header
 from renderers.rendering import name_source, quoted, shortened, size_of, value_of, warning
 
-PAGE_BYTES = 1_600
+#: Bytes of the longest cursor, which a shorter page may need.
+CURSOR_BYTES = 1_200
 PARTIAL_BYTES = 100  # around the call that continues
 PREVIEW_COST = 200  # bytes of a preview's own text and call: a cut must save more
 # Sizes of previews, in bytes of JSON; the largest with which the whole page fits is used.
@@ -45,7 +46,8 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
 
     `each` works on the records of a heavy page.
     """
-    items, kept = page.records, 0
+    budgets = inside(page, budgets)
+    items, kept = [item.with_relations(budgets.text_bytes // 3) for item in page.records], 0
     is_heavy = sum([_chars(item) for item in items]) > rendering.HEAVY_PAGE_CHARS
     shown: list[Trimmed | None] = [None] * len(items)
     late = set[int]()
@@ -74,6 +76,28 @@ def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
     count = sum(place < len(records) for place in late)
     warnings = [*page.warnings, rendering.late_warning(count)] if count else page.warnings
     return replace(page, records=records, warnings=warnings)
+
+
+def inside(page: RecordPage, budgets: Budgets) -> Budgets:
+    """The limits without the most bytes that a page's head, warnings and calls can have."""
+    cursor = page.next_cursor or "c" * CURSOR_BYTES
+    both = [page, replace(page, next_cursor=cursor, has_more=True, ended_early=True)]
+    sizes = list[tuple[int, int]]()
+    for one in both:
+        calls = one.continuations()
+        empty = replace(one, records=[])
+        lines = [_header(empty, 10**6), *footer(empty, calls, Context())]
+        sizes.append(
+            (
+                sum(len(line.encode()) + 1 for line in lines),
+                len(orjson.dumps(wire.records(empty, calls))),
+            )
+        )
+    return replace(
+        budgets,
+        text_bytes=budgets.text_bytes - max(text for text, _ in sizes),
+        structured_bytes=budgets.structured_bytes - max(data for _, data in sizes),
+    )
 
 
 def _chars(item: Record) -> int:
@@ -150,7 +174,7 @@ def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) ->
 
 
 def _how_many(shown: Sequence[Trimmed], budgets: Budgets) -> int:
-    text, data = budgets.text_bytes - PAGE_BYTES, budgets.structured_bytes - PAGE_BYTES
+    text, data = budgets.text_bytes, budgets.structured_bytes
     for number, one in enumerate(shown):
         if one.cost is None:
             one.cost = _cost(one.item)
@@ -173,7 +197,9 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     data: dict[str, Any] = {}
     partial: list[Partial] = []
     left_out: list[str] = []
-    room, largest = budgets.text_bytes // 2, 0
+    related = sum(len(orjson.dumps([one.as_json])) + 20 for one in item.related)
+    related += len(orjson.dumps(item.relations))
+    room, largest = (budgets.text_bytes - related) // 2, 0
     for name, value in item.data.items():
         part = None
         if isinstance(value, str | int | float) or value is None:

@@ -22,7 +22,7 @@ from evidence.values import previewed
 from service.pdpp.encode import encode_value
 from service.records.engine import Big, BlobRow, Order, Snapshot, Stored
 from service.records.manifest import Expansion
-from service.records.values import comparable
+from service.records.values import SORTABLE_CHARS, comparable
 from service.records.view import StreamView, View
 
 #: The most JSON bytes of a code point: in stored JSON, and escaped.
@@ -254,7 +254,8 @@ def _related(parent: Shown, relation: Expansion, target: StreamView, limit: int)
     if relation.cardinality == "has_one":
         return Related(found[:1], single=True)
     more = len(seqs) > limit
-    if not more or relation.foreign_key not in target.manifest.exact_filters:
+    is_filter = relation.foreign_key in target.manifest.exact_filters
+    if not more or not is_filter or len(key) > SORTABLE_CHARS:
         return Related(found, more)
     listing = {
         "stream": target.name,

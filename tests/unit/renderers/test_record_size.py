@@ -8,7 +8,7 @@ from hypothesis import given
 
 from evidence import pointer, wire
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import BUDGETS, CONTRACT, Budgets
 from evidence.records import Record, RecordPage
 from evidence.text import escape, json_line
 from evidence.values import Base64, Preview, as_json, bytes_of, data_as_json
@@ -48,10 +48,12 @@ def shown_as(value: Any, ref: RecordRef, size: int) -> tuple[Any, int | None]:
     return Preview(cut, len(text) if total is None else total, kind), len(cut)
 
 
-def trimmed(item: Record, size: int) -> tuple[dict[str, Any], list[str], list[str]]:
+def trimmed(
+    item: Record, size: int, budgets: Budgets
+) -> tuple[dict[str, Any], list[str], list[str]]:
     """(data, the fields shown in part, the fields left out) of a record."""
     data: dict[str, Any] = {}
-    partial, left_out, room = [], [], BUDGETS.text_bytes // 2
+    partial, left_out, room = [], [], budgets.text_bytes // 2
     for name, value in item.data.items():
         shown, end = shown_as(value, item.ref, size)
         room -= size_of(data_as_json({name: shown}, item.ref))
@@ -83,11 +85,11 @@ def cost(item: Record) -> tuple[int, int]:
     return text, size_of([item.entry, item.rung])
 
 
-def is_within(items: list[Record]) -> bool:
+def is_within(items: list[Record], budgets: Budgets) -> bool:
     costs = [cost(item) for item in items]
     return (
-        sum(text for text, _ in costs) <= BUDGETS.text_bytes - records.PAGE_BYTES
-        and sum(data for _, data in costs) <= BUDGETS.structured_bytes - records.PAGE_BYTES
+        sum(text for text, _ in costs) <= budgets.text_bytes
+        and sum(data for _, data in costs) <= budgets.structured_bytes
     )
 
 
@@ -98,13 +100,16 @@ def test_the_largest_previews_are_taken_with_which_all_records_fit(
 ) -> None:
     page, before = monster.reading, list(monster.reading.records)
     page = records.fit(page, BUDGETS)
+    budgets = records.inside(replace(page, records=before), BUDGETS)
     if len(page.records) < len(before):
         assert page.records == records.fit(replace(page, records=before), BUDGETS).records
         return
     sizes = iter(records.PREVIEW_BYTES)
     shown = [what_is_shown(item) for item in page.records]
-    size = next(size for size in sizes if [trimmed(item, size) for item in before] == shown)
-    assert is_within(page.records) or len(before) == 1
+    size = next(
+        size for size in sizes if [trimmed(item, size, budgets) for item in before] == shown
+    )
+    assert is_within(page.records, budgets) or len(before) == 1
     larger = [one for one in records.PREVIEW_BYTES if one > size]
     for one in larger:
-        assert not is_within([records._trim(item, one, BUDGETS).item for item in before])
+        assert not is_within([records._trim(item, one, budgets).item for item in before], budgets)
