@@ -3,7 +3,8 @@
 import statistics
 from dataclasses import dataclass, field
 
-from bench.goals import Goal, goal
+from bench.goal import Goal
+from bench.goals import goal
 
 
 @dataclass(frozen=True, slots=True)

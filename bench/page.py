@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bench.findings import BUSIEST, Finding, Line, Note
-from bench.goals import GOALS, Goal
+from bench.goal import Goal
+from bench.goals import GOALS
 
 CALM = 0.7  # load average, above which other programs are at work
 BUSY_PERCENT = 50  # of the client's core, above which the generator may have been the limit

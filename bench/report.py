@@ -14,7 +14,8 @@ import orjson
 
 from bench import load, page, stores
 from bench.findings import Finding, Line, Measured, Note
-from bench.goals import GOALS, Goal, goal, groups
+from bench.goal import Goal
+from bench.goals import GOALS, goal, groups
 from bench.page import shown, wanted
 from bench.peers import environments, scripts
 from bench.plan import Plan

@@ -7,7 +7,7 @@ passed, and `Unavailable` if the store cannot be read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
@@ -19,8 +19,6 @@ from service.records.selections import Cells, Grouped, GroupPage, GroupRow, Sele
 
 #: Words with one prefix that a search reads.
 WORDS_MOST: Final = 5_000
-#: Rows that each of many fields may fill if they share a limit.
-FIELD_ROWS_LEAST: Final = 10
 #: Fields that are searched one by one for the newest rows of a word.
 FIELDS_APART_MOST: Final = 32
 #: The greatest code point, which follows a prefix in the upper bound of its words.
@@ -109,16 +107,25 @@ class Scope:
     """What a search may touch: the searchable fields of some streams, and which of their records.
 
     `fields` are ordinals, ascending; `selections` hold for the records of each stream, and every
-    stream of the fields has one.
+    stream of the fields has one. `stream_of` gives the stream of each field.
     """
 
     fields: tuple[int, ...]
     selections: tuple[Selection, ...]
+    stream_of: Mapping[int, int] = field(default_factory=dict, compare=False)
 
     @cached_property
     def limited(self) -> bool:
         """Whether some records of the streams are outside the scope."""
         return any(one.limit or one.tests for one in self.selections)
+
+    def selection_of(self, ordinal: int) -> Selection:
+        """The selection of the stream of a field."""
+        return self._by_stream[self.stream_of[ordinal]]
+
+    @cached_property
+    def _by_stream(self) -> dict[int, Selection]:
+        return {selection.stream: selection for selection in self.selections}
 
     @property
     def apart(self) -> bool:
@@ -140,11 +147,6 @@ class Rows(NamedTuple):
     @property
     def records(self) -> set[int]:
         return {*self.short[0], *self.passages[0]}
-
-
-def share(limit: int, used: int, fields: int) -> int:
-    """The rows of the next of `fields` that share a limit; unused rows go to the later ones."""
-    return max(FIELD_ROWS_LEAST, (limit - used) // fields)
 
 
 #: Terms any of which will do.

@@ -192,13 +192,14 @@ class Coverage:
     def scope(self, role: str | None = None) -> Scope:
         """The searched fields, or those with a role."""
         if role not in self._scopes:
-            fields = [
-                ordinal
+            fields = {
+                ordinal: stream.id
                 for stream in self.streams
                 for ordinal, name in stream.searchable.items()
                 if role is None or stream.roles.get(role) == name
-            ]
-            self._scopes[role] = Scope(tuple(sorted(fields)), tuple(self.selections.values()))
+            }
+            selections = tuple(self.selections.values())
+            self._scopes[role] = Scope(tuple(sorted(fields)), selections, fields)
         return self._scopes[role]
 
     @cached_property
@@ -270,12 +271,14 @@ class View:
         """(streams the grant shows whole, their searched fields, those of the other streams)."""
         whole = [stream for stream in self.streams if not stream.limit]
         limited = [stream for stream in self.streams if stream.limit]
+        fields = {ordinal: stream.id for stream in limited for ordinal in stream.searchable}
         return (
             tuple(stream.id for stream in whole),
             tuple(sorted(ordinal for stream in whole for ordinal in stream.searchable)),
             Scope(
-                tuple(sorted(ordinal for stream in limited for ordinal in stream.searchable)),
+                tuple(sorted(fields)),
                 tuple(stream.selection() for stream in limited),
+                fields,
             ),
         )
 

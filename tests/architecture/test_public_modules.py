@@ -7,7 +7,7 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "service.records.sql": ("conditions", "snapshot"),
+    "service.records.sql": ("conditions", "shares", "snapshot"),
     "service.records.sqlite": (*("backup", "check", "checkup", "transactions"),),
     "service.records.postgres": ("checkup", "connections"),
     "service.records": (

@@ -4,7 +4,6 @@ The grant acts inside every statement: by lexemes of the scope, which the index 
 the fields of every row that it finds.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +18,6 @@ from service.records.engine import (
     Size,
     Spellings,
     ValueText,
-    share,
 )
 from service.records.selections import Value
 from service.records.passages import STRIDE
@@ -29,6 +27,7 @@ from service.records.postgres.ddl import WHOLE
 from service.records.postgres.keys import key_of, value_of
 from service.records.postgres.terms import query
 from service.records.sql.conditions import Condition
+from service.records.sql.shares import shared
 
 _STATISTICS = """
 SELECT (SELECT coalesce(sum(records), 0)::bigint FROM stream WHERE id = ANY(%s::integer[])),
@@ -150,7 +149,7 @@ class SearchMethods(Asking):
         if not scope.fields:
             return Rows(([], []), ([], [], []))
         wanted = query(groups, self.catalog.scope(self.rows_at_once, scope.fields))
-        # As many of every field that is sought by itself, from which `_shared` takes its part.
+        # As many of every field that is sought by itself, from which `shared` takes its part.
         apart = newest and scope.apart
         short, values = self._rows(scope, wanted, limit, newest, apart, "term")
         passages, more = self._rows(scope, wanted, limit, newest, apart, "passage")
@@ -158,7 +157,7 @@ class SearchMethods(Asking):
             f"SELECT * FROM ({short}) s CROSS JOIN ({passages}) p", *values, *more
         )
         if apart:
-            return _shared(scope.fields, (seqs, ordinals), tuple(parts), limit)
+            return shared(scope.fields, (seqs, ordinals), tuple(parts), limit)
         return Rows((seqs, ordinals), tuple(parts), limit in (len(seqs), len(parts[0])))
 
     def _rows(
@@ -241,30 +240,3 @@ def _array(numbers: Iterable[int]) -> str:
 def _ordinals(fields: tuple[int, ...]) -> str:
     """The same for the fields of a scope, which every statement names."""
     return _array(fields)
-
-
-def _shared(
-    fields: Sequence[int], whole: Sequence[list[int]], parts: Sequence[list[int]], limit: int
-) -> Rows:
-    """The newest rows of each field, which share a limit; what one leaves over, the next may have.
-
-    Rows come newest first, up to the limit of each field.
-    """
-    short, passages, cut = Rows(([], []), ([], [], []))
-    rows_of, parts_of = _by_field(whole), _by_field(parts)
-    for number, field in enumerate(fields):
-        most = share(limit, len(short[0]), len(fields) - number)
-        for found, by_field in ((short, rows_of), (passages, parts_of)):
-            rows = by_field[field][:most]
-            for column, values in zip(found, zip(*rows)):
-                column += values
-            cut |= len(rows) == most
-    return Rows(short, passages, cut)
-
-
-def _by_field(columns: Sequence[list[int]]) -> dict[int, list[tuple[int, ...]]]:
-    """The rows of some columns, by the ordinal, which is the second one."""
-    rows = defaultdict[int, list[tuple[int, ...]]](list)
-    for row in zip(*columns):
-        rows[row[1]].append(row)
-    return rows

@@ -42,12 +42,22 @@ def by_field(tests: Iterable[Test]) -> dict[int, list[tuple[str, Value]]]:
     return fields
 
 
-def alike(selections: Iterable[Selection]) -> list[list[Selection]]:
-    """Selections in groups that have the same limits, and the same tests of their own fields."""
+def alike_in_tests(selections: Iterable[Selection]) -> list[list[Selection]]:
+    """Selections in groups that have the same tests of their own fields."""
     groups: dict[object, list[Selection]] = {}
-    for one in selections:
-        tests = tuple(map(tuple, by_field(one.tests).values()))
-        groups.setdefault((one.limit, one.by_time, tests), []).append(one)
+    for selection in selections:
+        tests = tuple(map(tuple, by_field(selection.tests).values()))
+        groups.setdefault(tests, []).append(selection)
+    return list(groups.values())
+
+
+def alike(selections: Iterable[Selection]) -> list[list[Selection]]:
+    """The same in groups that have the same limits too."""
+    groups: dict[object, list[Selection]] = {}
+    for number, group in enumerate(alike_in_tests(selections)):
+        for selection in group:
+            key = number, selection.limit, selection.by_time
+            groups.setdefault(key, []).append(selection)
     return list(groups.values())
 
 
@@ -62,6 +72,13 @@ def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | No
     if selection.limit.keys is not None or elsewhere:
         return None
     return [*times, *fields.get(ordinal, ())]
+
+
+def _either(conditions: Sequence[Condition]) -> Condition:
+    """The condition that one of some holds; none does if there are none."""
+    either = " OR ".join(f"({condition.sql()})" for condition in conditions)
+    values = [value for condition in conditions for value in condition.values]
+    return Condition([f"({either or 'false'})"], values)
 
 
 class Conditions:
@@ -114,21 +131,31 @@ class Conditions:
         condition, lists = Condition(), False
         for tests in zip(*(by_field(one.tests).items() for one in selections)):
             comparisons = tests[0][1]
-            field, ordinals = self.one_of("c.ordinal", [ordinal for ordinal, _ in tests])
             compared = [f"c.{self.compared} {comparison} ?" for comparison, _ in comparisons]
+            field, ordinals = self.one_of("c.ordinal", [ordinal for ordinal, _ in tests])
             body = " AND ".join([field, *compared])
             values = [ordinals, *(self.encode(value) for _, value in comparisons)]
             if self.is_small(body, values):
                 cells, lists = f"{record}.seq IN (SELECT c.seq FROM cell c WHERE {body})", True
             else:
+                # The sum makes it read the cells of the record, not look for each of many fields.
+                column = "c.ordinal" if len(tests) == 1 else "c.ordinal + 0"
+                field, _ = self.one_of(column, [ordinal for ordinal, _ in tests])
+                body = " AND ".join([field, *compared])
                 cells = f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq AND {body})"
             condition.add(cells, *values)
         return condition, lists
 
     def selected(self, *selections: Selection) -> Condition:
         """The condition that the record `r` is in one of some selections, which are `alike`."""
-        first = selections[0]
         condition, lists = self.tested(selections)
+        limited = self._limited(selections, lists)
+        condition.add(limited.sql(), *limited.values)
+        return condition
+
+    def _limited(self, selections: Sequence[Selection], lists: bool) -> Condition:
+        """The condition that the record `r` is in the streams and inside the limit of all."""
+        first, condition = selections[0], Condition()
         # The sign makes it read the listed records, not the whole stream in its order.
         column = "+r.stream" if lists else "r.stream"
         condition.add(*self.one_of(column, [one.stream for one in selections]))
@@ -141,10 +168,13 @@ class Conditions:
 
     def selected_by_any(self, selections: Iterable[Selection]) -> Condition:
         """The condition that one of some selections contains the record `r`."""
-        each = [self.selected(*group) for group in alike(selections)]
-        either = " OR ".join(f"({one.sql()})" for one in each)
-        values = [value for one in each for value in one.values]
-        return Condition([f"({either or 'false'})"], values)
+        each = []
+        for group in alike_in_tests(selections):
+            condition, lists = self.tested(group)
+            either = _either([self._limited(same, lists) for same in alike(group)])
+            condition.add(either.sql(), *either.values)
+            each.append(condition)
+        return _either(each)
 
     def selected_values(
         self, selection: Selection, ordinals: Sequence[int], *, cell: str = "v"

@@ -21,15 +21,19 @@ from service.records.engine import (
     Size,
     Spellings,
     ValueText,
-    share,
 )
 from service.records.passages import STRIDE
 from service.records.sql.conditions import Condition
+from service.records.sql.shares import share, shared
 from service.records.sql.snapshot import SharedMethods
 from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
 
 #: From this many matching records on, candidates are probed one by one instead of listed first.
 FEW: Final = 2_000
+#: The tables of whole values and of the passages of long ones.
+TABLES: Final = ("fts", "fts_passage")
+#: Up to so many matching rows, many limited fields are searched at once for the newest ones.
+AT_ONCE_MOST: Final = 20_000
 
 _STATISTICS = """
 SELECT
@@ -60,6 +64,10 @@ CROSS JOIN scope s ON s.stream = r.stream AND {{fields}}
 CROSS JOIN value v ON v.id = s.ordinal << {SEQ_BITS} | r.seq
 LEFT JOIN fts_content c ON c.id = v.id
 """
+_LONG = f"""
+SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM passage
+  WHERE id BETWEEN value << {SEQ_BITS} AND value << {SEQ_BITS} | {SEQ_MASK})
+"""
 _PASSAGES = """
 SELECT c.id, c.c0 FROM json_each(?) j CROSS JOIN fts_passage_content c ON c.id = j.value
 """
@@ -79,6 +87,7 @@ class SearchMethods(SharedMethods):
     in_list = "{} IN (SELECT value FROM json_each(?))"
     array = "(SELECT json_group_array(seq) FROM ({}))"
     _blocks: dict[tuple[int, int, int], bool]
+    _small: dict[tuple[Any, ...], bool]
     #: The numbers of the first passages of long values that `texts` gave, by record and ordinal.
     _first_passages: dict[tuple[int, int], int]
 
@@ -89,9 +98,12 @@ class SearchMethods(SharedMethods):
         return orjson.dumps(list(values)).decode()
 
     def is_small(self, cells: str, values: list[Any]) -> bool:
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM cell c WHERE {cells} LIMIT ?)"
-        ((matches,),) = self.run(sql, *values, FEW + 1)
-        return bool(matches <= FEW)
+        key = (cells, *values)
+        if key not in self._small:
+            sql = f"SELECT count(*) FROM (SELECT 1 FROM cell c WHERE {cells} LIMIT ?)"
+            ((matches,),) = self.run(sql, *values, FEW + 1)
+            self._small[key] = matches <= FEW
+        return self._small[key]
 
     def unpacked(self, array: str) -> list[int | None]:
         numbers: list[int | None] = orjson.loads(array)
@@ -132,20 +144,54 @@ class SearchMethods(SharedMethods):
         if not scope.fields:
             return Rows(([], []), ([], [], []))
         match = conjunction(groups)
-        apart = newest and (scope.apart or not groups)
-        blocks = [(ordinal,) for ordinal in scope.fields] if apart else [scope.fields]
+        if not newest or not (scope.apart or match == ""):
+            return self._rows_at_once(scope, match, limit, newest)
+        if (
+            scope.limited
+            and len(scope.fields) > FIELDS_APART_MOST
+            and self._matches_few(scope, match)
+        ):
+            rows = self._rows_at_once(scope, match, -1, newest)
+            return shared(scope.fields, rows.short, rows.passages, limit)
+        return self._newest_by_field(scope, match, limit)
+
+    def _matches_few(self, scope: Scope, match: str) -> bool:
+        """Whether few rows of all fields match, in all records."""
+        left = AT_ONCE_MOST
+        inside = {table: self._inside(scope.fields, f"{table}.rowid", ids=True) for table in TABLES}
+        for table, (fields, values) in inside.items():
+            where = f"{table} MATCH ? AND {fields}"
+            sql = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {where} LIMIT ?)"
+            ((matches,),) = self.run(sql, match, *values, left + 1) if match else ((left + 1,),)
+            left -= matches
+        return left >= 0
+
+    def _rows_at_once(self, scope: Scope, match: str, limit: int, newest: bool) -> Rows:
         selected = self.selected_by_any(scope.selections) if scope.limited else None
+        short, passages = (
+            self._rows(scope.fields, match, table, selected=selected, newest=newest, limit=limit)
+            for table in TABLES
+        )
+        cut = limit in (len(short[0]), len(passages[0]))
+        return Rows((short[0], short[1]), (passages[0], passages[1], passages[2]), cut)
+
+    def _newest_by_field(self, scope: Scope, match: str, limit: int) -> Rows:
+        """The newest rows of each field, which share the limit."""
         short, passages = (list[int](), list[int]()), (list[int](), list[int](), list[int]())
-        cut = False
-        for number, fields in enumerate(blocks):
-            most = share(limit, len(short[0]), len(blocks) - number) if apart else limit
-            rows, parts = (
-                self._rows(fields, match, table, selected=selected, newest=newest, limit=most)
-                for table in ("fts", "fts_passage")
-            )
-            for column, more in zip((*short, *passages), (*rows, *parts)):
-                column += more
-            cut |= len(rows[0]) == most or len(parts[0]) == most
+        long = {ordinal for (ordinal,) in self.run(_LONG, self.listed(scope.fields))}
+        cut, selected = False, None
+        for number, ordinal in enumerate(scope.fields):
+            most = share(limit, len(short[0]), len(scope.fields) - number)
+            if scope.limited:
+                selected = self.selected(scope.selection_of(ordinal))
+            for table, columns in zip(TABLES, (short, passages)):
+                if table == "fts" or ordinal in long:
+                    rows = self._rows(
+                        (ordinal,), match, table, selected=selected, newest=True, limit=most
+                    )
+                    for column, values in zip(columns, rows):
+                        column += values
+                    cut |= len(rows[0]) == most
         return Rows(short, passages, cut)
 
     def _rows(

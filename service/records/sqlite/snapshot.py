@@ -51,7 +51,7 @@ class SqliteSnapshot(SearchMethods):
     def __init__(self, db: sqlite3.Connection, generation: Generation) -> None:
         self.db = db
         self._generation = generation
-        self._blocks = {}
+        self._blocks, self._small = {}, {}
         self._first_passages = {}
 
     def generation(self, expected: Generation | None = None) -> Generation:
