@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from service.importing.json_values import Numeral
-from service.records.forms import FORMS, decimal_in, exact_number
+from service.records.forms import FORMS, bare_number, currencies, decimal_in, exact_number
 from service.records.values import COMMA, DECIMAL, microseconds
 
 _TYPES: Final = {
@@ -105,7 +105,7 @@ def _text(name: str, texts: list[str], untyped: bool) -> Kind:
         return Kind("string", "date" if dates else "date-time")
     if form := _unix(name, texts):
         return Kind("string", form=form)
-    for form in ("rfc-2822", "year-first"):
+    for form in ("rfc-2822", "year-first", "month-name"):
         if all(FORMS[form](text) is not None for text in texts):
             return Kind("string", form=form)
     return _short_date(texts) or _decimal(texts) or Kind("string")
@@ -134,7 +134,11 @@ def _short_date(texts: list[str]) -> Kind | None:
 
 def _decimal(texts: list[str]) -> Kind | None:
     """Decimals with a point or a comma; text if every value can be read both ways."""
-    likely = any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
+    named = {one for text in texts for one in currencies(text)}
+    if len(named) > 1:
+        return Kind("string", doubt=f"it has the currencies {', '.join(sorted(named)[:3])}")
+    texts = list(map(bare_number, texts))
+    likely = named or any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
     if not likely or any(map(_LEADING_ZERO.match, texts)):
         return None
     point = all(decimal_in(text) is not None for text in texts)

@@ -115,6 +115,12 @@ KNOWN: Final = (
     (rb"%PDF-", "a PDF document", "Import it as an attachment of a mail, or save its text."),
     (rb"window\.YTD", "a file of a Twitter archive", "Delete what is before the [, name it .json."),
     (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),
+    (
+        rb"(?:\s|%[^\n]*\n)*+@(?:comment|string|preamble|[a-z]{4,20})\s*[{(]\s*[^\s,{}=]+\s*[,={]",
+        "a BibTeX file",
+        "Export the library as CSV or CSL JSON.",
+    ),
+    (rb"\s*TY  - \w+", "an RIS file", "Export the library as CSV or CSL JSON."),
     (rb"PAR1", "a Parquet file", "Convert it to NDJSON, for example with duckdb."),
     (rb"\s*<(!doctype html|html)", "a web page", "Save its data as JSON or CSV."),
     (rb"\s*<\?xml|\s*<[a-z]+[ >]", "an XML document", "Convert it to NDJSON."),

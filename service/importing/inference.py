@@ -34,7 +34,10 @@ KEY_NAMES = ("id", "_id", "key", "uuid")
 TIME_NAMES = (
     *("received_at", "sent_at", "created_at", "date", "timestamp", "updated_at", "start", "time"),
 )
-TITLE_NAMES = ("title", "subject", "name", "headline", "summary")
+TITLE_NAMES = (
+    *("title", "subject", "name", "headline", "summary", "payee", "merchant", "counterparty"),
+    *("empfänger", "auftraggeber/empfänger", "beguenstigter/zahlungspflichtiger"),
+)
 TEXT_NAMES = ("body", "text", "content", "message", "description", "note", "abstract")
 ACTOR_NAMES = ("from", "author", "sender", "actor", "user", "username", "user_name", "from_name")
 THREAD_NAMES = ("thread_id", "conversation_id", "thread", "thread_ts", "chat_id", "channel_id")
@@ -247,12 +250,18 @@ def _searched(columns: list[_Column]) -> list[str]:
 def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
     """{field: role} for the fields of the sample that have a role."""
     texts = {n: column for n, column in columns.items() if column.is_text and not column.is_number}
-    wordy = [name for name in texts if texts[name].is_wordy and name != cursor]
-    longest = max(wordy, key=lambda name: sum(map(len, texts[name].texts)), default=None)
+    wordy = [
+        name
+        for name, column in texts.items()
+        if column.is_wordy and name != cursor and (column.rows == 1 or len({*column.texts}) > 1)
+    ]
+    title = _named(texts, TITLE_NAMES)
+    others = [name for name in wordy if name != title]
+    longest = max(others, key=lambda name: sum(map(len, texts[name].texts)), default=None)
     strings = {name: column for name, column in columns.items() if column.kind.type == "string"}
     roles = {
         "primary-text": _named(wordy, TEXT_NAMES) or longest,
-        "primary-title": _named(texts, TITLE_NAMES),
+        "primary-title": title,
         "actor": _named(texts, ACTOR_NAMES),
         "thread": _named(strings, THREAD_NAMES),
         "event-time": cursor,

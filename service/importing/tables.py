@@ -33,11 +33,10 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
     head = list(islice(numbered, HEAD_LINES))
     if not head:
         return
-    first = _first(head)
+    first, width = _first(head)
     if first:
         source.notes.append(f"{first} lines before the table are left out.")
-    width = len(head[first][1])
-    sample = [cells for _, cells in head[first:] if len(cells) == width]
+    sample = [fit for _, cells in head[first:] if len(fit := _fit(cells, width)) == width]
     given = source.reading.header
     has_header = _is_header(sample) if given is None else given
     names, unnamed = _names(source, sample[0] if has_header else [""] * width)
@@ -47,6 +46,7 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
         unnamed = set(names)
     number = None
     for number, cells in chain(head[first + has_header :], numbered):
+        cells = _fit(cells, width)
         if len(cells) != width:
             yield number, f"This row has {len(cells)} cells, the table has {width} columns."
             continue
@@ -64,13 +64,46 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
         source.notes.append(f"There are no rows after the header: {', '.join(names)}.")
 
 
-def _first(head: Sequence[tuple[int, list[str]]]) -> int:
-    """The number of lines before the table: shorter ones, such as those in exports of banks."""
-    widths = Counter(len(cells) for _, cells in head)
-    width, count = max(widths.items(), key=lambda item: (item[1] > 1, item[0] > 1, item[1]))
-    common = [number for number, (_, cells) in enumerate(head) if len(cells) == width]
-    first = common[0]
-    return first if count > 1 and all(len(cells) < width for _, cells in head[:first]) else 0
+def _fit(cells: list[str], width: int) -> list[str]:
+    """A row without empty cells beyond the width of the table."""
+    return cells[:width] if len(cells) > width >= len(_trimmed(cells)) else cells
+
+
+def _first(head: Sequence[tuple[int, list[str]]]) -> tuple[int, int]:
+    """The number of lines before the table, such as those in exports of banks, and its width.
+
+    The header is the widest row of names that the rows after it fit, or else the first row of the
+    commonest width, if those before it are shorter.
+    """
+    rows = [cells for _, cells in head]
+    widths = [len(_trimmed(cells)) for cells in rows]
+    for first in sorted(range(len(rows)), key=lambda number: -widths[number]):
+        width, following = widths[first], rows[first + 1 :]
+        fit = sum(len(cells) >= width >= len(_trimmed(cells)) for cells in following)
+        if width > 1 and fit * 2 > len(following) and _are_names(rows[first][:width]):
+            if max(widths[:first], default=0) < width:
+                return first, width
+    common = Counter(map(len, rows))
+    width, count = max(common.items(), key=lambda item: (item[1] > 1, item[0] > 1, item[1]))
+    first = next(number for number, cells in enumerate(rows) if len(cells) == width)
+    if count == 1 or any(len(cells) >= width for cells in rows[:first]):
+        first = 0
+    return first, len(rows[first])
+
+
+def _trimmed(cells: list[str]) -> list[str]:
+    """The cells of a row without empty ones at its end."""
+    size = len(cells)
+    while size and not cells[size - 1].strip():
+        size -= 1
+    return cells[:size]
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Whether most cells of a row have a text, and none is a number or a time other than a year."""
+    filled = [cell for cell in cells if cell.strip() and cell not in _YEARS]
+    kinds = (kind_of("", [cell], untyped=True).to_json() for cell in filled)
+    return len(filled) * 2 > len(cells) and all(kind == {"type": "string"} for kind in kinds)
 
 
 def _is_header(sample: Sequence[list[str]]) -> bool:

@@ -26,6 +26,18 @@ _LONG = re.compile(rf"(\d{{4}})([./-])(\d{{1,2}})\2(\d{{1,2}}){_CLOCK}", re.ASCI
 _MAIL = re.compile(
     r"(?:[A-Z][a-z]{2},? )?(?:\d{1,2} [A-Z][a-z]{2} \d{4} |[A-Z][a-z]{2} +\d{1,2} )\d\d:\d\d.*"
 )
+#: Dates with the English name of a month, such as `Mar 3, 2026, 3:02:23 PM` or `03-Mar-26`.
+_NAMED = re.compile(
+    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?"
+    r"(?:([a-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})"
+    r"|(\d{1,2})(?:st|nd|rd|th)?[ -]([a-z]{3,9})\.?,?[ -](\d{4}|\d\d))"
+    r"(?:,?(?: at)?[ \u202f]+(\d{1,2}:\d\d(?::\d\d)?(?:[ \u202f]?[ap]\.?m\.?)?)(?: (?:UTC|GMT))?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december"),
+)
 #: Two-digit years from here on belong to the last century.
 _PIVOT: Final = 69
 
@@ -81,12 +93,28 @@ def _mail(value: Any) -> int | None:
         return None
 
 
+def _named_month(value: Any) -> int | None:
+    """A date with the English name of a month, with or without a time."""
+    match = _NAMED.fullmatch(value) if _is_text(value) else None
+    if match is None:
+        return None
+    word, day, year, first, other, last, clock = match.groups()
+    name = (word or other).lower()
+    months = [number for number, month in enumerate(_MONTHS, 1) if month.startswith(name)]
+    if name == "sept":
+        months = [9]
+    if len(months) != 1:
+        return None
+    text = f"{day or first}/{months[0]}/{year or last}"
+    return _date(f"{text} {clock}".replace("\u202f", " ") if clock else text, "dmy")
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 64
 
 
 #: Forms that may lack a time of day.
-DATES: Final = ("day-first", "month-first", "year-first")
+DATES: Final = ("day-first", "month-first", "year-first", "month-name")
 
 #: Form -> its parser.
 FORMS: Final[dict[str, Callable[[Any], int | None]]] = {
@@ -97,6 +125,7 @@ FORMS: Final[dict[str, Callable[[Any], int | None]]] = {
     "day-first": lambda value: _date(value, "dmy"),
     "month-first": lambda value: _date(value, "mdy"),
     "year-first": lambda value: _date(value, "ymd"),
+    "month-name": _named_month,
 }
 
 
@@ -117,15 +146,41 @@ _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 MIDDLE: Final = 50_000
 _WIDTH = 5
 _LONGEST = 1_000
+#: The longest amount with a currency.
+_SHORT_CHARS: Final = 40
 _EXACT = Context(prec=MAX_PREC)
 _ZERO: Final = Decimal(0)
 #: Significant digits of an average.
 _AVERAGE = Context(prec=16)
 
 
+_CODES: Final = "EUR USD GBP CHF JPY CAD AUD NZD SEK NOK DKK PLN CZK HUF INR CNY BRL MXN ZAR TRY"
+_CURRENCY: Final = re.compile(
+    rf"[$€£¥₹₽₺₩₪₫₴₦฿]|\b(?:{_CODES.replace(' ', '|')})\b|(?<!\w)(?:kr|zł)\.?(?!\w)"
+)
+_SIGNED: Final = re.compile(r"([+-]?)\s*([^-]*?)\s*(-?)")
+
+
+def currencies(text: str) -> list[str]:
+    """The currencies that a text names."""
+    return _CURRENCY.findall(text)
+
+
+def bare_number(text: str) -> str:
+    """An amount without its currency; one in brackets or with a minus behind it is negative."""
+    text = text.replace("\u2212", "-").strip()
+    if len(text) > _SHORT_CHARS or text[-1:].isdigit() and text.lstrip("+-")[:1].isdigit():
+        return text
+    bare = _CURRENCY.sub("", text, count=1).strip()
+    if bare[:1] == "(" and bare[-1:] == ")":
+        bare = f"-{_CURRENCY.sub('', bare[1:-1], count=1).strip()}"
+    signed = _SIGNED.fullmatch(bare)
+    return f"{signed[1] or signed[3]}{signed[2]}" if signed else text
+
+
 def decimal_in(text: str, mark: str = ".") -> Decimal | None:
     """The number that a text writes with this decimal mark; None for other text."""
-    text = text.replace("\u2212", "-")
+    text = bare_number(text)
     pattern = _WITH_POINT if mark == "." else _WITH_COMMA
     if len(text) > _LONGEST or not pattern.fullmatch(text):
         return None

@@ -167,8 +167,8 @@ TIMES = (
 )  # fmt: skip
 
 TABLES = (
-    text("bank.csv", GERMAN_BANK, BANK_ROWS, "Rechnung", time="2026-03-03", encoding="cp1252",
-         says=("cp1252", "lines before the table")),
+    text("bank.csv", GERMAN_BANK, BANK_ROWS, "Rechnung", "Müller, GmbH", time="2026-03-03",
+         encoding="cp1252", says=("cp1252", "lines before the table")),
     text("excel.csv", CITY_LINES.replace(",", "\t"), CITIES, "köln", "Jörg", encoding="utf-16",
          says=("utf-16",)),
     text("wide.csv", CITY_LINES, CITIES, "köln", "Jörg", encoding="utf-16-le"),
