@@ -32,8 +32,6 @@ class Late(TimedOut):
     why = "does not answer: timed out"
 
 
-#: Comparisons of filters other than equality, with their signs in a shell.
-OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 #: Media types of blobs that a browser may display.
 _HARMLESS: Final = frozenset("""
     application/pdf image/avif image/bmp image/gif image/jpeg image/png image/tiff image/webp

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from evidence.errors import InvalidRequest
+from evidence.operators import OPERATORS
 from evidence.text import escape, json_line
 from service.operations.arguments import ExpandLimit, Flag, Names, Number, TypedFilter
-from service.ports import OPERATORS
 
 OBJECTS = (TypedFilter, ExpandLimit)
 BY_SIGN = {sign: operator for operator, sign in OPERATORS.items()}

@@ -13,7 +13,9 @@ _DATED: Final = re.compile(
     r"|\d{1,2}[-_.]\d{1,2}[-_.](?:19|20)?\d\d)(?!\d)"
     rf"|\b(?:{'|'.join(_MONTHS)})[a-z]*+[-_. ]*(?:19|20)\d\d\b"
 )
-_COPY: Final = re.compile(r"[ _-]*(?:\(\d{1,3}\)|[ _-](?:copy|kopie|copie|copia)(?: \d{1,3})?)$")
+_COPY: Final = re.compile(
+    r"(?<![ _-])[ _-]*(?:\(\d{1,3}\)|[ _-](?:copy|kopie|copie|copia)(?: \d{1,3})?)$"
+)
 
 
 def undated(name: str) -> str:

@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from evidence.limits import BUDGETS
+from evidence.operators import OPERATORS
 from evidence.pointer import escaped, searched_text
 from service.importing.column_types import Kind, Tokens, as_stored, kind_of, settle
-from service.ports import OPERATORS
 from service.records.intake import Refused, check_name
 from service.records.values import DECIMAL, SORTABLE_CHARS
 

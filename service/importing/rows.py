@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar
 
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
+from evidence.operators import OPERATORS
 from evidence.work import Deadline
 from service.importing.charsets import decode
 from service.importing.json_values import JsonReader
 from service.importing.sandbox import cpu_seconds
 from service.importing.source import Source, as_text
-from service.ports import OPERATORS
 from service.records.forms import FORMS
 from service.records.intake import Row
 from service.records.values import moment
@@ -325,14 +325,16 @@ class Members:
         value = data.get(name)
         if isinstance(value, kind):
             return value
-        self.left_out[name] += value is not None
+        if value is not None:
+            self.left_out[name] += 1
         return kind()
 
     def all(self, data: dict[str, Any], name: str, kind: type[_Kind]) -> list[_Kind]:
         """The elements of a member that is an array."""
         values = self.one(data, name, list)
         fit = [value for value in values if isinstance(value, kind)]
-        self.left_out[name] += len(values) - len(fit)
+        if len(fit) < len(values):
+            self.left_out[name] += len(values) - len(fit)
         return fit
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol, TextIO
 
+import orjson
 from charset_normalizer import from_bytes
 from charset_normalizer.utils import identify_sig_or_bom
 
@@ -64,12 +65,20 @@ class Repair:
 
     def value(self, value: Any) -> Any:
         """A JSON value with every string in it repaired."""
+        try:
+            if b"\\u0000" not in orjson.dumps(value):  # much faster than looking into it
+                return value
+        except TypeError:
+            pass
+        return self._inside(value)
+
+    def _inside(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
-            return [self.value(item) for item in value]
+            return [self._inside(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(name): self.value(item) for name, item in value.items()}
+            return {self.text(name): self._inside(item) for name, item in value.items()}
         return value
 
 

@@ -51,11 +51,9 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
             yield number, f"This row has {len(cells)} cells, the table has {width} columns."
             continue
         try:
-            row = {
-                name: source.repair.text(cell)
-                for name, cell in zip(names, cells)
-                if cell or name not in unnamed
-            }
+            row = source.repair.value(
+                {name: cell for name, cell in zip(names, cells) if cell or name not in unnamed}
+            )
         except Undecodable as error:
             yield number, f"{error}."
             continue

@@ -10,8 +10,8 @@ from marshmallow import ValidationError, fields, validate
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.operators import OPERATORS
 from evidence.work import parse_json
-from service.ports import OPERATORS
 
 #: Names that hosts add to the arguments of every tool. They are ignored.
 ADDED_BY_HOSTS = ("toolCallId", "sessionId", "chatInput", "action", "tool", "random_string")

@@ -16,8 +16,8 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from marshmallow import Schema
 
 from evidence.limits import CONTRACT
+from evidence.operators import OPERATORS
 from service.operations import arguments
-from service.ports import OPERATORS
 
 #: Without minimum lengths, which are all 1, and without the largest whole number: every bound costs
 #: bytes in every conversation, and no caller exceeds these by mistake.

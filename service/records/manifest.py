@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.limits import CONTRACT
+from evidence.operators import OPERATORS
 from evidence.pointer import escaped, is_nested, path_of
 from evidence.schema import View
-from service.ports import OPERATORS
 from service.records.manifest_parts import Part, as_path, fields_of, nested_of, read_name
 from service.records.values import FieldType
 

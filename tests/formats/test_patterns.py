@@ -37,7 +37,8 @@ def patterns() -> Iterator[tuple[str, Pattern, bool]]:
             if isinstance(value, re.Pattern) and name in used:
                 yield f"{found.name}.{name}", value, used[name] <= ANCHORED
     for form in FORMATS.values():
-        yield f"{form.name}.begins", form.begins, True
+        if isinstance(form.begins, re.Pattern):
+            yield f"{form.name}.begins", form.begins, True
     for begins, what, _ in KNOWN:
         yield what, re.compile(begins, re.DOTALL | re.IGNORECASE), True
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from service.records.selections import Limit, Selection, Test, Value
 
-#: The comparison of each operator of `ports.OPERATORS`, and of equality.
+#: The comparison of each operator of `OPERATORS`, and of equality.
 COMPARISONS: Final = {"eq": "=", "gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.model import Buckets, Group, Source
+from evidence.operators import OPERATORS
 from evidence.schema import (
     COMPACT,
     FULL,
@@ -35,7 +36,6 @@ from renderers.rendering import Context
 from service.pdpp import encode
 from service.pdpp.decode import schema
 from service.pdpp.decode.records import decode_buckets
-from service.ports import OPERATORS
 
 NAMES = st.sampled_from(["id", "name", "a b", "日記", "fields", "stream_1", "x=y", "label"])
 WORDS = st.sampled_from(["text", "date-time", "integer", "event-time", "a=b"])
