@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import orjson
 
@@ -38,6 +38,11 @@ _NAME_PART = re.compile(f"[:{_RESERVED}]")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _DOTS = (".", "..")
 _NOT_IDS: tuple[str, ...] = ()
+#: The secret path of a browser session, which is no part of an id: see `session_path.py`.
+_SESSION_PATH = re.compile(r"/s/[A-Za-z0-9_-]{22}(?=[/?#]|$)")
+_READING_PAGE = re.compile("/read/(.+)", re.DOTALL)
+_RECORD_ROUTE = re.compile("/v1/streams/([^/]+)/records/([^/]+)")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WINDOW_ARGS = ("offset_chars", "limit_chars", "before_chars", "after_chars", "match")
 
 
@@ -84,6 +89,48 @@ def parse(text: str, *, connection_id: str | None = None) -> RecordRef:
     else:
         ref = _parse_plain(text)
     return _agree(ref, connection_id)
+
+
+def without_session(text: str) -> str:
+    """An address without the secret path of a browser session; other text unchanged."""
+    return _SESSION_PATH.sub("", text) if _is_address(text) else text
+
+
+def from_address(text: str, base: str) -> str:
+    """The id in the address of a reading page or of a record over REST; other text unchanged.
+
+    Nothing is requested. Raises `InvalidRequest` for addresses that do not begin with `base`.
+    """
+    if not _is_address(text):
+        return text
+    try:
+        address, own = urlsplit(without_session(text)), urlsplit(base)
+        is_own = _origin(address) == _origin(own) and address.path.startswith(own.path)
+    except ValueError:
+        is_own = False
+    if is_own:
+        path = address.path.removeprefix(own.path)
+        if page := _READING_PAGE.fullmatch(path):
+            return unquote(page[1])
+        if route := _RECORD_ROUTE.fullmatch(path):
+            connection = dict(parse_qsl(address.query)).get("connection_id")
+            return str(RecordRef(unquote(route[1]), unquote(route[2]), connection))
+    raise InvalidRequest(
+        "This is not the address of a record on this server, and no other address is opened. "
+        "Pass an id as search or query_records printed it.",
+        param="id",
+    )
+
+
+def _is_address(text: str) -> bool:
+    return text[:8].lower().startswith(("http://", "https://"))
+
+
+def _origin(address: SplitResult) -> tuple[str, str, int]:
+    """The origin of an address; all names of this machine are one."""
+    host = address.hostname or ""
+    port = address.port or (443 if address.scheme == "https" else 80)
+    return address.scheme, "localhost" if host in _LOOPBACK else host, port
 
 
 def parse_field_window(uri: str) -> FieldRef:

@@ -151,13 +151,17 @@ class Services:
         authority = self.authority
         assert authority is not None, "the records surface is mounted over some records"
         server = self._admitted(token, partial(authority.open, token or "", path))
-        return Session(server, self.settings.public_url or "", self.fence_key, self.each)
+        return self._session(server)
 
     def open_owner(self, session: str) -> Session:
         """The signed-in owner as a caller of all records of the store."""
         assert self.store is not None, "the owner signs in to a store"
         server = self._admitted(session, self.store.open_owner)
-        return Session(server, self.settings.public_url or "", self.fence_key, self.each)
+        return self._session(server)
+
+    def _session(self, server: ResourceServer) -> Session:
+        base = self.settings.public_url or ""
+        return Session(server, base, self.fence_key, self.each, address=self.settings.base)
 
     def open_papers(
         self, token: str | None, path: str | None = None, *, owner: str | None = None

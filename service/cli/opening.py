@@ -66,7 +66,8 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
     origin, current, key = Origin(base), _current(base, token, root), token_bytes(32)
 
     def open(seconds: float) -> Session:
-        return Session(HttpResourceServer(origin, current(), request_deadline(seconds)), base, key)
+        server = HttpResourceServer(origin, current(), request_deadline(seconds))
+        return Session(server, base, key, address=base)
 
     return open
 

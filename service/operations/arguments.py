@@ -8,7 +8,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from evidence.handles import RecordRef
+from evidence.handles import RecordRef, without_session
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.operators import OPERATORS
 from evidence.work import parse_json
@@ -48,7 +48,12 @@ def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
 
 
 def with_id(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with the `id` built from a `stream` and a `record_id`."""
+    """Arguments with the `id` built from a `stream` and a `record_id`.
+
+    An id that is an address loses the secret path of a browser session before it can be repeated.
+    """
+    if isinstance(given.get("id"), str):
+        return {**given, "id": without_session(given["id"])}
     parts = given.get("stream"), given.get("record_id")
     if "id" in given or not all(isinstance(part, str) for part in parts):
         return given

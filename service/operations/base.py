@@ -33,13 +33,15 @@ class Arguments(Schema):
 class Session:
     """One caller of the records surface: the resource server inside its grant.
 
-    `each` processes the items of heavy pages.
+    `each` processes the items of heavy pages. `address` is that of the server, even if it has no
+    public URL: ids may be addresses below it.
     """
 
     rs: ResourceServer
     base_url: str = ""
     fence_key: bytes = b""
     each: Each = serial
+    address: str = ""
 
     @property
     def version(self) -> Hashable | None:

@@ -41,15 +41,23 @@ class ReadRecordFieldArguments(Arguments):
 
 
 def resolve(
-    *, id: str, field_path: str | None = None, connection_id: str | None = None, **window: Any
+    *,
+    id: str,
+    field_path: str | None = None,
+    connection_id: str | None = None,
+    base: str = "",
+    **window: Any,
 ) -> tuple[FieldRef, dict[str, Any]]:
-    """The field and the window of a call; a field-window URI contains both."""
+    """The field and the window of a call; a field-window URI contains both.
+
+    `base` is the address of the server; the id may be an address below it.
+    """
     if id.startswith(handles.FIELD_WINDOW_SCHEME):
         named = handles.parse_field_window(id)
         checked = OPERATION.load({"id": id, **dict(named.window)})
         window = {**{name: checked[name] for name in WINDOW if name in checked}, **window}
         field_path = field_path or named.field_path
-    record = handles.parse(id, connection_id=connection_id)
+    record = handles.parse(handles.from_address(id, base), connection_id=connection_id)
     if not field_path:
         raise InvalidRequest(
             "field_path is missing. Call fetch to see the fields of the record, then pass one "
@@ -69,11 +77,11 @@ def resolve(
 
 def ask(session: Session, **args: Any) -> Answer[FieldRead]:
     """The window of a field; as in PDPP, it begins at a match unless `before_chars` is given."""
-    return _ask(session, *resolve(**args))
+    return _ask(session, *resolve(**args, base=session.address))
 
 
 def run(session: Session, **args: Any) -> FieldRead:
-    target, window = resolve(**args)
+    target, window = resolve(**args, base=session.address)
     read = _ask(session, target, _around(window)).value
     args = {"id": read.id, "field_path": read.field_path, **window}
     return renderer.fit(replace(read, args=args), BUDGETS)

@@ -216,7 +216,7 @@ def _record(
     session: Session, *, id: str, connection_id: str | None = None, whole: bool = False, **args: Any
 ) -> Answer[Record]:
     """Return the record; `whole` is explained in `RecordRead`."""
-    ref = handles.parse(id, connection_id=connection_id)
+    ref = handles.parse(handles.from_address(id, session.address), connection_id=connection_id)
     return session.rs.record(RecordRead(ref, whole=whole, **args))
 
 
@@ -224,7 +224,7 @@ def _document(
     session: Session, *, id: str, connection_id: str | None = None, **args: Any
 ) -> Document:
     """The document; a long text field is truncated at the document's limit."""
-    ref = handles.parse(id, connection_id=connection_id)
+    ref = handles.parse(handles.from_address(id, session.address), connection_id=connection_id)
     record = _record(session, id=id, connection_id=connection_id, **args).value
     owner = record.ref.connection_id
     owned = ref._replace(connection_id=owner)
