@@ -30,9 +30,8 @@ from service.signin import consent, owner_pages
 from service.signin.clients import Client, Clients, Documents, destination
 from service.signin.consent import Choice
 from service.signin.owner_site import ASSERTION, OwnerSite, Sessions, with_error
-from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, InvalidTarget, Paths
-from service.signin.server import Resources
-from service.signin.server import Server, metadata
+from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, Paths, Resources, Server
+from service.signin.server import metadata
 from service.statuses import STATUS
 
 #: The most requests from one address, and the window in seconds.
@@ -137,6 +136,7 @@ def _json(body: dict[str, Any], status: int = 200) -> Response:
 
 
 DENIED = "access_denied"
+_AGAIN = "Nothing was shared. Start again in the application."
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +167,7 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
         a proof shows the choices, and POST of their form decides."""
         sessions, form = site.sessions, request.form
         sessions.limit("authorize", *AUTHORIZATIONS)
+        valid = _validated(server)
         if request.method != "POST":
             return _ask_for_proof(site)
         decides = "decision" in form
@@ -181,7 +182,7 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
             except EvidenceError as error:
                 return _ask_for_proof(site, error)
         try:
-            asked = _asked(site, server)
+            asked = _asked(site, server, valid)
         except Refused as refused:
             place, _ = destination(refused.uri)
             return site.page("leave.html", url=str(refused), place=place)
@@ -191,41 +192,55 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
 
 
-def _asked(site: OwnerSite, server: Server) -> AuthorizationRequest:
-    """Validates the request. Raises `InvalidRequest` if the client or redirect URI is invalid, and
-    `Refused` for other errors."""
+@dataclass(frozen=True, slots=True)
+class ValidatedRequest:
+    """What is valid without the store and without the metadata that a client publishes."""
+
+    client: Client
+    redirect_uri: str
+    code: dict[str, Any]
+    details: list[dict[str, Any]]
+
+
+def _validated(server: Server) -> ValidatedRequest:
+    """Validates the request before the proof. Raises `InvalidRequest`, because nobody is redirected
+    yet."""
     try:
         grant = server.get_consent_grant()
-    except OAuth2Error as error:
-        if error.redirect_uri is None:
-            raise InvalidRequest(
-                f"The application sent an invalid request: {error.get_error_description()}",
-                hint="Nothing was shared. Start again in the application.",
-            ) from None
-        raise _refused(server, error.redirect_uri, error.error, error.description) from None
-    except ValueError:
-        raise InvalidRequest("The application sent an invalid request.") from None
-    payload, uri = grant.request.payload, grant.redirect_uri
-    try:
+        payload, uri = grant.request.payload, grant.redirect_uri
         targets = server.targets(payload)
-        paths = server.resources.opened(targets)
-        records = set(paths) & set(server.resources.paths[site.layout.mcp_path])
-        choices, words = site.choices() if records else [], list[tuple[str, str]]()
-        details = payload.data.get("authorization_details")
-        if details:
-            choices, words = consent.asked_for(details, [one.about for one in choices])
-    except (InvalidTarget, InvalidRequest) as error:
-        why = error.error if isinstance(error, InvalidTarget) else error.code
-        raise _refused(server, uri, why, str(error)) from None
+    except OAuth2Error as error:
+        raise InvalidRequest(
+            f"The application sent an invalid request: {error.get_error_description()}", hint=_AGAIN
+        ) from None
+    except ValueError:
+        raise InvalidRequest("The application sent an invalid request.", hint=_AGAIN) from None
+    details = payload.data.get("authorization_details")
     code = {
         "client_id": grant.client.client_id,
         "redirect_uri": uri,
         "challenge": payload.data["code_challenge"],
         "scope": grant.request.scope,
         "resource": targets,
-        "paths": paths,
+        "paths": server.resources.opened(targets),
     }
-    return AuthorizationRequest(grant.client, uri, code, choices, words, bool(details))
+    parsed = consent.parse_details(details) if details else []
+    return ValidatedRequest(grant.client, uri, code, parsed)
+
+
+def _asked(site: OwnerSite, server: Server, valid: ValidatedRequest) -> AuthorizationRequest:
+    """Completes the request after the proof. Raises `InvalidRequest` if the client's metadata
+    cannot be used, and `Refused` if what it requests cannot be granted."""
+    uri, details = valid.redirect_uri, valid.details
+    client = server.published(valid.client, uri)
+    records = set(valid.code["paths"]) & set(server.resources.paths[site.layout.mcp_path])
+    choices, words = site.choices() if records else [], list[tuple[str, str]]()
+    try:
+        if details:
+            choices, words = consent.asked_for(details, [one.about for one in choices])
+    except InvalidRequest as error:
+        raise _refused(server, uri, error.code, error.message) from None
+    return AuthorizationRequest(client, uri, valid.code, choices, words, bool(details))
 
 
 def _refused(server: Server, uri: str, error: str, why: str) -> Refused:

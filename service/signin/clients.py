@@ -4,9 +4,9 @@ Registrations are not stored. A client id is the client's metadata, encrypted wi
 deployment. Public clients with equal metadata have the same id.
 
 The id of a client that publishes its metadata is the https URL of a JSON document. Anyone can name
-a URL, so the server fetches it only for a signed-in owner, from public addresses, within limits,
-and without following redirects. It keeps a valid document as long as the headers allow, at most a
-day. Tokens are bound to the URL and need no document.
+a URL, so the server fetches it only after a proof of the owner, from public addresses, within
+limits, and without following redirects. It keeps a valid document as long as the headers allow, at
+most a day. Tokens are bound to the URL and need no document.
 """
 
 import hmac
@@ -250,7 +250,6 @@ class Documents:
         with self._entries.reading() as kept:
             entry = kept.get(_DOCUMENT, url)
         if entry is None:
-            self._check(url)
             with self._entries.changing() as kept:
                 kept.limit(_DOCUMENT, "", *FETCHES)
             body, seconds = self._fetched(url)
@@ -260,7 +259,10 @@ class Documents:
             body = entry.body
         return Client(url, body["name"], elsewhere(body["redirect_uris"], self._base))
 
-    def _check(self, url: str) -> None:
+    def unread(self, url: str, redirect_uri: str) -> Client:
+        """Returns the client at a URL as if its document named this redirect URI; raises
+        `InvalidRequest` if none can be at this URL. Does not use what is kept, which would tell a
+        stranger which clients signed in."""
         parts = urlsplit(url) if acceptable(url) else None
         if (
             parts is None
@@ -269,6 +271,7 @@ class Documents:
             or not (self._any_port or parts.port in (None, _PORT))
         ):
             raise InvalidRequest("The application's id is not a valid URL of client metadata.")
+        return Client(url, "", elsewhere(filter(acceptable, [redirect_uri]), self._base))
 
     def _fetched(self, url: str) -> tuple[dict[str, Any], int]:
         """Returns the parts of the document to keep, and for how many seconds."""

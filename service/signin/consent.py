@@ -7,6 +7,7 @@ streams, and the owner can narrow them.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 
 import orjson
@@ -70,33 +71,54 @@ def everything(streams: Iterable[StreamOverview]) -> list[Choice]:
     return [Choice(stream, stream.fields) for stream in streams]
 
 
-def asked_for(
-    text: str, streams: Sequence[StreamOverview]
-) -> tuple[list[Choice], list[tuple[str, str]]]:
-    """Returns (the streams in `authorization_details`, none chosen; the client's statements with
-    their labels).
-
-    Raises `InvalidRequest` if the details cannot be granted.
-    """
+def parse_details(text: str) -> list[dict[str, Any]]:
+    """Returns `authorization_details` as sent. Raises `InvalidRequest` for whatever is wrong in any
+    store."""
     try:
         details = parse_json(text.encode())
     except ValueError:
         details = None
     if not isinstance(details, list) or not details:
         raise _fault("must be a JSON list")
-    found: dict[tuple[str, str], Choice] = {}
-    words: list[tuple[str, str]] = []
     for detail in details:
         if not isinstance(detail, dict) or detail.get("type") != DETAILS_TYPE:
             raise _fault(f"must be of the type {DETAILS_TYPE}")
+        wanted = detail.get("streams")
+        if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+            raise _fault("must list streams")
+        for entry in wanted:
+            _check_entry(entry)
+    return details
+
+
+def _check_entry(entry: Mapping[str, Any]) -> None:
+    lists = [entry.get(name) or [] for name in ("instance_ids", "fields", "resources")]
+    times = entry.get("time_range") or {}
+    if (
+        not isinstance(times, dict)
+        or not all(isinstance(values, list) for values in lists)
+        or not all(isinstance(value, str | int) for value in chain.from_iterable(lists))
+    ):
+        raise _fault("has a value of the wrong type")
+    for name in ("since", "until"):
+        time_of(times.get(name))
+
+
+def asked_for(
+    details: Sequence[Mapping[str, Any]], streams: Sequence[StreamOverview]
+) -> tuple[list[Choice], list[tuple[str, str]]]:
+    """Returns (the streams in parsed `authorization_details`, none chosen; the client's statements
+    with their labels).
+
+    Raises `InvalidRequest` if the details cannot be granted.
+    """
+    found: dict[tuple[str, str], Choice] = {}
+    words: list[tuple[str, str]] = []
+    for detail in details:
         for name, label in _WORDS.items():
             if said := own_words(detail.get(name) or "", _WORDS_CHARS):
                 words.append((label, said))
-        try:
-            choices = _of_detail(detail, streams)
-        except (AttributeError, TypeError):
-            raise _fault("has a value of the wrong type") from None
-        for choice in choices:
+        for choice in _of_detail(detail, streams):
             found[choice.about.connection_id, choice.about.stream] = choice
     return list(found.values()), words
 
@@ -106,11 +128,8 @@ def _of_detail(detail: Mapping[str, Any], streams: Sequence[StreamOverview]) -> 
     id = str(source.get("id", "")) if isinstance(source, dict) else ""
     key = id.rstrip("/").rpartition("/")[2]
     ours = [one for one in streams if id in (one.connection_id, "") or key == one.connector_key]
-    wanted = detail.get("streams")
-    if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
-        raise _fault("must list streams")
     found = []
-    for entry in wanted:
+    for entry in detail["streams"]:
         ids, name = entry.get("instance_ids"), entry.get("name")
         matching = [
             one

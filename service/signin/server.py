@@ -27,7 +27,7 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
 from flask import Request, request
 
-from evidence.errors import Unauthenticated
+from evidence.errors import InvalidRequest, Unauthenticated
 from service.access.entries import Entry
 from service.access.signins import Signins
 from service.access.guard import SCOPE
@@ -35,6 +35,7 @@ from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, Client
 from service.signin.clients import is_url
 from service.signin.consent import DETAILS_TYPE
 
+UNREGISTERED: Final = "The client has not registered this redirect_uri."
 AUTHORIZE, TOKEN, REGISTER, REVOKE = "/authorize", "/token", "/register", "/revoke"
 
 #: The paths of the surfaces, the default first, each with the paths that accept its tokens.
@@ -189,7 +190,7 @@ class _Code(_Grant, AuthorizationCodeGrant):
     def validate_authorization_redirect_uri(asked: Any, client: Client) -> str:
         uri = str(asked.payload.redirect_uri or "")
         if not client.check_redirect_uri(uri):
-            raise InvalidRequestError("The client has not registered this redirect_uri.")
+            raise InvalidRequestError(UNREGISTERED)
         return uri
 
     def query_authorization_code(self, code: str, client: Client) -> Credential | None:
@@ -249,12 +250,23 @@ class Server(AuthorizationServer):
     def query_client(self, client_id: str) -> Client:
         """Returns a client. Unknown clients get 401, so that they register again."""
         if self.documents and is_url(client_id):
-            # Only consent needs the metadata that a client publishes.
-            asks = request.path == AUTHORIZE
-            return self.documents.client(client_id) if asks else Client(client_id, "", ())
+            # Only consent needs the metadata that a client publishes, and only after the proof.
+            if request.path != AUTHORIZE:
+                return Client(client_id, "", ())
+            return self.documents.unread(client_id, request.args.get("redirect_uri", ""))
         client = self.clients.find(client_id)
         if client is None:
             raise InvalidClientError("The client is unknown. Register again.", status_code=401)
+        return client
+
+    def published(self, client: Client, redirect_uri: str) -> Client:
+        """Returns a client with the metadata that it publishes, if it does. Raises `InvalidRequest`
+        if that cannot be used or does not name the redirect URI."""
+        if self.documents is None or client.host is None:
+            return client
+        client = self.documents.client(client.client_id)
+        if not client.check_redirect_uri(redirect_uri):
+            raise InvalidRequest(UNREGISTERED)
         return client
 
     def create_oauth2_request(self, asked: Any) -> OAuth2Request:

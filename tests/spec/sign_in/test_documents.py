@@ -154,7 +154,19 @@ def test_a_url_that_no_document_can_have_is_never_fetched(
     before = len(publisher.connections)
     refused(owner, publisher.url + rest)
     refused(owner, publisher.url.replace("//", "//user@") + PATH)
+    path = Client(owner.base, id=publisher.url + rest).path()
+    assert Browser(owner.base).get(path).status_code == 400
     assert len(publisher.connections) == before
+
+
+def test_a_stranger_does_not_learn_which_documents_are_kept(
+    served: str, owner: Browser, publisher: AssetServer
+) -> None:
+    client = Client(served, id=published(publisher))
+    assert page(owner, client.id).status_code == 200
+    elsewhere = client.path(redirect_uri="https://elsewhere.example/callback")
+    assert Browser(served).get(elsewhere).status_code == 200
+    assert owner.prove(elsewhere).status_code == 400
 
 
 def test_so_many_documents_are_fetched_a_minute(owner: Browser, publisher: AssetServer) -> None:
