@@ -1,7 +1,7 @@
-"""Splits a part of a Markdown text into blocks for a page: headings, lists, paragraphs and code.
+"""Splits a part of a Markdown text into blocks for a page: headings, lists, tables and code.
 
-Formulae and tables keep their lines, like code. Links, images and HTML stay as written. The
-template escapes every piece.
+Formulae keep their lines, like code. `[[links]]` lead to other notes. Other links, images and HTML
+stay as written. The template escapes every piece.
 """
 
 import re
@@ -9,24 +9,41 @@ from typing import Final, NamedTuple
 
 from evidence.text import escape
 
-#: (the element of a piece, or an empty string; its text).
-Inline = list[tuple[str, str]]
+
+class Piece(NamedTuple):
+    """An element, or an empty string; its text as (whether it is marked, text); a note's name."""
+
+    element: str
+    parts: list[tuple[bool, str]]
+    note: str = ""
+
+
+Inline = list[Piece]
 
 
 class Block(NamedTuple):
-    """An element (h2 to h6, ul, ol, p or pre), its text or its items, and the first number."""
+    """An element (h2 to h6, ul, ol, p, pre or table), its text, items or cells, and a number: the
+    first of a list, or the columns of a table."""
 
     kind: str
     lines: list[Inline]
     start: int
 
 
+#: Limits of the elements on one page, which take many times the bytes of their text.
+CELLS: Final = 600
+LINKS: Final = 60
+#: The ends of a marked range, which are no characters of any text.
+_START, _END = "\ufdd0", "\ufdd1"
+_MARKS: Final = re.compile(f"([{_START}{_END}])")
+_DELIMITERS: Final = re.compile(r"\|?(\s*:?-+:?\s*\|)+(\s*:?-+:?\s*)?")
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _ITEM: Final = re.compile(r"[ \t]*([-*+]|(\d{1,9})[.)])[ \t]+(\S.*)")
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,}|\$\$)([^`$]*)")
 _MARKED: Final = re.compile(
     r"(?P<code>`([^`\n]+)`)|(?P<strong>\*\*(?=\S)([^*\n]+)(?<=\S)\*\*)"
     r"|(?P<em>(?<![*\w])\*(?=\S)([^*\n]+)(?<=\S)\*(?![*\w]))"
+    r"|(?P<a>\[\[([^\[\]|#\n]{1,120})(#[^\[\]|\n]{0,120})?(\|[^\[\]\n]{1,120})?\]\])"
 )
 
 
@@ -52,11 +69,19 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n")
 
 
-def blocks(text: str, fence: str = "") -> list[Block]:
+def blocks(
+    text: str, fence: str = "", *, marked: tuple[int, int] | None = None, links: bool = False
+) -> list[Block]:
     """The blocks of a text in order; an unfinished one ends with the text.
 
-    `fence` is the open fence at the start of the text.
+    `fence` is the open fence at the start of the text, `marked` the range of a match in it. `links`
+    turns `[[links]]` into elements.
     """
+    start, end = marked or (0, 0)
+    text = _MARKS.sub("\ufffd", text)
+    ranges = (text[:start], text[start:end], text[end:]) if marked else (text,)
+    before, *rest = (escape(one)[0] for one in ranges)
+    text = f"{before}{_START}{rest[0]}{_END}{rest[1]}" if rest else before
     found: list[tuple[str, list[str], int]] = [("pre", [], 1)] if fence else []
     parted = True
     for line in _lines(text):
@@ -86,24 +111,56 @@ def blocks(text: str, fence: str = "") -> list[Block]:
             found[-1][1].append(line)
         else:  # another line of a paragraph or an item
             found[-1][1][-1] += f"\n{line}"
-    return [
-        Block(kind, _pieces(kind, lines), start)
-        for kind, lines, start in found
-        if "".join(lines).strip()
-    ]
+    shown = _Inlines(LINKS if links else 0)
+    return [shown.block(*one) for one in found if "".join(one[1]).strip()]
 
 
-def _pieces(kind: str, lines: list[str]) -> list[Inline]:
-    if kind == "pre":
-        return [[("", escape("\n".join(lines))[0])]]
-    return [_inline(escape(line)[0]) for line in lines]
+class _Inlines:
+    """The pieces of blocks in order. A marked range may begin in one and end in another."""
+
+    def __init__(self, links: int) -> None:
+        self.links, self.cells, self.is_marked = links, CELLS, False
+
+    def block(self, kind: str, lines: list[str], start: int) -> Block:
+        if kind != "pre":
+            return Block(kind, [self._inline(line) for line in lines], start)
+        if len(lines) > 1 and _DELIMITERS.fullmatch(_MARKS.sub("", lines[1]).strip()):
+            rows = [_cells(line) for line in (lines[0], *lines[2:])]
+            columns = len(rows[0])
+            self.cells -= 10 + columns * len(rows)
+            if self.cells >= 0:
+                padded = ([*row, *[""] * columns][:columns] for row in rows)
+                return Block("table", [self._inline(one) for row in padded for one in row], columns)
+        return Block(kind, [[self._piece("", "\n".join(lines))]], start)
+
+    def _inline(self, text: str) -> Inline:
+        """Emphasis, code and links in a line of text."""
+        pieces, place = Inline(), 0
+        for mark in _MARKED.finditer(text):
+            element, inner = str(mark.lastgroup), mark[0].strip("`" if mark[0][0] == "`" else "*")
+            note = ""
+            if element == "a":
+                if not self.links:
+                    continue
+                self.links -= 1
+                name, _, label = mark[0][2:-2].partition("|")
+                note, inner = _MARKS.sub("", name.partition("#")[0]).strip(), label or name
+            pieces.append(self._piece("", text[place : mark.start()]))
+            pieces.append(self._piece(element, inner, note))
+            place = mark.end()
+        return [piece for piece in [*pieces, self._piece("", text[place:])] if piece.parts]
+
+    def _piece(self, element: str, text: str, note: str = "") -> Piece:
+        parts = []
+        for part in _MARKS.split(text):
+            if part in (_START, _END):
+                self.is_marked = part == _START
+            elif part:
+                parts.append((self.is_marked, part))
+        return Piece(element, parts, note)
 
 
-def _inline(text: str) -> Inline:
-    """Emphasis and code in a line of text."""
-    pieces, place = Inline(), 0
-    for mark in _MARKED.finditer(text):
-        pieces.append(("", text[place : mark.start()]))
-        pieces.append((str(mark.lastgroup), mark[0].strip("`" if mark[0][0] == "`" else "*")))
-        place = mark.end()
-    return [piece for piece in [*pieces, ("", text[place:])] if piece[1]]
+def _cells(row: str) -> list[str]:
+    """The cells of a row of a table."""
+    inner = row.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]

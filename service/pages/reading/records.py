@@ -1,7 +1,7 @@
 """Pages of records: a search with its results, and one record with its thread."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,11 +14,11 @@ from evidence.limits import CONTRACT
 from evidence.model import READ_FIELD, Continuation, Source, label_of
 from evidence.records import FieldRead, Record
 from evidence.text import clip
-from evidence.values import BlobRef, Bytes, Preview
+from evidence.values import Preview
 from service.operations import read_record_field
 from service.operations.base import Session, run_bounded
 from service.operations.records import SEARCH
-from service.pages.reading import shown
+from service.pages.reading import attachments, markdown, shown
 from service.pages.reading.visits import Visits
 from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
 
@@ -28,6 +28,8 @@ FIELDS_SHOWN: Final = 30
 TITLE_CHARS: Final = 120
 THREAD_BESIDE: Final = 5
 RELATED_SHOWN: Final = 5
+#: Kinds of records whose text is laid out as Markdown.
+WRITTEN: Final = ("Note", "Chat message")
 #: Fields whose time makes a record a calendar entry, because no role declares one.
 STARTS: Final = ("start", "starts_at", "start_time", "dtstart")
 #: Fields of the header that have no role, with their names there.
@@ -44,15 +46,6 @@ class Link:
     person: str = ""
     at: str = ""
     here: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """An attachment. `href` is None if its bytes cannot be read."""
-
-    name: str
-    about: str
-    href: str | None
 
 
 def search_page(visits: Visits) -> Response:
@@ -119,13 +112,7 @@ def record_page(visits: Visits, id: str) -> Response:
     field = asked["field"] or text
     read, found = _window(session, record.id, field, asked["q"]) if field else (None, False)
     kind = _kind(record)
-    # The attachments of the record and of the records that belong to it.
-    owners = (record, *(one for each in record.expanded.values() for one in each.records))
-    files = [
-        _file(one, "" if owner.text_field else _title(owner, "File"))
-        for owner in owners
-        for one in owner.bytes
-    ]
+    files = _files(session, record)
     elsewhere = {record.text_field, *(pointer.top_level(one.field_path) for one in record.bytes)}
     if kind != "Table row":
         roles = ("primary-title", "actor", "event-time")
@@ -135,6 +122,7 @@ def record_page(visits: Visits, id: str) -> Response:
         name for name, one in record.data.items() if name not in elsewhere and one not in empty
     ]
     first = shown.number("fields", 0)
+    is_markdown = field == text and kind in WRITTEN
     title = _title(record, kind)
     heading = _heading(session, record, title, asked["q"])
     marked = None
@@ -158,7 +146,9 @@ def record_page(visits: Visits, id: str) -> Response:
         missed=bool(asked["q"]) and not found and not any(is_match for is_match, _ in heading),
         field=field,
         is_text=field == text,
-        paragraphs=shown.paragraphs(read.text, marked) if read else (),
+        is_markdown=is_markdown,
+        blocks=_blocks(read, marked, is_markdown) if read else (),
+        note=lambda name: _note(record, name),
         fields=[_row(record, name, asked) for name in fields[first : first + FIELDS_SHOWN]],
         next_fields=first + FIELDS_SHOWN if len(fields) > first + FIELDS_SHOWN else None,
         files=files,
@@ -168,6 +158,31 @@ def record_page(visits: Visits, id: str) -> Response:
         link=lambda **query: shown.record(record.id, **{**asked, **query}),
         calls=_calls(record, read),
     )
+
+
+def _files(session: Session, record: Record) -> list[attachments.File]:
+    """The attachments of a record and of the records that belong to it, the first with previews."""
+    owners = (record, *(one for each in record.expanded.values() for one in each.records))
+    files = [
+        attachments.file_of(one, "" if owner.text_field else _title(owner, "File"))
+        for owner in owners
+        for one in owner.bytes
+    ]
+    previewed = [attachments.previewed(session, file) for file in files[: attachments.PREVIEWS]]
+    return previewed + files[attachments.PREVIEWS :]
+
+
+def _blocks(read: FieldRead, marked: tuple[int, int] | None, is_markdown: bool) -> Sequence[Any]:
+    """A part of a text in blocks of Markdown, or in paragraphs."""
+    if is_markdown:
+        return markdown.blocks(read.text, marked=marked, links=True)
+    return shown.paragraphs(read.text, marked)
+
+
+def _note(record: Record, name: str) -> str:
+    """The address of a search for the note that a `[[link]]` names, in the same source."""
+    query = 'title:"' + name.rpartition("/")[2].replace('"', " ") + '"'
+    return shown.search(q=query, source=record.ref.connection_id)
 
 
 def _read(session: Session, ref: handles.RecordRef) -> Record:
@@ -280,17 +295,6 @@ def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRea
     return replace(marked, next_match=hit.next_match), True
 
 
-def _file(one: Bytes, title: str) -> File:
-    known = one.known
-    size = " ".join(map(str, known.size)) if known.size else ""
-    about = ", ".join(filter(None, (clip(known.media_type or "", TITLE_CHARS), size)))
-    href, name = None, one.field_path
-    if isinstance(known, BlobRef):
-        name = str(known.members.get("filename") or known.members.get("name") or known.blob_id)
-        href = shown.blob(known.id, one.ref.connection_id) if known.available else None
-    return File(title or clip(name, TITLE_CHARS), about, href)
-
-
 def _thread(session: Session, record: Record) -> list[Link]:
     """The records of the same thread before and after this one, if the source can list them."""
     names = [record.roles.get(role, "") for role in ("thread", "event-time")]
@@ -339,17 +343,3 @@ def _calls(record: Record, read: FieldRead | None) -> list[Continuation]:
         args = {"id": record.id, "field_path": read.field_path, "offset_chars": read.start}
         calls.append(Continuation(READ_FIELD, {**args, "limit_chars": read.limit}, "read"))
     return calls
-
-
-def blob(visits: Visits) -> Response:
-    """The bytes of an attachment, as a download: a browser that displayed them would show the path
-    of the session in their address."""
-    asked = shown.given("blob", "source")
-    found = visits.records().rs.blob(asked["blob"], connection_id=asked["source"] or None)
-    headers = {
-        "Content-Type": found.harmless_type or "application/octet-stream",
-        "Content-Length": str(found.size_bytes),
-        "Content-Disposition": "attachment",
-    }
-    body = () if request.method == "HEAD" else found.chunks(0, found.size_bytes)
-    return Response(body, 200, headers)

@@ -32,6 +32,14 @@ _PAPER_PATHS: Final = {
     **{SEARCH: PAPERS_PATH, BY_KEYWORD: PAPERS_PATH, FACETS: PAPERS_PATH},
     **{METADATA: PAPER_PATH, SUMMARY: PAPER_PATH, SOURCE: PAPER_PATH},
 }
+#: The formats of previews, by their first bytes.
+_IMAGES: Final = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/gif": rb"GIF8[79]a",
+    "image/webp": rb"RIFF....WEBP",
+}
+MAGIC_BYTES: Final = 16
 _MIDNIGHT: Final = re.compile(r".{10}(T00:00(:00(\.0+)?)?(Z|\+00:00)?)?")
 _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n\s*")
 
@@ -100,9 +108,21 @@ def paper(paper_id: str, operation: str = SOURCE, **args: Any) -> str:
     return address(Continuation(operation, {"paper_id": paper_id, **args}, "read"))
 
 
-def blob(blob_id: str, connection_id: str | None) -> str:
+def search(**query: Any) -> str:
+    """The address of a search or of a list."""
+    return _inside(PATH, query)
+
+
+def blob(blob_id: str, connection_id: str | None, **query: Any) -> str:
     """The address of the bytes of an attachment."""
-    return _inside(BLOB_PATH, {"blob": blob_id, "source": connection_id})
+    return _inside(BLOB_PATH, {"blob": blob_id, "source": connection_id, **query})
+
+
+def image_type(start: bytes) -> str | None:
+    """The media type of an image of which a browser runs no part, by its first bytes."""
+    return next(
+        (name for name, magic in _IMAGES.items() if re.match(magic, start, re.DOTALL)), None
+    )
 
 
 def trial(call: Continuation) -> str:

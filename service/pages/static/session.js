@@ -61,6 +61,11 @@
         form.setAttribute("action", action.slice(here.length));
         setTimeout(() => form.setAttribute("action", action)); // after the copy
       }
+      for (const image of document.querySelectorAll(`img[src^="${here}/"]`)) {
+        const address = image.getAttribute("src");
+        image.removeAttribute("src");
+        setTimeout(() => image.setAttribute("src", address));
+      }
     });
   }
 
