@@ -292,12 +292,12 @@ def test_broken_mail_never_stops_the_mailbox() -> None:
         b"Subject: =?utf-8?b?////?=\nDate: not a date\nFrom: <<<>>>\nTo: ,,;\n\nx\n",
         b"Content-Type: text/plain; charset=klingon\n\n\xff\xfe\0\n",
         b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nhalf\n",
-        b"no headers at all\n\nbody\n",
+        b"no headers at all\n\nbody\n",  # its separator belongs to the message before it
         b"",
     ]
     found = read("mbox", mbox(*broken, letter()))
     messages = [row for _, row in found if isinstance(row, Row) and row.stream == "messages"]
-    assert len(messages) == 5
+    assert len(messages) == 4
     assert all("\0" not in json.dumps(row.data) for row in messages)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.model import GRANULARITIES
-from service.records.local_time import DAY, MINUTE, SPAN, Clock, buckets, key
+from service.records.local_time import DAY, MINUTE, SPAN, Clock, first_unit, key
 
 ZONES = (
     "UTC",
@@ -52,8 +52,10 @@ def counted(times: list[int], granularity: str, zone: str) -> dict[str, int]:
     """The same of many times, slot by slot."""
     clock = Clock(granularity, ZoneInfo(zone), {time // SPAN for time in times})
     slots = Counter(time // clock.slot * clock.slot for time in times)
-    found = buckets(granularity, clock.count(slots.items()))
-    return {key(granularity, first): count for first, count in found.items()}
+    counts = Counter[str]()
+    for unit, _, count in clock.units(slots.items()):
+        counts[key(granularity, first_unit(granularity, unit))] += count
+    return counts
 
 
 def micros(year: int, month: int, day: int) -> int:
