@@ -45,7 +45,7 @@ _FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
 _HEADER = re.compile(rb"[!-9;-~]++[ \t]*+:|>From ")
 #: Lines above the headers that some programs add, and the length of the mail that Apple Mail adds.
 _BANNER_LINES = 10
-_LENGTH = re.compile(rb"\s*+(\d++)[ \t]*+\r?\n")
+_LENGTH = re.compile(rb"\s*+(\d{1,18}+)[ \t]*+\r?\n")
 _QUOTED_FROM = re.compile(rb"^>(>*+From )", re.MULTILINE)
 _MESSAGE_ID = re.compile(r"<([^<>\s]++)>")
 _STATUS = re.compile(r"[0-9a-fA-F]{4}")

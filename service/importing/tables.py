@@ -19,7 +19,7 @@ from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from service.importing.column_types import kind_of
 from service.importing.source import Format, Item, Source, Undecodable, as_text
-from service.importing.tree import check
+from service.importing.tree import check, most
 from service.records.intake import Row
 
 #: The number of lines examined for delimiter and header.
@@ -205,7 +205,7 @@ def read_workbook(source: Source) -> Iterator[Item]:
         with workbook_parts.readable(source.name):
             size = source.file.seek(0, 2)
             with zipfile.ZipFile(source.file) as archive:
-                check(archive, source.name, size)
+                check(archive, source.name, most(size))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about styles and validations that it cannot read
                 reader = workbook_parts.Reader(source.file, kept)

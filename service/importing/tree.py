@@ -224,22 +224,27 @@ def _walk(root: str, left_out: list[str]) -> Iterator[str]:
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
 
 
-def check(archive: zipfile.ZipFile, name: str, size: int) -> None:
-    """Raises InvalidRequest for an archive that unpacks to far more than its size."""
-    if sum(info.file_size for info in archive.infolist()) > (limit := most(size)):
+def check(archive: zipfile.ZipFile, name: str, limit: int) -> int:
+    """The bytes that an archive unpacks to; raises InvalidRequest if they are over the limit."""
+    unpacked = sum(info.file_size for info in archive.infolist())
+    if unpacked > limit:
         raise bomb(name, limit)
+    return unpacked
 
 
 def _members(path: str) -> Tree:
     tree = Tree(printable(path))
-    _add_members(tree, path, None, os.stat(path).st_size)
+    _add_members(tree, path, None, most(os.stat(path).st_size))
     return tree
 
 
-def _add_members(tree: Tree, path: str, within: str | None, size: int) -> None:
-    """Adds the members of an archive, and those of archives in it, as if it had them itself."""
+def _add_members(tree: Tree, path: str, within: str | None, limit: int) -> int:
+    """Adds the members of an archive, and those of archives in it, as if it had them itself.
+
+    Returns the bytes that they unpack to, which together must be within the limit.
+    """
     archive = _archive(path, within)
-    check(archive, within or tree.path, size)
+    unpacked = check(archive, within or tree.path, limit)
     for info in sorted(archive.infolist(), key=lambda one: one.filename):
         name = _member_name(info)
         parts = PurePosixPath(name).parts
@@ -249,7 +254,8 @@ def _add_members(tree: Tree, path: str, within: str | None, size: int) -> None:
         reason = _refused(info, name)
         if nested and within is None and not reason:
             try:
-                _add_members(tree, path, info.filename, info.file_size)
+                room = min(most(info.file_size), limit - unpacked)
+                unpacked += _add_members(tree, path, info.filename, room)
             except (InvalidRequest, *_DAMAGED) as error:
                 reason = f"cannot be read: {error}".rstrip(".") + "."
         elif nested and not reason:
@@ -261,6 +267,7 @@ def _add_members(tree: Tree, path: str, within: str | None, size: int) -> None:
             if file.name in tree.files:  # of another part of the export
                 file = replace(file, name=f"{within or ''}/{file.name}")
             tree.files[file.name] = file
+    return unpacked
 
 
 def _member_name(info: zipfile.ZipInfo) -> str:

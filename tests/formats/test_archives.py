@@ -73,6 +73,14 @@ def test_archives_that_exhaust_a_machine_are_refused(owner: Owner, tmp_path: Pat
         assert "far more than its size suggests" in report and "unpack it and import" in report
 
 
+def test_many_archives_in_an_archive_are_limited_together(owner: Owner, tmp_path: Path) -> None:
+    members = {"a.png": b"\x89PNG" + bytes(100 << 20), "ok.csv": CSV}
+    inner = zipped(tmp_path / "inner.zip", members).read_bytes()
+    path = zipped(tmp_path / "outer.zip", {f"{number}.zip": inner for number in range(4)})
+    report = owner.bring(path)
+    assert report.count("far more than its size suggests") == 2
+
+
 def test_archives_in_archives_and_encrypted_members_come_with_advice(owner: Owner) -> None:
     inner = zipped(owner.home / "inner.zip", {"a.csv": CSV})
     path = zipped(owner.home / "outer.zip", {"inner.zip": inner.read_bytes(), "b.csv": CSV})
