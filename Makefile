@@ -24,6 +24,8 @@ $(VENV)/.tools: $(VENV)/.installed
 $(VENV)/.browser: $(VENV)/.tools
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } \
 		|| { echo "The browser tests drive Chromium: install Debian's package chromium."; exit 1; }
+	@command -v firefox-esr >/dev/null || { apt-get update -qq && apt-get install -y -qq firefox-esr; } \
+		|| { echo "The browser tests drive Firefox: install Debian's package firefox-esr."; exit 1; }
 	@command -v npm >/dev/null || { apt-get update -qq && apt-get install -y -qq npm; } \
 		|| { echo "The browser tests take axe from npm: install npm."; exit 1; }
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[test,browser]'
@@ -88,7 +90,7 @@ clients: $(VENV)/.browser ## Run real MCP clients against a server, with a token
 	$(PYTHON) -m tests.clients.run --demo
 	$(PYTHON) -m tests.clients.sign_in
 
-browser: $(VENV)/.browser ## Drive the pages with Chromium: keyboard, phone, dark, axe
+browser: $(VENV)/.browser ## Drive the pages with Chromium and Firefox: keyboard, phone, dark, axe, a hostile client
 	$(PYTHON) -m pytest tests/browser
 
 screenshots: $(VENV)/.browser ## Retake the pictures in docs/images

@@ -6,15 +6,15 @@ It gets the browser after an ordinary sign-in, and from then on sends it whereve
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 import requests
 from playwright.sync_api import Page, sync_playwright
 
-from tests.browser import hostile
+from tests.browser import firefox, hostile
 from tests.browser.conftest import launched
 from tests.browser.hostile import HOSTS, Hostile
 from tests.helpers import worlds
@@ -36,8 +36,16 @@ SIGN_IN = '/owner/login"|name="token"'
 CONTROL = "document.cookie = 'control=1; path=/'"
 
 
+class Driven(Protocol):
+    """A browser: opens pages, waits for an element, evaluates an expression."""
+
+    def go(self, url: str) -> None: ...
+    def wait(self, selector: str) -> None: ...
+    def run(self, script: str) -> Any: ...
+
+
 class Chromium:
-    """Debian's Chromium: opens pages, waits for an element, evaluates an expression."""
+    """Debian's Chromium."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -53,7 +61,7 @@ class Chromium:
 
 
 @contextmanager
-def chromium() -> Iterator[Chromium]:
+def chromium() -> Iterator[Driven]:
     with sync_playwright() as playwright:
         browser = launched(playwright)
         yield Chromium(browser.new_page())
@@ -80,14 +88,14 @@ def attacker(house: House, base: str) -> Iterator[Hostile]:
         yield found
 
 
-def sign_in(browser: Chromium, house: House, base: str) -> None:
+def sign_in(browser: Driven, house: House, base: str) -> None:
     browser.go(f"{base}/owner/login?code={new_code(house.path)}")
     browser.run(SUBMIT)
     browser.wait(OWNED)
     browser.run(CONTROL)
 
 
-def enter(browser: Chromium, house: House, base: str) -> None:
+def enter(browser: Driven, house: House, base: str) -> None:
     browser.go(f"{base}/read")
     browser.run(FILL.format("token", house.grant()[1]))
     browser.run(SUBMIT)
@@ -95,7 +103,7 @@ def enter(browser: Chromium, house: House, base: str) -> None:
     browser.run(CONTROL)
 
 
-def allow(browser: Chromium, house: House, base: str, redirect: str) -> None:
+def allow(browser: Driven, house: House, base: str, redirect: str) -> None:
     """Lets the client read one stream; the browser goes on to it."""
     client = Client(base, {**REGISTRATION, "redirect_uris": [redirect]}).register()
     browser.go(base + client.path(redirect_uri=redirect))
@@ -108,7 +116,9 @@ def allow(browser: Chromium, house: House, base: str, redirect: str) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("started", [chromium, firefox.running], ids=["chromium", "firefox"])
 def test_a_client_on_the_same_host_gets_no_session(
+    started: Callable[[], AbstractContextManager[Driven]],
     house: House,
     base: str,
     attacker: Hostile,
@@ -117,7 +127,7 @@ def test_a_client_on_the_same_host_gets_no_session(
     bases = {host: base.replace("127.0.0.1", host) for host in HOSTS}
     client = f"http://127.0.0.1:{attacker.port}"
     paths = []
-    with chromium() as browser:
+    with started() as browser:
         for host in OWNERS:
             sign_in(browser, house, bases[host])
             paths.append(browser.run(PATH))

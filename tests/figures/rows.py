@@ -189,7 +189,7 @@ ROWS: Final = (
         18,
         "A client with a grant of one stream, on a port of Rung's host, that redirects, links, "
         "posts, frames and fetches to every path on 127.0.0.1, localhost, [::1] and "
-        "rung.localhost, in Chromium, while the owner and a reader are signed in",
+        "rung.localhost, in Chromium and Firefox, while the owner and a reader are signed in",
         "It never receives anything that opens more than the sign-in page",
         (
             "tests/browser/test_hostile_client.py",
