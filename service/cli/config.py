@@ -214,13 +214,13 @@ _LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
 @click.option(
     "--example", is_flag=True, help="Print an example file with all settings and their defaults."
 )
-@click.option("--check", is_flag=True, help="Print only warnings and errors.")
+@click.option("--check", is_flag=True, help="Open the store; print only warnings and errors.")
 def config(explain: bool, example: bool, check: bool) -> None:
     """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
 
     --explain adds the environment variables and the configuration file that reading commands
-    use. Exits with 2 after listing all errors if a setting or the file is invalid. `rung doctor`
-    checks the store.
+    use. Exits with 2 after listing all errors if a setting or the file is invalid, or if --check
+    cannot open the store.
     """
     if explain + example + check > 1:
         raise click.UsageError("Use only one of --explain, --example and --check.")
@@ -230,6 +230,8 @@ def config(explain: bool, example: bool, check: bool) -> None:
     effective, faults = settings.examine()
     of_commands, more = _of_commands()
     faults += more
+    if check and not faults:
+        faults += _store_fault(effective)
     if explain:
         click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
     elif not check:
@@ -240,6 +242,13 @@ def config(explain: bool, example: bool, check: bool) -> None:
     for line in faults:
         say(f"Error: {line}")
     sys.exit(ConfigError.exit_code if faults else 0)
+
+
+def _store_fault(effective: list[InForce]) -> list[str]:
+    from service.doctor.local import store_finding
+
+    finding = store_finding(effective)
+    return [f"{finding.message} {finding.change}"] if finding.verdict == "FAIL" else []
 
 
 def _of_commands() -> tuple[list[str], list[str]]:

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from service.doctor.findings import Finding, Step, ok, problem, skip, walk
 from service.place import Database, Place
 from service.records.opening import open_reader
 from service.settings.explanation import strangers
-from service.settings import examine
+from service.settings import InForce, examine
 from service.sources.remote import health_check
 from service.papers.snapshot_library import Papers
 from service.records.sqlite import checkup
@@ -40,6 +40,11 @@ def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> 
     here read from a server and need no store.
     """
     return walk(_STEPS, Host(environ, file, reads))
+
+
+def store_finding(effective: Iterable[InForce]) -> Finding:
+    """The finding about the store that a service with these settings would serve."""
+    return store(Host({}, "", values={each.setting.name: each.value for each in effective}))
 
 
 def settings(place: Host) -> Finding:
@@ -93,12 +98,13 @@ def store(place: Host) -> Finding:
 
 
 def _database(place: Database) -> Finding:
-    with closing(open_reader(place)) as engine:
-        try:
-            with engine.snapshot(BUDGETS.doctor_seconds):
-                return ok(f"{place} answers and has a store")
-        except EvidenceError as error:
-            return problem("database-unreadable", place=place, error=error)
+    try:
+        with closing(open_reader(place)) as engine:
+            with engine.snapshot(BUDGETS.doctor_seconds) as snapshot:
+                snapshot.generation()  # a snapshot alone asks nothing
+            return ok(f"{place} answers and has a store")
+    except EvidenceError as error:
+        return problem("database-unreadable", place=place, error=error)
 
 
 def permissions(place: Host) -> Finding:

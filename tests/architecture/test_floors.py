@@ -268,6 +268,14 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "a command prints what the doctor finds",
     ),
     (
+        "service/cli/config.py",
+        (
+            *("evidence", "service.cli", "service.clients", *NAMED, "service.place"),
+            *("service.settings", "service.doctor"),
+        ),
+        "the check of settings opens the store as the doctor does",
+    ),
+    (
         "service/cli/stdio.py",
         (
             *("evidence", "service.bootstrap", "service.cli", *NAMED),

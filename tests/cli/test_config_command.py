@@ -1,7 +1,10 @@
 """`rung config`: what is in force and why, what is wrong, and an example that is the defaults."""
 
+import os
 import re
+import sqlite3
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from service import settings
 from service.__main__ import rung
 from service.settings import SETTINGS, load
 from service.settings.explanation import BESIDE
+from tests.helpers import worlds
 from tests.helpers.archive import Archive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,6 +99,54 @@ def test_all_faults_and_likely_typing_errors_are_told_at_once() -> None:
 def test_a_good_configuration_is_checked_without_a_word(archive: Archive) -> None:
     found = run("--check", RUNG_STORE=str(archive.house.path))
     assert (found.exit_code, found.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(None, "does not exist"), (b"notes", "not a database"), ("newer", "another version")],
+)
+def test_a_store_that_cannot_be_served_is_an_error(
+    tmp_path: Path, content: bytes | str | None, reason: str
+) -> None:
+    path = tmp_path / "rung.db"
+    if content == "newer":
+        worlds.build(worlds.two_mailboxes(), tmp_path)
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA user_version = 999")
+    elif isinstance(content, bytes):
+        path.write_bytes(content)
+    checked = run("--check", RUNG_STORE=str(path))
+    assert checked.exit_code == 2 and checked.stdout == ""
+    assert str(path) in checked.stderr and reason in checked.stderr
+    assert run(RUNG_STORE=str(path)).exit_code == 0, "without --check nothing is opened"
+
+
+def test_a_store_that_is_fetched_or_not_needed_is_not_opened(tmp_path: Path) -> None:
+    fetched = {"RUNG_STORE_URL": "https://files.example.com/rung.db", "RUNG_STORE_SHA256": "0" * 64}
+    for more in (fetched, {"RUNG_UPSTREAM_URL": "https://pdpp.example.com"}):
+        checked = run("--check", RUNG_STORE=str(tmp_path / "rung.db"), **more)
+        assert (checked.exit_code, checked.stderr) == (0, "")
+
+
+def test_a_database_that_does_not_answer_is_an_error() -> None:
+    url = f"postgresql://rung:{SECRET}@127.0.0.1:9/rung"
+    checked = run("--check", DATABASE_URL=url)
+    assert checked.exit_code == 2 and "The database does not answer" in checked.stderr
+    assert "127.0.0.1:9/rung" in checked.stderr and SECRET not in checked.stderr
+
+
+def test_a_database_without_its_driver_is_an_error() -> None:
+    program = "import sys; sys.modules['psycopg'] = None\nfrom service.__main__ import main; main()"
+    environ = {**os.environ, "DATABASE_URL": "postgresql://127.0.0.1:9/rung"}
+    checked = subprocess.run(
+        [sys.executable, "-c", program, "config", "--check"],
+        capture_output=True,
+        check=False,
+        env=environ,
+        cwd=ROOT,
+        text=True,
+    )
+    assert checked.returncode == 2 and "pip install 'rung[postgres]'" in checked.stderr
 
 
 def test_a_number_says_from_where_to_where_it_goes() -> None:

@@ -14,6 +14,12 @@ def test_the_lock_has_what_the_requirements_have() -> None:
     assert set(pinned(REQUIREMENTS.read_text())) <= set(pinned(LOCK.read_text()))
 
 
+def test_hosts_and_the_image_get_the_driver_of_postgresql() -> None:
+    for file in (REQUIREMENTS, LOCK):
+        names = dict(pinned(file.read_text()))
+        assert {"psycopg", "psycopg-binary", "psycopg-pool"} <= names.keys(), file.name
+
+
 def test_every_requirement_has_a_hash() -> None:
     assert unpinned(LOCK.read_text()) == []
     assert unpinned("apispec==6.10.1\nclick==8.5.1 \\\n    --hash=sha256:00") == [

@@ -9,7 +9,7 @@ import pytest
 from service.place import Database, spelled
 from service.records.postgres.ddl import OPEN
 from tests.helpers import worlds
-from tests.helpers.places import new_database
+from tests.helpers.places import empty_database, new_database
 from tests.helpers.shell import Shell
 from tests.helpers.worlds import House
 
@@ -123,3 +123,16 @@ def test_other_commands_name_the_one_to_use(shell: Shell, tmp_path: Path, comman
     failed = shell.run(*words, "--yes")
     assert failed.exit_code == 1 and "is a database" in failed.stderr
     assert ("pg_amcheck" if command == "check" else "rung store copy") in failed.stderr
+
+
+def test_the_check_of_settings_opens_the_database(house: House) -> None:
+    empty = Shell({"DATABASE_URL": spelled(empty_database())}).run("config", "--check")
+    assert empty.exit_code == 2 and "Create it with `rung import`" in empty.stderr
+    shell = Shell({"DATABASE_URL": spelled(house.path)})
+    assert shell.ok("config", "--check").output == ""
+    assert isinstance(house.path, Database)
+    with psycopg.connect(house.path.url) as db:
+        db.execute(OPEN)
+        db.execute("UPDATE meta SET value = '999' WHERE key = 'layout'")
+    newer = shell.run("config", "--check")
+    assert newer.exit_code == 2 and "newer version of Rung" in newer.stderr
