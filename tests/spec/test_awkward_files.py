@@ -13,6 +13,8 @@ from click.testing import Result
 from tests.helpers.awkward import FILES, File
 from tests.helpers.shell import Shell
 
+#: Each of some hundred imports starts a process.
+pytestmark = pytest.mark.timeout(600)
 LINE = re.compile(r'^1 \S+ (".*?(?<!\\)") ', re.MULTILINE)
 NAMES = [f"{number:02} {file.name}" for number, file in enumerate(FILES)]
 

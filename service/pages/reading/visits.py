@@ -149,7 +149,7 @@ class Visits:
         """The form; without an error on a first visit. The page of a plain address, or of a session
         that has ended, goes on to the session of this browser."""
         begins, other = error.message == FIRST, RECORDS if surface == PAPERS else PAPERS
-        seeks = request.method == "GET" and self._cookie(other) is None
+        seeks = request.method != "POST" and self._cookie(other) is None
         request_log.current().error = "" if begins else error.code
         status = 200 if begins else 403
         response = self.page(
