@@ -250,9 +250,10 @@ def _local(
     if asked.papers is None and asked.token_file is not None:
         arguments += ["--token-file", str(asked.token_file.absolute())]
     elif asked.provider_url is not None and not secret:
-        arguments += ["--cache-root", str(tokens.root().absolute())]
         provider = credentials.provider_url(asked.provider_url)
-        path = credentials.cache_file(tokens.root(), provider)
+        root = tokens.root(provider)
+        arguments += ["--cache-root", str(root.absolute())]
+        path = credentials.cache_file(root, provider)
         known = f"`rung stdio` uses and refreshes the token in {path}."
         login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
         say(known if path.exists() else login)

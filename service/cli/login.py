@@ -75,8 +75,8 @@ def login(url: str) -> None:
     """Sign in to a Rung, for commands with --url and for `rung stdio --provider-url`.
 
     URL is the URL of a server with RUNG_SIGN_IN=on. A browser opens its page, where the owner ticks
-    what you may read. The tokens go into the folder that PDPP_CACHE_ROOT names, by default .pdpp,
-    and are refreshed when they expire.
+    what you may read. The tokens go into the folder that PDPP_CACHE_ROOT names, by default
+    ~/.local/share/rung, and are refreshed when they expire.
     """
     with teaching():
         refuse_owners()
@@ -102,7 +102,7 @@ def logout(url: str) -> None:
     """
     with teaching():
         base = rung_url(url)
-        path = credentials.cache_file(tokens.root(), base)
+        path = credentials.cache_file(tokens.root(base), base)
         with alone():
             document = tokens.read(path)
             if document.get("provider_url") != base or "client_id" not in document:

@@ -51,13 +51,14 @@ def opener(source: Source) -> Callable[[float], Session]:
     if source.url is not None:
         return _running(rung_url(source.url), token)
     if source.provider_url is not None:
-        return provider_opener(credentials.provider_url(source.provider_url), token, tokens.root())
+        provider = credentials.provider_url(source.provider_url)
+        return provider_opener(provider, token, tokens.root(provider))
     return _store(source.store, token)
 
 
 def _running(base: str, token: str | None) -> Callable[[float], Session]:
     """A session on a running Rung, by default with the token that `rung login` saved."""
-    root = tokens.root()
+    root = tokens.root(base)
     if token is None and not credentials.cache_file(root, base).exists():
         login = shlex.join(["rung", "login", base])
         signs_in = tokens.has_sign_in(base)

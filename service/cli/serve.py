@@ -1,6 +1,7 @@
 """`rung serve`: the service on this machine, with the same gunicorn as in a deployment."""
 
 import os
+import shlex
 import socket
 import sys
 from collections.abc import Mapping
@@ -60,7 +61,23 @@ def serve(
     port: int, host: str, workers: int, store: Place, provider_url: str | None, papers: Path | None
 ) -> None:
     """Serve until interrupted: records at /mcp and /v1, papers at /mcp/papers and /papers/v1."""
-    run(store, papers, provider_url, host=host, port=port, workers=workers)
+    say = _how_to_connect(store, host, port) if port else ""
+    run(store, papers, provider_url, host=host, port=port, workers=workers, say=say)
+
+
+def _how_to_connect(store: Place, host: str, port: int) -> str:
+    """Where to open the server, and the commands that give access to its store."""
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{port}"
+    lines = [f"Open {url}"]
+    if store.exists():
+        named = ["--store", str(store.absolute())] if isinstance(store, Path) else []
+        create = shlex.join(["rung", "grant", "create", *named])
+        lines.append(f"Create a token that reads everything: {create}")
+        if settings.environment().get("RUNG_SIGN_IN") == "on":
+            link = shlex.join(["rung", "owner", "link", "--url", url, *named])
+            lines.append(f"Sign in as the owner: {link}")
+    return "\n".join(lines)
 
 
 def run(

@@ -17,6 +17,7 @@ from evidence.version import VERSION
 from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
+from service.cli import tokens
 from service.cli.source import PATH, store_option, typed_names
 from service.cli.opening import given_token, note, provider_opener, refuse_owners, services
 from service.cli.opening import store_opener
@@ -54,10 +55,9 @@ Served = tuple[Surface, Callable[[], Any], str]
 @click.option(
     "--cache-root",
     type=PATH,
-    default=Path(".pdpp"),
     envvar="PDPP_CACHE_ROOT",
-    show_default=True,
-    help="Where `pdpp connect` keeps credentials. Also read from PDPP_CACHE_ROOT.",
+    help="Where `rung login` and `pdpp connect` keep credentials. Also read from PDPP_CACHE_ROOT; "
+    "default: ~/.local/share/rung, or .pdpp if only that has one.",
 )
 @click.option(
     "--token-file",
@@ -71,7 +71,7 @@ def stdio(
     store: Place,
     provider_url: str | None,
     papers: Path | None,
-    cache_root: Path,
+    cache_root: Path | None,
     token_file: Path | None,
 ) -> None:
     """Serve MCP on standard input and output, for clients that start their own server process.
@@ -104,10 +104,12 @@ def _store(path: Place, token_file: Path | None) -> Served:
     return RecordsSurface(), lambda: open_session(BUDGETS.upstream_seconds), name
 
 
-def _provider(url: str, cache_root: Path, token_file: Path | None) -> Served:
+def _provider(url: str, cache_root: Path | None, token_file: Path | None) -> Served:
     provider = credentials.provider_url(url)
     token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
-    open_session = provider_opener(provider, token, cache_root, rendering_pool())
+    open_session = provider_opener(
+        provider, token, cache_root or tokens.root(provider), rendering_pool()
+    )
     try:
         open_session(BUDGETS.start_seconds)
     except (errors.Unavailable, errors.TimedOut, errors.RateLimited) as error:

@@ -156,12 +156,16 @@ def owner() -> None:
 )
 @store_option
 def link(store: Place, url: str | None) -> None:
-    """Print a link that signs in one browser. It works once, for ten minutes."""
+    """Print a link that signs in one browser. It works once, for ten minutes.
+
+    The server must serve this store, which is named: the code is kept beside it.
+    """
     with teaching():
         code = _owner(store).new_code()
         base = url or settings.load().base
     output.say(
         f"Open this in your browser within {LINK_SECONDS // 60} minutes, or enter the code {code}."
+        f"\nIt works only at a server of the store {store.absolute()}."
     )
     click.echo(f"{base.rstrip('/')}/owner/login?code={code}")
 

@@ -25,9 +25,18 @@ EARLY_SECONDS = 30
 _CODE = re.compile(r"[a-z_]{1,40}")
 
 
-def root() -> Path:
-    """The folder of the credential cache."""
-    return Path(settings.environment().get("PDPP_CACHE_ROOT", ".pdpp"))
+def root(provider: str = "") -> Path:
+    """The folder of the credential cache: the one that PDPP_CACHE_ROOT names, else one outside of
+    any checkout. If only `.pdpp` in this folder has a credential for `provider`, it is that."""
+    environ, here = settings.environment(), Path(".pdpp")
+    if named := environ.get("PDPP_CACHE_ROOT"):
+        return Path(named)
+    try:
+        home = Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "rung"
+    except RuntimeError:  # no home folder
+        return here
+    old, new = (credentials.cache_file(folder, provider) for folder in (here, home))
+    return here if provider and old.exists() and not new.exists() else home
 
 
 def saved(provider: str, cache: Path) -> str:

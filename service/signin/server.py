@@ -30,7 +30,7 @@ from flask import Request, request
 from evidence.errors import InvalidRequest, Unauthenticated
 from service.access.entries import Entry
 from service.access.signins import Signins
-from service.access.guard import SCOPE
+from service.access.guard import SCOPE, is_loopback
 from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, Clients, Documents
 from service.signin.clients import is_url
 from service.signin.consent import DETAILS_TYPE
@@ -55,7 +55,7 @@ class Resources:
     def canonical(self, uris: Sequence[str]) -> list[str] | None:
         """Returns URIs in canonical form; None if one belongs to another server."""
         known = {self.base, *(self.base + path for path in self.paths)}
-        found = [_canonical(uri) for uri in uris] or [self.base + next(iter(self.paths))]
+        found = [_canonical(uri, self.base) for uri in uris] or [self.base + next(iter(self.paths))]
         return found if known.issuperset(found) else None
 
     def opened(self, uris: Iterable[str]) -> list[str]:
@@ -65,12 +65,20 @@ class Resources:
         return sorted(set(chain.from_iterable(found)))
 
 
-def _canonical(uri: str) -> str:
+def _canonical(uri: str, base: str) -> str:
+    """A URI without its query, and with the base's name for this machine if it has another one."""
     try:
-        parts = urlsplit(uri)
+        parts, ours = urlsplit(uri), urlsplit(base)
+        here = "@" not in parts.netloc and all(map(_is_local, (parts.hostname, ours.hostname)))
+        same = here and (parts.scheme, parts.port) == (ours.scheme, ours.port)
     except ValueError:
         return uri
-    return urlunsplit(parts._replace(netloc=parts.netloc.lower(), path=parts.path.rstrip("/")))
+    netloc = ours.netloc if same else parts.netloc.lower()
+    return urlunsplit(parts._replace(netloc=netloc, path=parts.path.rstrip("/"), query=""))
+
+
+def _is_local(host: str | None) -> bool:
+    return host == "localhost" or is_loopback(host)
 
 
 def metadata(base: str, *, documents: bool) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """`rung serve`: what it refuses before it listens, and what the service says when it starts."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.archive import Archive
 from tests.helpers.operated import operated
+from tests.helpers.loopback import free_port
 from tests.helpers.shell import Shell
 
 SHELL = Shell({"RUNG_CONFIG": "/dev/null"})
@@ -54,3 +57,23 @@ def test_a_file_that_is_no_store_is_logged_and_a_good_one_is_not(
         with operated({"RUNG_STORE": str(path), "RUNG_LOG_FORMAT": "json"}) as server:
             said = [line["event"] for line in server.lines() if line["level"] == "warning"]
         assert len([line for line in said if str(path) in line]) == expected, said
+
+
+def test_the_address_and_the_commands_that_give_access_are_printed(
+    monkeypatch: pytest.MonkeyPatch, archive: Archive
+) -> None:
+    def replaced(*_: object) -> None:
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execve", replaced)
+    store, port = str(archive.house.path), free_port()
+    words = ("serve", "--store", store, "--port", str(port))
+    printed = SHELL.ok(*words).stdout
+    assert f"Open http://127.0.0.1:{port}\n" in printed and "owner" not in printed
+    (create,) = re.findall("rung grant create .+", printed)
+    assert store in create and "rung_" in SHELL.line(create).stdout
+    printed = Shell({**SHELL.environ, "RUNG_SIGN_IN": "on"}).ok(*words).stdout
+    (link,) = re.findall("rung owner link .+", printed)
+    made = SHELL.line(link)
+    assert f"http://127.0.0.1:{port}/owner/login?code=" in made.stdout
+    assert f"a server of the store {store}" in made.stderr

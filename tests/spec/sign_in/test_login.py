@@ -13,6 +13,8 @@ import pytest
 import requests
 
 from service.access.sidecar import Sidecar
+from service.cli import tokens
+from service.credentials import cache_file
 from tests.helpers.server import serving
 from tests.helpers.signin import MAIL, Browser, call, later, onward, run_command
 from tests.helpers.worlds import House
@@ -199,3 +201,23 @@ def test_a_login_needs_sign_in_at_that_address(root: Path, base: str, house: Hou
     assert found.returncode == 1 and "RUNG_SIGN_IN=on" in found.stderr
     found = ran(root, "login", other)
     assert found.returncode == 1 and f"{other} does not answer" in found.stderr
+
+
+def test_a_login_writes_nothing_into_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    home, provider = tmp_path / "data" / "rung", "https://rung.example.com"
+    monkeypatch.delenv("PDPP_CACHE_ROOT", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    older = cache_file(Path(".pdpp"), provider)
+    older.parent.mkdir(parents=True)
+    older.write_text("{}")
+    assert tokens.root() == home, "for new credentials"
+    assert tokens.root(provider) == Path(".pdpp"), "an older one is still read"
+    newer = cache_file(home, provider)
+    newer.parent.mkdir(parents=True)
+    newer.write_text("{}")
+    assert tokens.root(provider) == home
+    monkeypatch.setenv("PDPP_CACHE_ROOT", "elsewhere")
+    assert tokens.root() == tokens.root(provider) == Path("elsewhere")

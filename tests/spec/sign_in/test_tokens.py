@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -15,9 +16,11 @@ from service.access.signins import GRACE_SECONDS, REFRESHES, USED_MOST, Signins
 from service.records.opening import open_writer
 from tests.helpers.server import serving
 from tests.helpers.signin import (
+    MAIL,
     REGISTRATION,
     Browser,
     Client,
+    answer,
     call,
     hidden,
     later,
@@ -203,3 +206,27 @@ def test_the_doctor_walks_to_the_sign_in(base: str) -> None:
     steps = {step["step"]: step for step in json.loads(done.stdout)["steps"]}
     assert steps["challenge"]["verdict"] == "ok"
     assert "each step of a sign-in answers" in steps["challenge"]["told"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "status"),
+    [
+        ("{base}/mcp?utm_source=x", 200),
+        ("http://localhost:{port}/mcp", 200),
+        ("http://[::1]:{port}/mcp/?a=b", 200),
+        ("http://localhost:1/mcp", 400),
+        ("https://localhost:{port}/mcp", 400),
+        ("http://me@localhost:{port}/mcp", 400),
+        ("http://rung.example.com:{port}/mcp", 400),
+    ],
+)
+def test_other_spellings_of_the_resource_do_not_end_a_sign_in(
+    base: str, house: House, client: Client, resource: str, status: int
+) -> None:
+    sent = resource.format(base=base, port=urlsplit(base).port)
+    browser = Browser(base, house.path)
+    assert browser.get(client.path(resource=sent)).status_code == status
+    if status == 200:
+        code = answer(browser.allow(client.path(resource=sent), MAIL))["code"]
+        token = client.token(code, resource=sent).json()["access_token"]
+        assert call(base, token).status_code == 200
