@@ -15,6 +15,8 @@ NAMED, COMPACT, FULL = "named", "compact", "full"
 NO_FLAGS = "declared"
 #: The members of a capability that flags represent.
 _FLAGS = dict(t="type", role="role", eq="exact", r="operators", lex="lexical", a="aggregations")
+#: Type words of fields that hold times.
+TIMES = ("timestamp", "date-time", "date")
 #: The metrics of a field, in the order of the flags.
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
 

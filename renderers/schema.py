@@ -11,7 +11,7 @@ import orjson
 from evidence import schema_wire
 from evidence.limits import CONTRACT
 from evidence.model import Continuation, Source, distinct, paged
-from evidence.schema import NO_FLAGS, Schema, StreamRow, StreamSchema
+from evidence.schema import NO_FLAGS, TIMES, Schema, StreamRow, StreamSchema
 from renderers.rendering import Context, Rendering, header, quoted, value_of, warning
 from renderers.schema_index import PAGE_BYTES, connection_line, fitting, head, render_index
 
@@ -28,8 +28,6 @@ IDENTITY = "id, stream, connection_id, display_name and emitted_at"
 # Bytes of names that a list shows before it gives the number of the others.
 LIST_BYTES = 400
 EXAMPLE_TIME = "2026-01-01T00:00:00Z"
-#: Type words of fields that hold times.
-TIMES = ("timestamp", "date-time", "date")
 
 
 def capabilities(stream: StreamSchema) -> list[str]:

@@ -29,7 +29,7 @@ from service.operations.papers import PAPER_OPERATIONS
 from service.pages.holdings import PAPERS, RECORDS, Holding
 from service.pages.holdings import contents, health, here, holdings
 from service.pages.layout import PREFIX, SECURITY, Asset, Layout, security
-from service.pages.reading import attachments, papers, records
+from service.pages.reading import attachments, papers, records, results
 from service.pages.reading.shown import BLOB_PATH, PAPER_PATH, PAPERS_PATH, PATH
 from service.pages.reading.visits import Visits
 from service.running.readiness import readiness
@@ -100,7 +100,7 @@ def _reading(layout: Layout) -> Blueprint:
     routes.after_request(_private)
     routes.add_url_rule(PATH, "enter", visits.post, methods=["POST"])
     if layout.services.authority is not None:
-        routes.add_url_rule(PATH, "search", lambda: records.search_page(visits))
+        routes.add_url_rule(PATH, "search", lambda: results.search_page(visits))
         routes.add_url_rule(BLOB_PATH, "blob", lambda: attachments.blob(visits))
         routes.add_url_rule(
             f"{PATH}/<path:id>", "record", lambda id: records.record_page(visits, id)

@@ -35,7 +35,9 @@ def test_the_pages_have_no_serious_fault_and_fit_the_screen(visitor: Visitor, si
     checked(visitor)
     enter(visitor, site.token)
     checked(visitor)
-    for path in ("/read?q=the+invoice&since=2020-01-01", "/read?q=qqqzzz", f"{LONG}?q=quorum"):
+    listed = ("/read?since=2020-01-01", "/read?stream=messages&source=gmail-home")
+    found = ("/read?q=the+invoice&since=2020-01-01", "/read?q=qqqzzz", f"{LONG}?q=quorum")
+    for path in (*listed, *found):
         visitor.go(path)
         checked(visitor)
     for stream in kinds(site):
@@ -76,6 +78,30 @@ def test_a_record_is_found_and_read_by_keyboard_only(visitor: Visitor, site: Sit
     assert visitor.focused() == "Search"
 
 
+def test_a_stream_is_browsed_by_keyboard_in_the_zone_of_the_reader(
+    browser: Browser, site: Site
+) -> None:
+    with visiting(browser, site.base, DESK, zone="Asia/Dubai") as visitor:
+        visitor.go("/read")
+        enter(visitor, site.token)
+        visitor.page.locator("#held").focus()
+        visitor.press("j")
+        visitor.press("Enter")
+        visitor.page.wait_for_url("**stream=*")
+        visitor.go("/read?stream=messages&source=gmail-home")
+        assert "Asia/Dubai" in visitor.page.locator("#zone").inner_text()
+        time = visitor.page.locator("time", has_text=":").first
+        assert time.inner_text().endswith((" GST", " GMT+4"))
+        assert "UTC" in str(time.get_attribute("title")), "the zone of the record"
+        shown = visitor.page.locator("a.hit").first.inner_text()
+        visitor.press("n")
+        visitor.page.wait_for_url("**cursor=*")
+        visitor.press("j")
+        assert visitor.focused() != shown
+        visitor.press("Enter")
+        visitor.page.locator("article").wait_for()
+
+
 def test_everything_works_without_javascript(plain: Visitor, site: Site) -> None:
     plain.go("/read?q=quorum+elm")
     enter(plain, site.token)
@@ -83,6 +109,7 @@ def test_everything_works_without_javascript(plain: Visitor, site: Site) -> None
     plain.page.get_by_label("Order").select_option("newest")
     plain.page.get_by_role("button", name="Search").click()
     plain.page.wait_for_url("**sort=newest*")
+    assert "zone of each record" in plain.page.locator("#zone").inner_text()
     plain.page.locator("a.hit").first.click()
     plain.page.locator("mark#match").wait_for()
     plain.page.get_by_text("The tool calls behind this page").click()

@@ -143,9 +143,9 @@ class Visitor:
 
 @contextmanager
 def visiting(
-    browser: Browser, base: str, screen: Screen, *, scripts: bool = True
+    browser: Browser, base: str, screen: Screen, *, scripts: bool = True, zone: str | None = None
 ) -> Iterator[Visitor]:
-    """A visitor with a fresh profile at this screen; pages may run `scripts`."""
+    """A visitor with a fresh profile at this screen, in a time zone; pages may run `scripts`."""
     context: BrowserContext = browser.new_context(
         viewport={"width": screen.width, "height": screen.height},
         color_scheme="dark" if screen.scheme == "dark" else "light",
@@ -153,6 +153,7 @@ def visiting(
         has_touch=screen.touch,
         is_mobile=screen.touch,
         java_script_enabled=scripts,
+        timezone_id=zone,
         permissions=["clipboard-read", "clipboard-write"],
     )
     context.add_init_script(WATCH)

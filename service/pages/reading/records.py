@@ -1,6 +1,5 @@
-"""Pages of records: a search with its results, and one record with its thread."""
+"""The page of one record, with its thread."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -9,21 +8,17 @@ from flask import Response, request
 
 from evidence import handles, pointer
 from evidence.errors import EvidenceError, NotFound
-from evidence.hits import Hit
 from evidence.limits import CONTRACT
-from evidence.model import READ_FIELD, Continuation, Source, label_of
+from evidence.model import READ_FIELD, Continuation, label_of
 from evidence.records import FieldRead, Record
 from evidence.text import clip
 from evidence.values import Preview
 from service.operations import read_record_field
-from service.operations.base import Session, run_bounded
-from service.operations.records import SEARCH
+from service.operations.base import Session
 from service.pages.reading import attachments, markdown, shown
 from service.pages.reading.visits import Visits
 from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
 
-SOURCES_LISTED: Final = 100
-STREAMS_LISTED: Final = 60
 FIELDS_SHOWN: Final = 30
 TITLE_CHARS: Final = 120
 THREAD_BESIDE: Final = 5
@@ -46,62 +41,13 @@ class Link:
     person: str = ""
     at: str = ""
     here: bool = False
+    about: str = ""
 
 
-def search_page(visits: Visits) -> Response:
-    """The search box, and the results if there is a query, or else what the token can read."""
-    session = visits.records()
-    asked = shown.given("q", "person", "source", "since", "until", "sort", "words", "cursor")
-    context: dict[str, Any] = {"asked": asked, "sources": _sources(session), "label_of": label_of}
-    person = re.sub(r'["\s]+', " ", asked["person"]).strip()
-    query = " ".join(filter(None, (asked["q"], f'from:"{person}"' if person else "")))
-    if not query:
-        rows = session.rs.streams().value.rows
-        more = max(0, len(rows) - STREAMS_LISTED)
-        return visits.page(
-            "search.html", **context, page=None, rows=rows[:STREAMS_LISTED], more=more
-        )
-    args: dict[str, Any] = {"query": query, "connection_id": asked["source"]}
-    args |= {name: asked[name] for name in ("since", "until", "sort", "words", "cursor")}
-    args = {name: value for name, value in args.items() if value}
-    page = run_bounded(SEARCH, session, SEARCH.load(args))
-    people = _people(session, page.hits)
-    return visits.page(
-        "search.html",
-        **context,
-        page=page,
-        results=[(hit, _of_hit(hit, query), people.get(hit.id, "")) for hit in page.hits],
-        call=Continuation("search", args, "search"),
-    )
-
-
-def _sources(session: Session) -> list[Source]:
-    """The first sources of the grant, sorted by label."""
-    connectors = session.rs.connectors().value.connectors
-    found = {one for each in connectors for row in each.rows for one in row.connections}
-    named = [one for one in found if one.connection_id]
-    return sorted(named, key=lambda one: (label_of(one), one.connection_id))[:SOURCES_LISTED]
-
-
-def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
-    """The person of each hit, only from stores of this server, because each takes a read."""
-    if session.version is None:
-        return {}
-    return {hit.id: _person(session.rs.record(RecordRead(hit.ref)).value) for hit in hits}
-
-
-def _person(record: Record) -> str:
+def person_of(record: Record) -> str:
+    """The person of a record; empty if it has none."""
     value = record.data.get(record.roles.get("actor", ""))
     return shown.plain(value) if value else ""
-
-
-def _of_hit(hit: Hit, query: str) -> str:
-    """The address of a hit's page, at its first window unless that is a whole field."""
-    if not hit.matches or hit.matches[0].complete:
-        return shown.record(hit.id, q=query)
-    read = hit.matches[0].read.args
-    place = {"match": read.get("match"), "offset": read.get("offset_chars")}
-    return shown.record(hit.id, q=query, field=read["field_path"], **place)
 
 
 def record_page(visits: Visits, id: str) -> Response:
@@ -129,7 +75,7 @@ def record_page(visits: Visits, id: str) -> Response:
     if read and read.match_start is not None and read.match_end is not None:
         marked = read.match_start - read.start, read.match_end - read.start
     related = {
-        name: _links(one.records)
+        name: links(one.records)
         for name, one in record.expanded.items()
         if any(not each.bytes for each in one.records)
     }
@@ -223,7 +169,7 @@ def _named(record: Record, kind: str) -> dict[str, str]:
 
 def _header(record: Record, kind: str) -> Iterator[tuple[str, str, bool]]:
     """(name, value, whether it is a time)."""
-    if person := _person(record):
+    if person := person_of(record):
         yield "From" if kind in ("Mail", "Chat message") else "By", person, False
     for name, title in _named(record, kind).items():
         if value := record.data.get(name):
@@ -251,7 +197,7 @@ def _title(record: Record, kind: str) -> str:
     value = record.data.get(record.roles.get("primary-title", "")) or record.title
     if value:
         return shown.plain(value)
-    person = _person(record)
+    person = person_of(record)
     return f"{kind} from {person}" if person else f"{kind} from {label_of(record.source)}"
 
 
@@ -317,20 +263,24 @@ def _thread(session: Session, record: Record) -> list[Link]:
         found = {**dict(reversed(listed.items())), **found} if order == "desc" else found | listed
     if len(found) < 2:
         return []
-    return _links(found.values(), here=record.id)
+    return links(found.values(), here=record.id)
 
 
-def _links(records: Any, here: str = "") -> list[Link]:
+def links(records: Any, here: str = "") -> list[Link]:
     """A line for each record: its title, or the beginning of its text."""
     return [
-        Link(_line(one), shown.record(one.id), _person(one), one.authored_at or "", one.id == here)
+        Link(
+            *(_line(one), shown.record(one.id), person_of(one), one.authored_at or ""),
+            here=one.id == here,
+            about=f"{label_of(one.source)} · {one.ref.stream}",
+        )
         for one in records
     ]
 
 
 def _line(record: Record) -> str:
-    """The title of a record, or else the beginning of its text, or else its id."""
-    for role in ("primary-title", "primary-text"):
+    """The title of a record, or else the beginning of its text, its person or its id."""
+    for role in ("primary-title", "primary-text", "actor"):
         if value := record.data.get(record.roles.get(role, "")):
             return clip(shown.plain(value), TITLE_CHARS)
     return clip(record.ref.record_id, TITLE_CHARS)

@@ -23,6 +23,7 @@ VALUE_CHARS: Final = 160
 _NAMES: Final = {
     "query": "q",
     "connection_id": "source",
+    "streams": "stream",
     "paper_id": "id",
     "offset_chars": "offset",
 }
@@ -99,7 +100,11 @@ def record(id: str, **query: Any) -> str:
 def address(call: Continuation) -> str:
     """The address of the page that shows the answer of a search or of a call on papers."""
     path = _PAPER_PATHS.get(call.operation, PATH)
-    args = {_NAMES.get(name, name): one for name, one in call.args.items() if name not in _SIZES}
+    args = {
+        _NAMES.get(name, name): one[0] if isinstance(one, list) else one
+        for name, one in call.args.items()
+        if name not in _SIZES
+    }
     return _inside(path, args | ({"text": "source"} if call.operation == SOURCE else {}))
 
 
@@ -111,6 +116,11 @@ def paper(paper_id: str, operation: str = SOURCE, **args: Any) -> str:
 def search(**query: Any) -> str:
     """The address of a search or of a list."""
     return _inside(PATH, query)
+
+
+def listing(stream: str, connection_id: str | None) -> str:
+    """The address of the records of a stream."""
+    return search(stream=stream, source=connection_id)
 
 
 def blob(blob_id: str, connection_id: str | None, **query: Any) -> str:
@@ -157,5 +167,5 @@ def number(name: str, default: int) -> int:
 
 FILTERS: Final = {
     **{"pieces": pieces, "when": when, "plain": plain, "address": address, "trial": trial},
-    **{"json_line": json_line, "paper": paper},
+    **{"json_line": json_line, "paper": paper, "listing": listing},
 }

@@ -1,4 +1,5 @@
-// Keys of the reading pages: / to search, j and k through results, n and p through matches.
+// Times in the zone of the reader, and keys: / to search, j and k through results, n and p through
+// matches.
 
 const box = document.getElementById("q");
 const hits = [...document.querySelectorAll("a.hit")];
@@ -23,3 +24,19 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   ACTS[event.key]();
 });
+
+const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+const format = new Intl.DateTimeFormat("en-GB", {
+  ...{ day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" },
+  ...{ hourCycle: "h23", timeZoneName: "short" },
+});
+const note = document.getElementById("zone");
+
+for (const element of zone ? document.querySelectorAll("time") : []) {
+  const at = new Date(element.dateTime);
+  // Days have no time of day, and a time without an offset is in a zone that nobody knows.
+  if (!element.textContent.includes(":") || !/(z|[+-]\d\d:?\d\d)$/i.test(element.dateTime) || isNaN(at)) continue;
+  element.title = element.textContent;
+  element.textContent = format.format(at);
+}
+if (note && zone) note.textContent = `Times are in your zone, ${zone}. Times without a zone are as the record has them.`;
