@@ -50,6 +50,10 @@ def test_no_address_that_is_shown_or_copied_has_the_path(owner: Visitor, site: S
         owner.go(address)
         assert page.url == site.base + address
         assert path not in str(page.evaluate(LINKS)) and path not in str(page.evaluate(COPIED))
+    owner.go("/read/notes/notes:cake")
+    page.wait_for_function("() => document.querySelector('.files img').naturalWidth > 0")
+    assert path not in str(page.evaluate(COPIED))
+    page.wait_for_function("() => document.querySelector('.files img').naturalWidth > 0")
     owner.go("/read?q=quorum")
     page.locator("a.hit").first.click()
     page.locator("mark#match").wait_for()

@@ -51,6 +51,11 @@ See [[Harbour|the harbour]], [[Boats/Log#May]] and ![x](https://evil.example/x.p
 | Ada | *tide* \\| table |
 | <b>x | [[Harbour]] | more |
 
+Before it
+Port | Depth
+--- | ---
+Brest | 12 m
+
 - first heron
 - second
 """
@@ -72,6 +77,8 @@ def test_a_note_has_tables_links_and_marks_and_loads_nothing(tmp_path: Path) -> 
         '<th scope="col">Who</th><th scope="col">What</th>',
         "<td>Ada</td><td><em>tide</em> | table</td>",
         "<td>&lt;b&gt;x</td>",
+        '<p dir="auto">Before it</p>',
+        '<th scope="col">Depth</th></tr>\n<tr><td>Brest</td><td>12 m</td></tr>',
         '<li><mark id="match">first heron</mark></li>',
         "![x](https://evil.example/x.png)",
     ):

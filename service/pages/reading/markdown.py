@@ -83,9 +83,12 @@ def blocks(
     before, *rest = (escape(one)[0] for one in ranges)
     text = f"{before}{_START}{rest[0]}{_END}{rest[1]}" if rest else before
     found: list[tuple[str, list[str], int]] = [("pre", [], 1)] if fence else []
-    parted = True
+    parted, bare = True, False
     for line in _lines(text):
         kind = found[-1][0] if found else ""
+        # The rows of a table, which need no bar at their ends after the line of delimiters.
+        is_row = line.startswith("|") or (kind == "pre" and bare and not parted and "|" in line)
+        bare = is_row and bare
         before, fence = fence, _fence_after(line, fence)
         if fence and not before:
             found.append(("pre", [], 1))
@@ -104,8 +107,13 @@ def blocks(
                 found.append((list_kind, [], int(item[2] or 1)))
             found[-1][1].append(item[3])
             parted = False
-        elif parted or (kind == "pre") != line.startswith("|"):
-            found.append(("pre" if line.startswith("|") else "p", [line], 1))
+        elif kind == "p" and not parted and _is_header(found[-1][1][-1], line):
+            paragraph, _, header = found[-1][1].pop().rpartition("\n")
+            found[-1][1].append(paragraph)
+            found.append(("pre", [header, line], 1))
+            bare = True
+        elif parted or (kind == "pre") != is_row:
+            found.append(("pre" if is_row else "p", [line], 1))
             parted = False
         elif kind == "pre":
             found[-1][1].append(line)
@@ -113,6 +121,15 @@ def blocks(
             found[-1][1][-1] += f"\n{line}"
     shown = _Inlines(LINKS if links else 0)
     return [shown.block(*one) for one in found if "".join(one[1]).strip()]
+
+
+def _is_header(paragraph: str, line: str) -> bool:
+    """Whether a line of delimiters makes the line before it the header of a table."""
+    return "|" in paragraph.rpartition("\n")[2] and _is_delimiters(line)
+
+
+def _is_delimiters(line: str) -> bool:
+    return _DELIMITERS.fullmatch(_MARKS.sub("", line).strip()) is not None
 
 
 class _Inlines:
@@ -124,7 +141,7 @@ class _Inlines:
     def block(self, kind: str, lines: list[str], start: int) -> Block:
         if kind != "pre":
             return Block(kind, [self._inline(line) for line in lines], start)
-        if len(lines) > 1 and _DELIMITERS.fullmatch(_MARKS.sub("", lines[1]).strip()):
+        if len(lines) > 1 and _is_delimiters(lines[1]):
             rows = [_cells(line) for line in (lines[0], *lines[2:])]
             columns = len(rows[0])
             self.cells -= 10 + columns * len(rows)
