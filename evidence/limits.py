@@ -187,6 +187,8 @@ class Budgets:
     refused_token_seconds: float = _limit(5.0, "the same for a token that was refused")
     grants_cached: int = _limit(512, "grants a thread remembers the streams of")
     tokens_cached: int = _limit(4_096, "tokens whose kind is remembered")
+    near_values: int = _limit(5, "near values shown for a filter that matches nothing")
+    near_value_records: int = _limit(200, "records whose values are compared with such a filter")
     doctor_seconds: float = _limit(5.0, "one step of rung doctor")
     doctor_bytes: int = _limit(1_048_576, "body that rung doctor reads of an answer")
     disk_free_bytes: int = _limit(268_435_456, "free disk below which rung doctor warns")

@@ -9,7 +9,7 @@ from evidence.limits import CONTRACT
 from evidence.model import GRANULARITIES, Buckets
 from service.keys import Sealer, identity
 from service.ports import AggregateQuery
-from service.records import lists
+from service.records import lists, near_values
 from service.records.engine import Snapshot
 from service.records.filters import tests_of
 from service.records.groups import Source, by_time, by_value, figures
@@ -37,6 +37,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
         granularity=query.granularity,
         time_zone=(query.time_zone or "UTC") if query.group_by_time else None,
         filtered_record_count=count,
+        warnings=[] if count else near_values.warnings(snapshot, streams, query.filter),
     )
     if query.group_by or query.group_by_time:
         return _grouped(found, snapshot, sources, query, sealer, view.grant.grant_id)

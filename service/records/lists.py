@@ -18,7 +18,7 @@ from service.keys import Sealer, identity
 from service.pdpp.encode import encode_row
 from service import port_rules
 from service.ports import RecordQuery, RecordRead
-from service.records import values
+from service.records import near_values, values
 from service.records.documents import Shown, expand, relations
 from service.records.filters import tests_of
 from service.records.view import StreamView, View
@@ -40,8 +40,10 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     page, more = _page(snapshot, view, streams, found, projections, query)
     counted = query.count != "none"
     cursor = sealer.seal(list(found[len(page) - 1].position), bound=bound) if more else None
+    is_empty = not (page or query.cursor)
     return RecordPage(
         stream=query.stream,
+        warnings=near_values.warnings(snapshot, streams, wanted) if is_empty else [],
         records=page,
         has_more=more,
         next_cursor=cursor,

@@ -19,7 +19,7 @@ from evidence.hits import Counts, SearchPage, Tail
 from evidence.ranking import TAIL, Ranker
 from service.keys import Sealer, identity
 from service.ports import SearchQuery
-from service.records import candidates, words
+from service.records import candidates, near_values, words
 from service.records.blocks import Near, Ranked, Reader, in_order
 from service.records.candidates import Candidates
 from service.records.engine import Snapshot
@@ -243,8 +243,10 @@ class Search:
 
     def _explained(self, page: SearchPage) -> SearchPage:
         """A page without hits, with the words that are missing and a call that has hits."""
+        streams, wanted = self.searched.streams, self.request.filter
         return replace(
             page,
+            warnings=[*page.warnings, *near_values.warnings(self.snapshot, streams, wanted)],
             absent_words=words.absent(self.wanted),
             nearest_words=words.nearest(self.wanted, self.vocabulary),
             retry=self._retry(),
