@@ -15,7 +15,7 @@ from service.cli.source import typed_names
 from service.cli.store import active_grants
 from service.importing.importer import Import
 from service.importing.inference import Inferred
-from service.importing.parsing import FileReport
+from service.importing.parsing import FileReport, by_kind
 from service.records.manifest import StreamManifest
 from service.records.streams import manifests_of
 from service.records.writing import Writing
@@ -78,8 +78,19 @@ def of_file(report: FileReport) -> None:
             say(f"{name}: {count} {what} are replaced by U+FFFD.")
     for line, message in report.refusals:
         say(f"{name} line {line}: {message}" if line else message)
-    if not report.rows:
+    if not report.rows and not report.textless:
         say(f"{name} has no rows, so nothing of it was imported.")
+
+
+def of_left_out(left_out: Sequence[tuple[str, str, str]], *, each: bool) -> None:
+    """Reports the files that are left out: counts by kind, and `each` with its reason."""
+    for line in by_kind(left_out):
+        say(f"Left out: {line}")
+    if each:
+        for name, _, reason in left_out:
+            say(f"  {reason if name in reason else f'{name}: {reason}'}")
+    elif len(left_out) > len(by_kind(left_out)):
+        say("--list-left-out lists each file that is left out, with its reason.")
 
 
 def report(task: Import) -> None:

@@ -78,6 +78,12 @@ AT_ONCE_BYTES = 65_536
 @click.option(
     "--no-roles", is_flag=True, help="Do not propose fields for title, text, time and author."
 )
+@click.option(
+    "--list-left-out",
+    "each",
+    is_flag=True,
+    help="List each file that is left out, with its reason (default: count them by kind).",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
 @store_option
@@ -92,6 +98,7 @@ def import_(
     written: Path | None,
     form: str | None,
     no_roles: bool,
+    each: bool,
     dry_run: bool,
     strict: bool,
     store: Place,
@@ -109,7 +116,8 @@ def import_(
         _fewer_collections(),
         _place(store, dry_run) as place,
     ):
-        found = parser.find()
+        _find(parser, each=each)
+        found = parser.listing
         if connection is None:
             connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
@@ -130,13 +138,23 @@ def import_(
                 connect(writer, connection, connector_key=connector, label=label)
                 if manifest is not None:
                     task.declare(read_json(manifest))
-                _import_files(task, parser)
+                _import_files(task, parser, each=each)
                 if written is not None:
                     _write_manifest(task, written)
 
             _run(task, work, strict, dry_run, aside)
     _leave(task, strict, dry_run)
     return task.counts
+
+
+def _find(parser: Parser, *, each: bool) -> None:
+    """Finds the files; if there are none, reports `each` that is left out and raises an error."""
+    try:
+        parser.find()
+    except InvalidRequest:
+        if each:
+            import_report.of_left_out(parser.listing.left_out, each=True)
+        raise
 
 
 def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside: bool) -> None:
@@ -280,7 +298,7 @@ def _parser(
     return Parser(paths, form, reading, replace=options["replace_undecodable"])
 
 
-def _import_files(task: Import, parser: Parser) -> None:
+def _import_files(task: Import, parser: Parser, *, each: bool) -> None:
     """Imports the files, and reports each."""
     with Meter(task.connection_id, "rows") as meter:
         progress = FileRows(meter, [file.size for file in parser.listing.files])
@@ -292,8 +310,7 @@ def _import_files(task: Import, parser: Parser) -> None:
         left_out = import_files(
             task, parser, on_row=lambda: progress.row(parser.position), on_file=on_file
         )
-    for reason in left_out:
-        say(f"Left out: {reason}")
+    import_report.of_left_out(left_out, each=each)
 
 
 def _write_manifest(task: Import, path: Path) -> None:

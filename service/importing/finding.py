@@ -4,20 +4,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from posixpath import basename, dirname, join
 from typing import Final
 
 import orjson
 
 from evidence.errors import InvalidRequest
-from service.importing.formats import FORMATS, detect
+from service.importing.formats import FORMATS, detect, looks_like
 from service.importing.source import titled
-from service.importing.tree import File, Tree, trees
+from service.importing.tree import File, LeftOut, Tree, trees
 
 JSON: Final = "json"
 HEAD_BYTES: Final = 16_384
-#: The most reasons that are listed one by one.
-LISTED: Final = 10
 #: The most files that are named with their formats; more are only counted.
 NAMED: Final = 3
 #: The most groups of files of one shape in a folder.
@@ -41,10 +40,10 @@ class FileEntry:
 
 @dataclass(slots=True)
 class Listing:
-    """The files at some paths, and those left out: the name of a file, if any, and the reason."""
+    """The files at some paths, and those left out."""
 
     files: list[FileEntry]
-    left_out: list[tuple[str | None, str]]
+    left_out: list[LeftOut]
 
     @property
     def recognized(self) -> str:
@@ -62,12 +61,6 @@ class Listing:
         sizes = [file.size for file in self.files]
         return None if None in sizes else sum(filter(None, sizes))
 
-    def reasons(self, used: set[str]) -> list[str]:
-        """The first reasons why files are left out, except those that became attachments."""
-        reasons = [reason for name, reason in self.left_out if name not in used]
-        more = len(reasons) - LISTED
-        return reasons[:LISTED] + ([f"{more} more files."] if more > 0 else [])
-
 
 def find(
     paths: Sequence[str], form: str | None, on_file: Callable[[], None]
@@ -80,14 +73,16 @@ def find(
     files, listing, shapes = list[File](), Listing([], []), Shapes()
     for path in paths:
         forest = list(trees(path, on_file))
-        listing.left_out += [(None, reason) for tree in forest for reason in tree.left_out]
+        listing.left_out += [entry for tree in forest for entry in tree.left_out]
         if not forest and not listing.left_out:
             raise InvalidRequest(f"{path} contains no files.")
         for file, format in (pair for tree in forest for pair in _formats(tree, form)):
             on_file()
+            detected, head = None, b""
             try:
                 head = b"" if format and format != JSON else _head(file)
                 detected = FileEntry(file.name, format or detect(file.name, head), file.size)
+                _require(detected)
                 if detected.format == JSON:
                     shapes.add(len(listing.files), file, head)
                 elif all_rows := _ALL_ROWS.fullmatch(basename(file.name)):
@@ -95,16 +90,32 @@ def find(
             except InvalidRequest as error:
                 if len(paths) == 1 and file.path == path and file.member is None:
                     raise
-                listing.left_out.append((file.name, error.message))
+                listing.left_out.append((file.name, _kind(detected, head), error.message))
             else:
                 listing.files.append(detected)
                 files.append(file)
     for number, name in shapes.groups():
         if name:
             listing.files[number] = replace(listing.files[number], group=name)
-    if not files:
-        raise InvalidRequest(" ".join(["Nothing here can be imported.", *listing.reasons(set())]))
-    return files, listing
+    order = sorted(range(len(files)), key=lambda n: FORMATS[listing.files[n].format].last)
+    listing.files = [listing.files[number] for number in order]
+    return [files[number] for number in order], listing
+
+
+def _require(file: FileEntry) -> None:
+    """Raises InvalidRequest if an extra is needed to read the file."""
+    module = FORMATS[file.format].requires
+    if module and find_spec(module) is None:
+        advice = "To read it, install rung[documents]: pip install 'rung[documents]'"
+        raise InvalidRequest(f"{file.name} is a {file.format.upper()} file. {advice}")
+
+
+def _kind(file: FileEntry | None, head: bytes) -> str:
+    """What files such as one that is left out are, in the plural."""
+    if file is not None:
+        return f"{file.format.upper()} files"
+    what = (looks_like(head) or "").partition(".")[0]
+    return f"files that look like {what}" if what else "files whose format is not known"
 
 
 def _head(file: File) -> bytes:

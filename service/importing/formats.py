@@ -8,9 +8,10 @@ from typing import Final
 
 from evidence.errors import InvalidRequest
 from service.importing import assistants, bookmarks, calendars_and_cards, chats_in_json
-from service.importing import json_files, mbox
+from service.importing import documents, json_files, mbox
 from service.importing import messengers, notes, sqlite_tables, tables
 from service.importing.source import Format
+from service.importing.tree import ZIP
 
 #: The first format that matches a file is used.
 FORMATS: dict[str, Format] = {
@@ -25,7 +26,15 @@ FORMATS: dict[str, Format] = {
         ),
         *(chats_in_json.TELEGRAM, chats_in_json.MESSENGER),
         *(bookmarks.BACKUP, notes.KEEP),
-        *(bookmarks.FORMAT, tables.XLSX, json_files.NDJSON, json_files.JSON, mbox.MBOX, mbox.EML),
+        *(
+            bookmarks.FORMAT,
+            *documents.FORMATS,
+            tables.XLSX,
+            json_files.NDJSON,
+            json_files.JSON,
+            mbox.MBOX,
+            mbox.EML,
+        ),
         *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
         *(tables.TSV, tables.CSV),
     )
@@ -78,14 +87,18 @@ def detect(name: str, head: bytes = b"") -> str:
         if format.any_extension and format.begins.match(text):
             return format.name
     suffix = Path(name).suffix.lower()
+    named = FORMATS.get(_SUFFIXES.get(suffix, ""))
+    if named and named.last and (named.begins.match(text) or head.startswith(ZIP)):
+        return named.name
     known = None if suffix in MARKUP else looks_like(head)
     if suffix in _SUFFIXES and known is None:
         fit = (one for one in FORMATS.values() if one.begins.match(text))
         sorts = (one.name for one in fit if not one.untyped or _is_table(text))
         return next(sorts, _SUFFIXES[suffix]) if suffix in PLAIN else _SUFFIXES[suffix]
     if known is None:
-        longer = [one for one in _SUFFIXES if one.startswith(suffix) and len(suffix) > 2]
-        if near := longer or get_close_matches(suffix, _SUFFIXES, 1, 0.7):
+        texts = [one for one, form in _SUFFIXES.items() if not FORMATS[form].last]
+        longer = [one for one in texts if one.startswith(suffix) and len(suffix) > 2]
+        if near := longer or get_close_matches(suffix, texts, 1, 0.7):
             return _SUFFIXES[near[0]]
         for format in FORMATS.values():
             if text and format.begins.match(text):
@@ -112,7 +125,6 @@ KNOWN: Final = (
     (rb"\xd0\xcf\x11\xe0", "an old Office document", _TABLE),
     (rb"PK\x03\x04.{0,200}opendocument", "a LibreOffice document", _TABLE),
     (rb"PK\x03\x04", "an Office document or an archive", "Unpack it, or save it as CSV or text."),
-    (rb"%PDF-", "a PDF document", "Import it as an attachment of a mail, or save its text."),
     (rb"window\.YTD", "a file of a Twitter archive", "Delete what is before the [, name it .json."),
     (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),
     (
@@ -122,7 +134,7 @@ KNOWN: Final = (
     ),
     (rb"\s*TY  - \w+", "an RIS file", "Export the library as CSV or CSL JSON."),
     (rb"PAR1", "a Parquet file", "Convert it to NDJSON, for example with duckdb."),
-    (rb"\s*<(!doctype html|html)", "a web page", "Save its data as JSON or CSV."),
+    (rb"\s*<(!doctype html|html)", "a web page", "To import its text, name it .html."),
     (rb"\s*<\?xml|\s*<[a-z]+[ >]", "an XML document", "Convert it to NDJSON."),
     (
         rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF....WEBP",

@@ -29,6 +29,7 @@ from service.importing.frames import LENGTH, State, decode
 from service.importing.guard import FileHeader, Received
 from service.importing.sandbox import MEBIBYTE, OUT_OF_MEMORY, resident_bytes
 from service.importing.source import Reading
+from service.importing.tree import LeftOut
 
 _START: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -51,7 +52,8 @@ class FileReport:
     """How a file was read.
 
     `notes` are reports of its reader, `used` the names of files that became attachments; `nuls` and
-    `undecodable` count replaced characters. `refusals` are lines with reasons.
+    `undecodable` count replaced characters. `refusals` are lines with reasons. A
+    `textless` file has no text to import.
     """
 
     name: str
@@ -60,7 +62,19 @@ class FileReport:
     nuls: int = 0
     undecodable: int = 0
     rows: int = 0
+    textless: bool = False
     refusals: list[tuple[int, str]] = field(default_factory=list)
+
+
+def by_kind(left_out: Sequence[LeftOut]) -> list[str]:
+    """Counts files that are left out, by kind: a line each, with the reason for the first."""
+    kinds = dict[str, list[LeftOut]]()
+    for entry in left_out:
+        kinds.setdefault(entry[1], []).append(entry)
+    return [
+        entries[0][2] if len(entries) == 1 else f"{len(entries)} {kind}. The first: {entries[0][2]}"
+        for kind, entries in kinds.items()
+    ]
 
 
 class _Process:
@@ -206,6 +220,9 @@ class Parser:
             self._start()
         except _Killed as killed:
             raise InvalidRequest(f"Finding the files {killed}.") from killed
+        if not self.listing.files:
+            reasons = by_kind(self.listing.left_out)
+            raise InvalidRequest(" ".join(["Nothing here can be imported.", *reasons]))
         return self.listing
 
     def _start(self) -> "_Process":
@@ -220,7 +237,8 @@ class Parser:
             raise InvalidRequest(str(frame["error"]))
         listing = frame["listing"]
         self.listing = Listing(
-            [FileEntry(**file) for file in listing["files"]], listing["left_out"]
+            [FileEntry(**file) for file in listing["files"]],
+            [tuple(one) for one in listing["left_out"]],
         )
         return process
 

@@ -1,8 +1,6 @@
 """Streams of known formats, field by field, and the attachments of records with their texts."""
 
 import hashlib
-import io
-import logging
 import mimetypes
 import re
 from collections import Counter
@@ -14,23 +12,21 @@ from typing import Any, Final, TypeVar
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
-from evidence.work import Deadline
 from service.importing.charsets import decode
 from service.importing.json_values import JsonReader
-from service.importing.sandbox import cpu_seconds
+from service.importing.pdf import Pdf
 from service.importing.source import Source, as_text
 from service.records.forms import FORMS
 from service.records.intake import Row
 from service.records.values import moment
 
 PDF_PAGES: Final = 500
-#: The CPU time for the text of a PDF file.
-PDF_SECONDS: Final = 5.0
 _Kind = TypeVar("_Kind")
 _LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
+_BROKEN_PDF: Final = "PDF attachments whose text cannot be read: {}."
 _MISNAMED: Final = "Texts that are not in their declared encoding; bytes may be wrong: {}."
 _NO_PDF: Final = (
-    "PDF attachments stored without their text: {}. To read it: pip install 'rung[pdf]'"
+    "PDF attachments stored without their text: {}. To read it: pip install 'rung[documents]'"
 )
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]++)((?:;[^:]*+)?):(.*)")
@@ -87,6 +83,17 @@ def text_of(page: str) -> str:
     return _BLANK_LINES.sub("\n\n", tidy).strip()
 
 
+def html_tree(page: str) -> Any:
+    """The root element of an HTML page; None if it has none that can be read."""
+    from lxml.etree import ParserError
+    from lxml.html import HTMLParser, fromstring
+
+    try:
+        return fromstring(_DECLARATION.sub("", page), parser=HTMLParser(huge_tree=True))
+    except (ParserError, ValueError):
+        return None
+
+
 @cache
 def _config() -> Any:
     from inscriptis.css_profiles import CSS_PROFILES
@@ -116,6 +123,7 @@ _KINDS: Final[dict[str, tuple[dict[str, str], str, str]]] = {
     "number": (_NUMBER, "", "range"),
     "flag": ({"type": "boolean"}, "", "filter group"),
     "object": ({"type": "object"}, "", ""),
+    "objects": ({"type": "array"}, "", ""),
     "blob": ({"type": "object"}, "blob-reference", ""),
 }
 ATTACHMENTS: Final = "attachments"
@@ -233,23 +241,18 @@ class Attached:
         return text_of(text) if kind == "text/html" else text
 
     def _pdf(self, content: bytes) -> str:
+        texts = list[str]()
         try:
-            from pypdf import PdfReader
-        except ImportError:
-            self.problems[_NO_PDF] += 1
-            return ""
-        logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # failures are raised and counted
-        texts, deadline = list[str](), Deadline.after(PDF_SECONDS, cpu_seconds)
-        try:
-            for page in PdfReader(io.BytesIO(content)).pages[:PDF_PAGES]:
-                texts.append(page.extract_text())
-                if deadline.expired():
-                    self.problems[_LONG_PDF] += 1
-                    break
+            pdf = Pdf(content)
+            texts += pdf.pages(PDF_PAGES)
+            self.problems[_LONG_PDF] += pdf.incomplete
+            self.problems[_BROKEN_PDF] += bool(pdf.unreadable)
         except MemoryError:
             raise
+        except ImportError:
+            self.problems[_NO_PDF] += 1
         except Exception:  # of a library that reads anything
-            self.problems["PDF attachments whose text cannot be read: {}."] += 1
+            self.problems[_BROKEN_PDF] += 1
         return "\n\n".join(texts).strip()
 
     def files(self, owner: str, references: list[str], *, at: Any = None) -> Iterator[Row]:
@@ -268,7 +271,7 @@ class Attached:
 
     def report(self) -> None:
         """Adds reports for the owner to the notes of the source."""
-        self._source.notes += [note.format(count) for note, count in self.problems.items()]
+        self._source.notes += [note.format(count) for note, count in (+self.problems).items()]
         if self._missing:
             missing = f"{len(self._missing)} files that records refer to are missing"
             first = f"such as {', '.join(self._missing[:3])}"

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 
 from evidence.errors import InvalidRequest
+from service.importing.formats import FORMATS
 from service.importing.guard import FileHeader, Received
 from service.importing.importer import Import
 from service.importing.parsing import FileReport, Parser
+from service.importing.tree import LeftOut
 from service.records.intake import Row
 
 
@@ -15,14 +17,17 @@ def import_files(
     *,
     on_row: Callable[[], None] = lambda: None,
     on_file: Callable[[FileReport], None] = lambda report: None,
-) -> list[str]:
-    """Imports the files that the parser has found; returns the reasons why others are left out.
+) -> list[LeftOut]:
+    """Imports the files that the parser has found; returns those that are left out.
 
     Calls `on_file` after each. If there are several, one that cannot be read is a refused row.
     """
-    unique, used = _Unique(), set[str]()
+    unique, used, left_out = _Unique(), set[str](), list[LeftOut]()
     task.files = len(parser.listing.files)
     for number, file in enumerate(parser.listing.files):
+        last = FORMATS[file.format].last
+        if last and file.name in used:
+            continue
         report = FileReport(file.name)
         refused, rows = len(task.counts.refusals), task.rows
         try:
@@ -35,10 +40,15 @@ def import_files(
         report.rows = task.rows - rows
         report.refusals = task.counts.refusals[refused:]
         used |= report.used
+        if last and not report.rows:
+            report.textless = True
+            reason = f"{file.name} has no text, as a scan has none."
+            left_out.append((file.name, "documents without text", reason))
         on_file(report)
     task.finish()
-    again = [f"{unique.repeated} emails that are already in an earlier file."]
-    return (again if unique.repeated else []) + parser.listing.reasons(used)
+    left_out += [entry for entry in parser.listing.left_out if entry[0] not in used]
+    again = f"{unique.repeated} emails that are already in an earlier file."
+    return ([("", "", again)] if unique.repeated else []) + left_out
 
 
 class _Unique:

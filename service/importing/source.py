@@ -153,7 +153,9 @@ class Format:
     `folder` is read as one source, starting with the first. `manifest` declares the streams if they
     are always the same, or returns them for a source; otherwise they are inferred. The values of an
     `untyped` format are all text, and their types are inferred. Records of a `unique` format are
-    left out if an earlier file of the same folder has them.
+    left out if an earlier file of the same folder has them. Files of a format that comes `last` are
+    read after all others, unless these attach them to a record. A format that `requires` a module
+    needs the extra `documents`.
     """
 
     name: str
@@ -165,6 +167,8 @@ class Format:
     any_extension: bool = False
     folder: tuple[str, ...] = ()
     unique: bool = False
+    last: bool = False
+    requires: str = ""
 
 
 UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")

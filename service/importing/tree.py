@@ -34,17 +34,21 @@ _ENCRYPTED: Final = 0x1
 _DAMAGED: Final = (gzip.BadGzipFile, zipfile.BadZipFile, EOFError, zlib.error, RuntimeError)
 
 
+#: The name of a file, what such files are, in the plural, and why it is left out.
+LeftOut = tuple[str, str, str]
+
+
 @dataclass(slots=True)
 class Tree:
     """A folder, an archive or a single file.
 
-    `files` are by name; `left_out` are messages. `used` are the names of files that others refer
-    to.
+    `files` are by name; `left_out` are others, each with its name, kind and reason. `used` are the
+    names of files that others refer to.
     """
 
     path: str
     files: dict[str, "File"] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    left_out: list["LeftOut"] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     _by_last: dict[str, str] = field(default_factory=dict)
 
@@ -195,7 +199,7 @@ def trees(path: str, on_file: Callable[[], None] = lambda: None) -> Iterator[Tre
             problem = f"{printable(file)} cannot be read: {error}".rstrip(".") + "."
             if file == path:
                 raise InvalidRequest(problem) from error
-            tree.left_out.append(problem)
+            tree.left_out.append((printable(file), "damaged archives", problem))
             continue
         name, packed = printable(file).removesuffix(".gz"), begins.startswith(GZIP)
         tree.files[name] = File(file, name, tree, packed=packed)
@@ -208,19 +212,21 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _walk(root: str, left_out: list[str]) -> Iterator[str]:
+def _walk(root: str, left_out: list[LeftOut]) -> Iterator[str]:
     """The files of a folder, without hidden ones. Links are left out: they may lead anywhere."""
     for folder, folders, names in os.walk(root):
         mail = MAILDIR <= set(folders)
         for name in sorted(folders + names):
             path = os.path.join(folder, name)
             if os.path.islink(path):
-                left_out.append(f"{printable(path)} is a symbolic link. Import its target instead.")
+                reason = f"{printable(path)} is a symbolic link. Import its target instead."
+                left_out.append((printable(path), "symbolic links", reason))
             elif name in names and not name.startswith("."):
                 if os.path.isfile(path):
                     yield path
                 else:
-                    left_out.append(f"{printable(path)} is a pipe, a socket or a device.")
+                    reason = f"{printable(path)} is a pipe, a socket or a device."
+                    left_out.append((printable(path), "pipes, sockets and devices", reason))
         folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
 
 
@@ -261,7 +267,8 @@ def _add_members(tree: Tree, path: str, within: str | None, limit: int) -> int:
         elif nested and not reason:
             reason = "is an archive inside two others. Unpack the outer one and import the folder."
         if reason:
-            tree.left_out.append(f"{tree.path}: {name[:NAME_CHARS]!r} {reason}")
+            reason = f"{tree.path}: {name[:NAME_CHARS]!r} {reason}"
+            tree.left_out.append((name[:NAME_CHARS], "unreadable members of archives", reason))
         elif not nested and (not any(part.startswith(".") for part in parts) or MAILDIR & {*parts}):
             file = File(path, name.removesuffix(".gz"), tree, info, name.endswith(".gz"), within)
             if file.name in tree.files:  # of another part of the export

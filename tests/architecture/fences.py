@@ -7,8 +7,8 @@ from tests.architecture.test_sql import SQL
 WORKER = tuple(f"service/running/{name}.py" for name in ("draining", "buffering", "connection"))
 
 IMPORTING = (
-    *(("charset_normalizer", "source"), ("clevercsv", "tables"), ("pypdf", "rows")),
-    *(("inscriptis", "rows"), ("lxml", "rows")),
+    *(("charset_normalizer", "source"), ("clevercsv", "tables"), ("pypdf", "pdf")),
+    *(("inscriptis", "rows"), ("striprtf", "documents")),
     *(
         ("icalendar", "calendars_and_cards"),
         ("vobject", "calendars_and_cards"),
@@ -38,6 +38,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
     "limits": ("service/access/rates.py",),
+    "lxml": ("service/importing/rows.py", "service/importing/office.py"),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),
     "sqlite3": tuple(place for place in SQL if "postgres" not in place),

@@ -223,8 +223,8 @@ def test_a_mail_with_an_attachment_of_64_mib_is_imported(owner: Owner) -> None:
 
 
 def test_an_import_is_a_function_that_reports_each_file(tmp_path: Path) -> None:
-    export = write(tmp_path / "export", {"a.ndjson": '{"id": 1}\nx\n', "b.pdf": "%PDF-1.7"})
-    (export / "c.png").symlink_to("b.pdf")
+    export = write(tmp_path / "export", {"a.ndjson": '{"id": 1}\nx\n', "b.png": b"\x89PNG"})
+    (export / "c.png").symlink_to("b.png")
     with Parser([str(export)]) as parser, open_writer(tmp_path / "rung.db") as writer:
         parser.find()
         connect(writer, "c")

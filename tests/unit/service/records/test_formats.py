@@ -38,7 +38,7 @@ def test_formats_are_known_by_extension() -> None:
     assert detect("b.tsv") == "tsv"
     assert detect("-") == "ndjson"
     with pytest.raises(InvalidRequest, match="--format"):
-        detect("b.docx")
+        detect("b.dwg")
 
 
 def test_ndjson_lines_may_be_plain_records_or_pdpp_ingest_rows() -> None:
