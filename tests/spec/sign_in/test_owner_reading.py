@@ -14,7 +14,7 @@ def test_the_owner_reads_every_stream_without_a_token(browser: Browser, house: H
     begun = browser.get("/read").text
     assert 'name="token"' not in begun and "signed in as the owner" in begun
     for row in house.api().rest("/v1/streams").body["data"]:
-        assert f"<td>{row['name']}</td>" in begun, row
+        assert f">{row['name']}</a></td>" in begun, row
     found = browser.get("/read?q=lantern")
     assert found.headers["Cache-Control"] == "private, no-store"
     assert 'class="hit"' in found.text and "rung_" not in found.text
