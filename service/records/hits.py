@@ -167,7 +167,8 @@ class Reads:
         return text, self._question.text, groups, possible, apart
 
 
-#: A further window of a hit adds at least this share of the summed idf of its first one.
+#: Once all words are proven, parts whose best passage may be worth less than this share of the best
+#: one are not read.
 WORTH_ADDED: Final = 0.75
 #: Characters that a window shows around the passage it proves, if there is room for them.
 BESIDE_CHARS: Final = 40
@@ -214,7 +215,7 @@ def _hit(ranker: Ranker, one: Shown, rank: int, shown: Sequence[Window], reads: 
 def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
     """The windows that a hit shows, best first: none of the title, if there are others.
 
-    A further one is as good as the first, or proves words that those before it do not.
+    A further one is as good as the first, or proves a word that those before it do not.
     """
     size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
     title = one.stream.title_field
@@ -223,9 +224,7 @@ def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
         found = _passages(groups, one, one.likely)
     shown, proven = list[Window](), set[int]()
     for part, passage in found:
-        best = found[0][1].worth
-        added = sum(groups[number].idf for number in passage.held - proven)
-        if passage.worth < best and added < WORTH_ADDED * best:
+        if passage.worth < found[0][1].worth and passage.held <= proven:
             continue
         window = _window(part, passage, size=BUDGETS.later_window_chars if shown else size)
         if not any(_overlap(window, other) for other in shown):
@@ -241,16 +240,17 @@ def _passages(
 ) -> list[tuple[Part, Passage]]:
     """Passages, best first: rarest words, then the shorter.
 
-    Parts that cannot hold one that is worth showing are not read.
+    Once they hold all words of the record, parts that cannot hold one nearly as good are not read.
     """
-    found, best = list[tuple[Part, Passage]](), 0.0
+    found, best, proven = list[tuple[Part, Passage]](), 0.0, set[int]()
     for _, worth, _, read in likely:
-        if worth < WORTH_ADDED * best:
+        if worth < WORTH_ADDED * best and proven >= one.score.held:
             break
         part = read()
         place, most = (part.offset, part.text, part.total), CONTRACT.windows_per_hit
         for passage in passages_at(*place, groups, most, one.score.held):
             best = max(best, passage.worth)
+            proven |= passage.held
             found.append((part, passage))
     found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))
     return found
