@@ -30,6 +30,8 @@ def details(streams: str) -> str:
         {"authorization_details": details("7")},
         {"authorization_details": details('[{"name":"messages","fields":7}]')},
         {"authorization_details": details('[{"name":"messages","resources":[[]]}]')},
+        {"authorization_details": details('[{"name":"messages","instance_ids":5}]')},
+        {"authorization_details": details('[{"name":"messages","time_range":"x"}]')},
         {"authorization_details": details('[{"name":"messages","time_range":{"since":"x"}}]')},
     ],
 )
