@@ -230,7 +230,8 @@ def config(explain: bool, example: bool, check: bool) -> None:
     effective, faults = settings.examine()
     of_commands, more = _of_commands()
     faults += more
-    if check and not faults:
+    missing = check and not faults and _is_missing(effective)
+    if check and not faults and not missing:
         faults += _store_fault(effective)
     if explain:
         click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
@@ -239,9 +240,19 @@ def config(explain: bool, example: bool, check: bool) -> None:
             click.echo(explanation.line(each))
     for line in explanation.strangers(settings.environment()):
         say(f"Warning: {line}")
+    if missing:
+        say("Warning: There is no store yet. Create it with rung import or rung demo.")
     for line in faults:
         say(f"Error: {line}")
     sys.exit(ConfigError.exit_code if faults else 0)
+
+
+def _is_missing(effective: list[InForce]) -> bool:
+    """Whether the store is a file that is not there yet, as before a first import."""
+    values = {each.setting.name: each.value for each in effective}
+    others = ("store_url", "upstream_url", "papers_db", "papers_url")
+    path = values["store"]
+    return isinstance(path, Path) and not path.exists() and not any(map(values.get, others))
 
 
 def _store_fault(effective: list[InForce]) -> list[str]:

@@ -103,10 +103,10 @@ def test_a_good_configuration_is_checked_without_a_word(archive: Archive) -> Non
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "does not exist"), (b"notes", "not a database"), ("newer", "another version")],
+    [(b"notes", "not a database"), ("newer", "another version")],
 )
 def test_a_store_that_cannot_be_served_is_an_error(
-    tmp_path: Path, content: bytes | str | None, reason: str
+    tmp_path: Path, content: bytes | str, reason: str
 ) -> None:
     path = tmp_path / "rung.db"
     if content == "newer":
@@ -119,6 +119,12 @@ def test_a_store_that_cannot_be_served_is_an_error(
     assert checked.exit_code == 2 and checked.stdout == ""
     assert str(path) in checked.stderr and reason in checked.stderr
     assert run(RUNG_STORE=str(path)).exit_code == 0, "without --check nothing is opened"
+
+
+def test_a_store_that_does_not_exist_yet_is_a_warning(tmp_path: Path) -> None:
+    checked = run("--check", RUNG_STORE=str(tmp_path / "rung.db"))
+    assert (checked.exit_code, checked.stdout) == (0, "")
+    assert "There is no store yet" in checked.stderr
 
 
 def test_a_store_that_is_fetched_or_not_needed_is_not_opened(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_replaced_stream_holds_what_came_in_and_its_feed_names_what_changed(
     everything = {id: gone for id, gone, _ in follow(api)[0]}
     assert len(everything) == 8 and sum(everything.values()) == 3
     answer = api.mcp("search", query="quince medlar")["structuredContent"]
-    assert {hit["id"].rpartition(":")[2] for hit in answer["results"]} == {"m1", "m9"}, answer
+    assert {hit["id"].rpartition(":")[2] for hit in answer["results"]} == {"m1", "m9"}, str(answer)
 
 
 def test_a_reader_in_the_middle_of_a_feed_goes_on(house: House) -> None:
