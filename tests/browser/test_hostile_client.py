@@ -6,16 +6,15 @@ It gets the browser after an ordinary sign-in, and from then on sends it whereve
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import closing, contextmanager
 from itertools import product
 from typing import Any, Protocol
 
 import pytest
 import requests
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tests.browser import firefox, hostile
-from tests.browser.conftest import launched
 from tests.browser.hostile import HOSTS, Hostile
 from tests.helpers import worlds
 from tests.helpers.server import serving
@@ -61,11 +60,10 @@ class Chromium:
 
 
 @contextmanager
-def chromium() -> Iterator[Driven]:
-    with sync_playwright() as playwright:
-        browser = launched(playwright)
-        yield Chromium(browser.new_page())
-        browser.close()
+def chromium(browser: Browser) -> Iterator[Driven]:
+    """A page of the shared browser with its own cookies: Playwright runs once in a process."""
+    with closing(browser.new_context()) as context:
+        yield Chromium(context.new_page())
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +114,10 @@ def allow(browser: Driven, house: House, base: str, redirect: str) -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("started", [chromium, firefox.running], ids=["chromium", "firefox"])
+@pytest.mark.parametrize("name", ["chromium", "firefox"])
 def test_a_client_on_the_same_host_gets_no_session(
-    started: Callable[[], AbstractContextManager[Driven]],
+    name: str,
+    browser: Browser,
     house: House,
     base: str,
     attacker: Hostile,
@@ -127,32 +126,32 @@ def test_a_client_on_the_same_host_gets_no_session(
     bases = {host: base.replace("127.0.0.1", host) for host in HOSTS}
     client = f"http://127.0.0.1:{attacker.port}"
     paths = []
-    with started() as browser:
+    with chromium(browser) if name == "chromium" else firefox.running() as driven:
         for host in OWNERS:
-            sign_in(browser, house, bases[host])
-            paths.append(browser.run(PATH))
-        enter(browser, house, bases[READER])
-        paths.append(browser.run(PATH))
-        allow(browser, house, base, f"{client}/callback?hop=0")
-        browser.wait("#done")
+            sign_in(driven, house, bases[host])
+            paths.append(driven.run(PATH))
+        enter(driven, house, bases[READER])
+        paths.append(driven.run(PATH))
+        allow(driven, house, base, f"{client}/callback?hop=0")
+        driven.wait("#done")
         # Links on the pages of the sessions, and frames, requests and forms on those of the client.
         for host, page, inside in (
             *((host, "/owner", OWNED) for host in OWNERS),
             *((host, "/read?q=lantern", "a.hit") for host in (*OWNERS, READER)),
         ):
-            browser.go(bases[host] + page)
-            browser.wait(inside)
+            driven.go(bases[host] + page)
+            driven.wait(inside)
             link = f"http://{host}:{attacker.port}/linked"
-            browser.run(f"location.assign('{link}')")
-            browser.wait("p.client")
+            driven.run(f"location.assign('{link}')")
+            driven.wait("p.client")
         for host in HOSTS:
-            browser.go(f"http://{host}:{attacker.port}/x?reach=1")
-            browser.wait("#done")
+            driven.go(f"http://{host}:{attacker.port}/x?reach=1")
+            driven.wait("#done")
         for host in OWNERS:
-            browser.go(f"{bases[host]}/owner")
-            browser.wait(OWNED)  # a session that was not ended
-        browser.go(f"{bases[READER]}/read")
-        browser.wait(ENTERED)
+            driven.go(f"{bases[host]}/owner")
+            driven.wait(OWNED)  # a session that was not ended
+        driven.go(f"{bases[READER]}/read")
+        driven.wait(ENTERED)
     assert all(re.fullmatch(r"/s/[\w-]{22}", path) for path in paths) and len(set(paths)) == 3
     received = attacker.all
     for secret in (*paths, "rung_owner=", "rung_records="):
