@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +155,8 @@ def test_a_strict_import_that_is_killed(folder: Path) -> None:
 
 def test_an_import_that_is_killed_while_it_indexes_a_stream_anew(folder: Path) -> None:
     with open_writer(folder / "rung.db") as writer:
-        found = [one.document for one in manifests_of(writer, "mail-home")]
+        # Manifests are cached in this process, so their documents must not be changed.
+        found = [deepcopy(one.document) for one in manifests_of(writer, "mail-home")]
     (messages,) = (one for one in found if one["name"] == "messages")
     messages["query"]["search"]["lexical_fields"] = ["body"]
     manifest = folder / "manifest.json"
