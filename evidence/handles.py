@@ -15,7 +15,7 @@ import binascii
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 import orjson
@@ -38,8 +38,9 @@ _NAME_PART = re.compile(f"[:{_RESERVED}]")
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _DOTS = (".", "..")
 _NOT_IDS: tuple[str, ...] = ()
-#: The secret path of a browser session, which is no part of an id: see `session_path.py`.
-_SESSION_PATH = re.compile(r"/s/[A-Za-z0-9_-]{22}(?=[/?#]|$)")
+#: A pattern for the secret path of a browser session, which is no part of an id.
+SESSION_PATH: Final = "/s/[A-Za-z0-9_-]{22}"
+_SESSION_PATH = re.compile(f"{SESSION_PATH}(?=[/?#]|$)")
 _READING_PAGE = re.compile("/read/(.+)", re.DOTALL)
 _RECORD_ROUTE = re.compile("/v1/streams/([^/]+)/records/([^/]+)")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")

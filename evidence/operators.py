@@ -2,5 +2,5 @@
 
 from typing import Final
 
-#: Comparisons other than equality, with their signs in a shell.
+#: Comparisons other than equality, with their signs in a shell and in SQL.
 OPERATORS: Final = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}

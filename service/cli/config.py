@@ -230,9 +230,10 @@ def config(explain: bool, example: bool, check: bool) -> None:
     effective, faults = settings.examine()
     of_commands, more = _of_commands()
     faults += more
-    missing = check and not faults and _is_missing(effective)
-    if check and not faults and not missing:
-        faults += _store_fault(effective)
+    missing = False
+    if check and not faults:
+        missing, of_store = _store_faults(effective)
+        faults += of_store
     if explain:
         click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
     elif not check:
@@ -247,19 +248,15 @@ def config(explain: bool, example: bool, check: bool) -> None:
     sys.exit(ConfigError.exit_code if faults else 0)
 
 
-def _is_missing(effective: list[InForce]) -> bool:
-    """Whether the store is a file that is not there yet, as before a first import."""
+def _store_faults(effective: list[InForce]) -> tuple[bool, list[str]]:
+    """(whether there is no store yet, as before a first import; the faults of a store)."""
+    from service.doctor.local import lacks_store, store_finding
+
     values = {each.setting.name: each.value for each in effective}
-    others = ("store_url", "upstream_url", "papers_db", "papers_url")
-    path = values["store"]
-    return isinstance(path, Path) and not path.exists() and not any(map(values.get, others))
-
-
-def _store_fault(effective: list[InForce]) -> list[str]:
-    from service.doctor.local import store_finding
-
-    finding = store_finding(effective)
-    return [f"{finding.message} {finding.change}"] if finding.verdict == "FAIL" else []
+    if lacks_store(values):
+        return True, []
+    finding = store_finding(values)
+    return False, [f"{finding.message} {finding.change}"] if finding.verdict == "FAIL" else []
 
 
 def _of_commands() -> tuple[list[str], list[str]]:

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from service.doctor.findings import Finding, Step, ok, problem, skip, walk
 from service.place import Database, Place
 from service.records.opening import open_reader
 from service.settings.explanation import strangers
-from service.settings import InForce, examine
+from service.settings import examine
 from service.sources.remote import health_check
 from service.papers.snapshot_library import Papers
 from service.records.sqlite import checkup
@@ -42,9 +42,16 @@ def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> 
     return walk(_STEPS, Host(environ, file, reads))
 
 
-def store_finding(effective: Iterable[InForce]) -> Finding:
-    """The finding about the store that a service with these settings would serve."""
-    return store(Host({}, "", values={each.setting.name: each.value for each in effective}))
+def store_finding(values: dict[str, Any]) -> Finding:
+    """The finding about the store that a service with these values of settings would serve."""
+    return store(Host({}, "", values=values))
+
+
+def lacks_store(values: Mapping[str, Any]) -> bool:
+    """Whether the only thing to serve is a store file that does not exist yet."""
+    others = ("store_url", "upstream_url", "papers_db", "papers_url")
+    path = values["store"]
+    return isinstance(path, Path) and not path.exists() and not any(map(values.get, others))
 
 
 def settings(place: Host) -> Finding:
@@ -77,9 +84,9 @@ def store(place: Host) -> Finding:
     if not path.exists():
         if place.reads:
             return skip(f"{path} does not exist; commands read from a server")
-        if any(place.values[name] for name in ("upstream_url", "papers_db", "papers_url")):
-            return skip(f"{path} does not exist; other sources are served")
-        return problem("store-missing", path=path)
+        if lacks_store(place.values):
+            return problem("store-missing", path=path)
+        return skip(f"{path} does not exist; other sources are served")
     deadline = Deadline.after(BUDGETS.doctor_seconds)
     try:
         examined = place.store = checkup.examine(path, deadline)

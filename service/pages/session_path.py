@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from flask import Response, request
 
+from evidence.handles import SESSION_PATH
+
 _BYTES: Final = 16
-_INSIDE: Final = re.compile("(/s/[A-Za-z0-9_-]{22})(/(?:owner|read)(?:/.*)?)", re.DOTALL)
+_INSIDE: Final = re.compile(f"({SESSION_PATH})(/(?:owner|read)(?:/.*)?)", re.DOTALL)
 _ENVIRON: Final = "rung.session_path"
 #: Of pages whose address has the path: not even our own logs get it with the next request.
 #: With no-referrer, forms send `Origin: null`.

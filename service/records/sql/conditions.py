@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from evidence.operators import OPERATORS
 from service.records.selections import Limit, Selection, Test, Value
 
 #: The comparison of each operator of `OPERATORS`, and of equality.
-COMPARISONS: Final = {"eq": "=", "gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
+COMPARISONS: Final = {"eq": "=", **OPERATORS}
 
 
 @dataclass(slots=True)
@@ -51,14 +52,17 @@ def alike_in_tests(selections: Iterable[Selection]) -> list[list[Selection]]:
     return list(groups.values())
 
 
-def alike(selections: Iterable[Selection]) -> list[list[Selection]]:
-    """The same in groups that have the same limits too."""
+def alike_in_limits(selections: Iterable[Selection]) -> list[list[Selection]]:
+    """Selections in groups that have the same limits."""
     groups: dict[object, list[Selection]] = {}
-    for number, group in enumerate(alike_in_tests(selections)):
-        for selection in group:
-            key = number, selection.limit, selection.by_time
-            groups.setdefault(key, []).append(selection)
+    for selection in selections:
+        groups.setdefault((selection.limit, selection.by_time), []).append(selection)
     return list(groups.values())
+
+
+def alike(selections: Iterable[Selection]) -> list[list[Selection]]:
+    """Selections in groups that have the same tests of their own fields and the same limits."""
+    return [same for group in alike_in_tests(selections) for same in alike_in_limits(group)]
 
 
 def on_field(selection: Selection, ordinal: int) -> list[tuple[str, Value]] | None:
@@ -171,7 +175,7 @@ class Conditions:
         each = []
         for group in alike_in_tests(selections):
             condition, lists = self.tested(group)
-            either = _either([self._limited(same, lists) for same in alike(group)])
+            either = _either([self._limited(same, lists) for same in alike_in_limits(group)])
             condition.add(either.sql(), *either.values)
             each.append(condition)
         return _either(each)

@@ -144,13 +144,10 @@ class SearchMethods(SharedMethods):
         if not scope.fields:
             return Rows(([], []), ([], [], []))
         match = conjunction(groups)
-        if not newest or not (scope.apart or match == ""):
+        if not newest or (match and not scope.apart):
             return self._rows_at_once(scope, match, limit, newest)
-        if (
-            scope.limited
-            and len(scope.fields) > FIELDS_APART_MOST
-            and self._matches_few(scope, match)
-        ):
+        is_wide = len(scope.fields) > FIELDS_APART_MOST
+        if match and is_wide and self._matches_few(scope, match):
             rows = self._rows_at_once(scope, match, -1, newest)
             return shared(scope.fields, rows.short, rows.passages, limit)
         return self._newest_by_field(scope, match, limit)
@@ -158,11 +155,11 @@ class SearchMethods(SharedMethods):
     def _matches_few(self, scope: Scope, match: str) -> bool:
         """Whether few rows of all fields match, in all records."""
         left = AT_ONCE_MOST
-        inside = {table: self._inside(scope.fields, f"{table}.rowid", ids=True) for table in TABLES}
-        for table, (fields, values) in inside.items():
+        for table in TABLES:
+            fields, values = self._inside(scope.fields, f"{table}.rowid", ids=True)
             where = f"{table} MATCH ? AND {fields}"
             sql = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {where} LIMIT ?)"
-            ((matches,),) = self.run(sql, match, *values, left + 1) if match else ((left + 1,),)
+            ((matches,),) = self.run(sql, match, *values, left + 1)
             left -= matches
         return left >= 0
 
