@@ -49,7 +49,7 @@ class _Entries:
 def render_index(index: Schema, context: Context) -> Rendering:
     """Every granted stream name, grouped by connector; connections as far as they fit.
 
-    Labels give way first, then all connections but one of a connector, then objects around names.
+    Labels are left out first, then all connections but one of a connector, then all but the names.
     Only if the names alone do not fit, the answer has fewer of them, and the call for the others.
     """
     names = list(dict.fromkeys((row.connector_key or "", row.stream.name) for row in index.rows))

@@ -175,7 +175,7 @@ def _start(raw: bytes) -> int:
 
 
 def _deleted(message: EmailMessage) -> bool:
-    """True for a mail that Thunderbird has yet to remove from its file."""
+    """True for a mail that was deleted in Thunderbird but is still in the file."""
     status = header(message, "x-mozilla-status")
     return bool(_STATUS.fullmatch(status) and int(status, 16) & _EXPUNGED)
 

@@ -3,8 +3,8 @@
 One worker of two threads serves 100,000 records. For each kind of costly call, one hostile grant
 with 8 connections sends it for 60 seconds, and then four such grants together. Meanwhile a victim
 with a grant of its own searches. Its times are compared with those that it has alone: the 95th
-percentile may be 3 times as long and the longest 2 seconds beside one grant, 10 times and 6 seconds
-beside four. The exit status is 1 if they are longer. Run it on a machine that does nothing else:
+percentile may be 3 times as long and the longest 2 seconds with one grant, 10 times and 6 seconds
+with four. The exit status is 1 if they are longer. Run it on a machine that does nothing else:
 the load when it began is printed.
 """
 

@@ -158,7 +158,7 @@ ROWS: Final = (
         "worker of two threads: each kind for 60 seconds, from one hostile grant with 8 "
         "connections, then from four",
         "95 % of the client's searches take at most 3 times as long as alone, the longest 2 "
-        "seconds; beside four grants 10 times and 6 seconds",
+        "seconds; with four grants 10 times and 6 seconds",
         ("tests/spec/test_turns.py",),
         command=("tests.figures.busy",),
         short=(

@@ -1,4 +1,4 @@
-"""The page of records with filters: the results of a search, a list, or what there is to list."""
+"""The page of records with filters: search results, a list, or the streams and sources."""
 
 import re
 from collections.abc import Sequence

@@ -39,8 +39,8 @@ def back_up(store: Path, target: Path) -> None:
 def restore(source: Path, store: Path) -> None:
     """Replaces the store with a backup.
 
-    Grants that were revoked since stay revoked. Bookmarks of changes that the backup does not have
-    are refused from then on: their readers start over.
+    Grants that were revoked after the backup stay revoked. Bookmarks of changes that the backup
+    does not have are refused from then on: their readers start over.
     """
     _require_stores(source, store, "The store cannot be restored from itself. Name a backup.")
     store.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The path of a session: it and its cookie open nothing alone, and no other program gets it."""
+"""A session needs both its path and its cookie, and no other program gets the path."""
 
 import re
 import pytest
