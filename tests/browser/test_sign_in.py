@@ -119,6 +119,7 @@ def test_the_owner_adds_a_passkey_signs_in_and_removes_it_by_keyboard(
         page.get_by_role("heading", name="Token for this grant").wait_for()
         visitor.go("/owner")
         page.get_by_role("button", name="Sign out").click()
+        page.wait_for_url(f"{named_site.base}/")
         visitor.go("/read?q=quorum")
         visitor.tab_to("Sign in as the owner")
         visitor.press("Enter")
