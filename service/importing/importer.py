@@ -30,7 +30,7 @@ from service.records.ingest import Batch, Counts, stored
 from service.records.intake import Refused, Row, check_name, content_key, record_key
 from service.records.manifest import StreamManifest, parse
 from service.records.scopes import StreamHandle
-from service.records.streams import declare, manifests_of, open_stream
+from service.records.streams import Streams, manifests_of
 from service.records.values import COMMA, sortable
 from service.records.writing import Writing
 
@@ -150,12 +150,14 @@ class Import:
     _origins: Origins = field(init=False, default_factory=Origins)
     _file: int = field(init=False, default=0)
     _destinations: Destinations = field(init=False)
+    _streams: Streams = field(init=False)
     #: The stream of the current file, if it is new, and the one that its rows go to, once known.
     _own: str | None = field(init=False, default=None)
     _shared: str | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.batch = Batch(self.writer)
+        self._streams = Streams(self.writer, self.connection_id)
         self._destinations = Destinations(manifests_of(self.writer, self.connection_id))
 
     @property
@@ -165,9 +167,9 @@ class Import:
     def declare(self, document: Any) -> None:
         """Creates or changes the streams of a manifest document."""
         self.batch.flush()
-        declare(self.writer, self.connection_id, parse(document))
-        self._handles.clear()
-        self._fitters.clear()
+        for name in self._streams.declare(parse(document)):
+            self._handles.pop(name, None)
+            self._fitters.pop(name, None)
 
     def read(
         self,
@@ -251,7 +253,7 @@ class Import:
     def _check_repeated(self, name: str, rows: list[dict[str, Any]]) -> None:
         """Reports an older stream that has most of the first rows of a new one."""
         for other in self._destinations.alike({field for row in rows for field in row}):
-            handle = open_stream(self.writer, self.connection_id, other)
+            handle = self._streams.open(other)
             fitter, records = Fitter(handle.manifest, {}), list[tuple[str, dict[str, Any]]]()
             for data in rows:
                 fit = fitter.fit(dict(data), 0, self._untyped)
@@ -284,7 +286,7 @@ class Import:
         # A disk that is full now must not leave an empty stream.
         with self.writer.transaction():
             self.declare({"streams": [document]})
-            handle = open_stream(self.writer, self.connection_id, name)
+            handle = self._streams.open(name)
             for self._file, line, row in islice(waiting, FIRST_ROWS):
                 self._add(handle, line, row)
             self.batch.flush()
@@ -306,7 +308,7 @@ class Import:
     def _open(self, name: str) -> StreamHandle | None:
         if name not in self._handles:
             try:
-                found = open_stream(self.writer, self.connection_id, name)
+                found = self._streams.open(name)
             except NotFound:
                 return None
             if self.key and self.key != found.manifest.primary_key:

@@ -1,6 +1,7 @@
 """Connections and their streams, as the importer creates and changes them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -14,7 +15,7 @@ from service.records.manifest import StreamManifest, link, parse
 from service.records.scopes import StreamHandle
 from service.records.writing import Writing
 
-#: An import opens every stream of its connection for each new one.
+#: The manifests that are not parsed again if a stream is opened again.
 MANIFESTS_CACHED: Final = 1_024
 
 
@@ -34,25 +35,92 @@ def connect(
 def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> None:
     """Creates or changes streams of a connection; existing records are reindexed."""
     with writer.transaction():
-        connection = connect(writer, connection_id)
-        before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
-        given = {manifest.name: manifest for manifest in manifests}
-        for manifest in link((before | given).values()):
-            same = manifest == before.get(manifest.name)
-            if same and manifest.name not in given:
-                continue
-            known = _find(writer, connection_id, manifest.name) is not None
-            if same and known:
-                continue
-            _check_size(manifest, before.get(manifest.name))
-            what = "rows" if manifest.name in given else "relations"
-            _require_staged(writer, connection_id, manifest.name, what)
-            old = open_stream(writer, connection_id, manifest.name) if known else None
-            row_name = _row_name(writer, connection_id, manifest.name)
-            writer.save_stream(connection, row_name, manifest)
-            new = _handle(writer, connection_id, manifest)
-            if old is not None and derives(old.manifest) != derives(new.manifest):
-                writer.reindex(new, old.scopes)
+        Streams(writer, connection_id).declare(manifests)
+
+
+class Streams:
+    """The streams of a connection. What refers to them is read once, and kept up to date."""
+
+    def __init__(self, writer: Writing, connection_id: str) -> None:
+        self._writer, self._connection_id = writer, connection_id
+        #: {stream: {stream that refers to it: with which fields}}.
+        self._referring: dict[str, dict[str, set[str]]] = {}
+        for manifest in manifests_of(writer, connection_id):
+            self._refer(manifest)
+
+    def declare(self, manifests: Iterable[StreamManifest]) -> list[str]:
+        """Creates or changes streams; existing records are reindexed. Returns their names."""
+        with self._writer.transaction():
+            connection = connect(self._writer, self._connection_id)
+            given = {manifest.name: manifest for manifest in manifests}
+            before = {name: found for name in given if (found := self._stored(name)) is not None}
+            related = _targets([*before.values(), *given.values()]) - given.keys()
+            before |= {name: found for name in sorted(related) if (found := self._stored(name))}
+            for name, manifest in given.items():
+                self._refer(manifest, before.get(name))
+            changed = [self._linked(manifest) for manifest in (before | given).values()]
+            return [
+                manifest.name
+                for manifest in changed
+                if self._save(connection, manifest, before.get(manifest.name), given)
+            ]
+
+    def _save(
+        self,
+        connection: int,
+        manifest: StreamManifest,
+        before: StreamManifest | None,
+        given: Collection[str],
+    ) -> bool:
+        """Stores a manifest, and reindexes its records; returns False if nothing changes."""
+        writer, id, name = self._writer, self._connection_id, manifest.name
+        known = _find(writer, id, name) is not None
+        if manifest == before and (known or name not in given):
+            return False
+        _check_size(manifest, before)
+        _require_staged(writer, id, name, "rows" if name in given else "relations")
+        old = self.open(name, before) if known else None
+        writer.save_stream(connection, _row_name(writer, id, name), manifest)
+        new = self.open(name)
+        if old is not None and derives(old.manifest) != derives(new.manifest):
+            writer.reindex(new, old.scopes)
+        return True
+
+    def open(self, name: str, manifest: StreamManifest | None = None) -> StreamHandle:
+        """The stream to write to; raises NotFound if it is not declared."""
+        _require_staged(self._writer, self._connection_id, name, "rows")
+        row = _find(self._writer, self._connection_id, name)
+        if row is None:
+            missing = f"{self._connection_id!r} has no stream {name!r}"
+            raise NotFound(f"{missing}; declare it with a manifest first.")
+        stream, connection, text = row
+        manifest = manifest or self._linked(_parsed(text))
+        with self._writer.transaction():
+            return StreamHandle(stream, connection, manifest, self._writer.allot(stream, manifest))
+
+    def _stored(self, name: str) -> StreamManifest | None:
+        """The manifest of a stream; of a staged one without rows, that of the old one."""
+        row = _find(self._writer, self._connection_id, name)
+        row = row or self._writer.find_stream(self._connection_id, name)
+        return None if row is None else self._linked(_parsed(row[2]))
+
+    def _linked(self, manifest: StreamManifest) -> StreamManifest:
+        fields = set[str]().union(*self._referring.get(manifest.name, {}).values())
+        return replace(manifest, foreign_keys=tuple(sorted(fields)))
+
+    def _refer(self, manifest: StreamManifest, before: StreamManifest | None = None) -> None:
+        """Notes to which streams this one refers."""
+        for name in _targets([before] if before else []):
+            self._referring[name].pop(manifest.name, None)
+        for relation in manifest.relations.values():
+            by = self._referring.setdefault(relation.stream, {})
+            by.setdefault(manifest.name, set()).add(relation.foreign_key)
+
+
+def _targets(manifests: Iterable[StreamManifest]) -> set[str]:
+    """The streams to which others refer."""
+    relations = (relation for manifest in manifests for relation in manifest.relations.values())
+    return {relation.stream for relation in relations}
 
 
 def _check_size(manifest: StreamManifest, before: StreamManifest | None) -> None:
@@ -74,14 +142,14 @@ def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
     """The manifests of a connection's streams, by name; for staged ones, the future manifests."""
     manifests: dict[str, StreamManifest] = {}
     for row_name, text in writer.manifest_rows(connection_id):
-        manifest = _stored(text)
+        manifest = _parsed(text)
         if row_name in (manifest.name, _row_name(writer, connection_id, manifest.name)):
             manifests[manifest.name] = manifest
     return link(manifests.values())
 
 
 @lru_cache(maxsize=MANIFESTS_CACHED)
-def _stored(text: str) -> StreamManifest:
+def _parsed(text: str) -> StreamManifest:
     """A manifest as a store has it."""
     (manifest,) = parse({"streams": [orjson.loads(text)]})
     return manifest
@@ -89,18 +157,15 @@ def _stored(text: str) -> StreamManifest:
 
 def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:
     """The stream to write to; raises NotFound if it is not declared."""
-    _require_staged(writer, connection_id, name, "rows")
-    for manifest in manifests_of(writer, connection_id):
-        if manifest.name == name and _find(writer, connection_id, name) is not None:
-            return _handle(writer, connection_id, manifest)
-    raise NotFound(f"{connection_id!r} has no stream {name!r}; declare it with a manifest first.")
+    return Streams(writer, connection_id).open(name)
 
 
 def all_streams(writer: Writing) -> Iterator[StreamHandle]:
     """Every stream of the store, to write to."""
     for connection_id in writer.connection_ids():
+        streams = Streams(writer, connection_id)
         for manifest in manifests_of(writer, connection_id):
-            yield open_stream(writer, connection_id, manifest.name)
+            yield streams.open(manifest.name)
 
 
 def require_current(writer: Writing, streams: Mapping[int, StreamHandle]) -> None:
@@ -128,14 +193,6 @@ def _require_staged(writer: Writing, connection_id: str, name: str, what: str) -
         )
 
 
-def _handle(writer: Writing, connection_id: str, manifest: StreamManifest) -> StreamHandle:
-    with writer.transaction():
-        found = _find(writer, connection_id, manifest.name)
-        assert found is not None
-        stream, connection = found
-        return StreamHandle(stream, connection, manifest, writer.allot(stream, manifest))
-
-
-def _find(writer: Writing, connection_id: str, name: str) -> tuple[int, int] | None:
-    """(stream, connection) that rows for a stream go into; None if it is not declared."""
+def _find(writer: Writing, connection_id: str, name: str) -> tuple[int, int, str] | None:
+    """(stream, connection, manifest) of rows for a stream; None if it is not declared."""
     return writer.find_stream(connection_id, _row_name(writer, connection_id, name))

@@ -145,9 +145,9 @@ class BaseWriter(Steps, Writing):
         rows = self.run(self.statements.manifest_rows, connection_id)
         return [(name, manifest) for name, manifest in rows]
 
-    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
+    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int, str] | None:
         row = self.row(self.statements.find_stream, connection_id, row_name)
-        return None if row is None else (row[0], row[1])
+        return None if row is None else (row[0], row[1], row[2])
 
     def stream_name(self, stream: int) -> str | None:
         row = self.row(self.statements.stream_name, stream)

@@ -71,8 +71,8 @@ class Writing(Protocol):
     def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
         """(name of the row, manifest) of all streams of a connection, hidden ones last."""
 
-    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int] | None:
-        """(stream, connection) by the name in its row; None if it is not declared."""
+    def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int, str] | None:
+        """(stream, connection, manifest) by the name in its row; None if it is not declared."""
 
     def stream_name(self, stream: int) -> str | None:
         """The name in the row of a stream; None if it is gone."""

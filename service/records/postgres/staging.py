@@ -78,7 +78,7 @@ class Stage:
     def _erase(self, target: tuple[str, str]) -> None:
         writer, found = self.writer, self.writer.find_stream(*target)
         assert found is not None
-        stream, connection = found
+        stream, connection, _ = found
         writer.sweep({blob for (blob,) in writer.write(_USED, stream)})
         for statement in _ERASE:
             writer.write(statement, stream)

@@ -225,7 +225,7 @@ class Statements:
             f"SELECT DISTINCT connection_id FROM {streams} WHERE {shown} ORDER BY 1"
         )
         self.manifest_rows = f"SELECT name, manifest {named} ORDER BY {shown} DESC, name"
-        self.find_stream = f"SELECT s.id, c.id {named} AND name = ?"
+        self.find_stream = f"SELECT s.id, c.id, manifest {named} AND name = ?"
         self.save_stream = (
             f"INSERT INTO stream ({owner}, name, manifest) VALUES (?, ?, ?)"
             f" ON CONFLICT ({owner}, name) DO UPDATE SET manifest = excluded.manifest"
