@@ -5,7 +5,7 @@ import codecs
 import re
 from email.policy import EmailPolicy
 from email.quoprimime import header_decode
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import webencodings
@@ -25,6 +25,8 @@ _WIDER: Final = {
 }
 WESTERN: Final = "cp1252"
 _STRAY: Final = "rung-stray-bytes"
+#: Longer headers would fill memory if they were cached: parsed ones are many times larger.
+_SHORT_CHARS: Final = 1_024
 
 
 def _stray(error: UnicodeError) -> tuple[str, int]:
@@ -95,6 +97,16 @@ class WebPolicy(EmailPolicy):
         if "*=" in value:
             value = _PARAMETER.sub(lambda one: one[1] + (codec(one[2]) or one[2]), value)
         return name, value
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        """A header's value, parsed. The short ones of a mail are asked for up to 20 times."""
+        parse = _parsed if len(value) <= _SHORT_CHARS else super().header_fetch_parse
+        return parse(name, value)
+
+
+@lru_cache
+def _parsed(name: str, value: str) -> Any:
+    return EmailPolicy.header_fetch_parse(POLICY, name, value)
 
 
 def _in_utf_8(match: re.Match[str]) -> str:

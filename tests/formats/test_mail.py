@@ -1,10 +1,12 @@
 """Mail as files of its own: `.eml` and Maildir, with replies and attachments."""
 
 import base64
+from email import message_from_string
 from pathlib import Path
 
 import pytest
 
+from service.importing.charsets import POLICY
 from tests.formats.owner import Owner, write
 
 QUESTION = """\
@@ -179,3 +181,9 @@ def test_lines_above_the_headers_are_no_headers(owner: Owner) -> None:
     assert {row["subject"] for row in rows.values()} == {"Plan"}
     assert (rows["f1@x"]["folder"], rows["f1@x"]["body"]) == ("Sent", "Hello\n")
     assert rows["b1@x"]["folder"] == "Old"
+
+
+def test_a_header_of_a_mail_is_parsed_once() -> None:
+    mail = message_from_string(QUESTION, policy=POLICY)
+    assert mail["From"] == "Ada König <ada@example.org>"
+    assert all(mail[name] is mail[name] for name in ("From", "To", "Subject", "Content-Type"))
