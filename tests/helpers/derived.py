@@ -36,7 +36,10 @@ def check(writer: Writer) -> None:
         assert getattr(found, name) == getattr(expected, name), name
     query = "SELECT 1 FROM word w WHERE NOT EXISTS (SELECT 1 FROM word_count WHERE word = w.id)"
     assert not writer.db.execute(query).fetchone()
-    keys = "SELECT key, ordinal, text FROM word_key JOIN word ON word.id = word"
+    keys = """
+        SELECT key, c.ordinal, text FROM word_key k JOIN word_count c ON c.word = k.word
+        JOIN word ON word.id = k.word WHERE k.ordinal IN (-1, c.ordinal)
+    """
     assert sorted(writer.db.execute(keys)) == sorted(
         (key, ordinal, word) for word, ordinal in expected.counts for key in keys_of(word)
     )

@@ -18,7 +18,7 @@ from evidence.pointer import find, searched_text
 from service.records.manifest import StreamManifest, parse
 from service.records.passages import fold_passages
 from service.records.sqlite.checkup import opened
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
+from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.index_check import Place, finds_one
 from service.records.sqlite.indexing import read_chunks
 from service.records.values import sortable
@@ -59,6 +59,11 @@ _RULES: Final = (
         " WHERE d.seq IS NULL",
     ),
     (
+        "keys of words that no record has",
+        f"SELECT 1 FROM word_key k WHERE NOT EXISTS (SELECT 1 FROM word_count c"
+        f" WHERE c.word = k.word AND k.ordinal IN ({EVERY_FIELD}, c.ordinal))",
+    ),
+    (
         "blobs that records use and that are not there",
         "SELECT 1 FROM blob_use LEFT JOIN blob ON blob.id = blob WHERE blob.id IS NULL",
     ),
@@ -68,7 +73,10 @@ SELECT seq, data, big FROM document JOIN record USING (seq) WHERE stream = ? AND
 """
 _VALUE = "SELECT first_passage, passages FROM value WHERE id = ?"
 _WORDS = "SELECT text, n FROM word_count CROSS JOIN word ON word.id = word WHERE ordinal = ?"
-_KEYS = "SELECT ordinal, count(*) FROM word_key GROUP BY 1"
+_KEYS = f"""
+SELECT c.ordinal, count(*) FROM word_key k CROSS JOIN word_count c ON c.word = k.word
+WHERE k.ordinal IN ({EVERY_FIELD}, c.ordinal) GROUP BY 1
+"""
 _CELLS = "SELECT ordinal, value FROM cell WHERE seq = ?"
 
 

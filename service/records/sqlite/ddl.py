@@ -11,8 +11,10 @@ How it fits together:
   start, `value` which passages a value has, or how many words a short one. See passages.py.
 * `word` is the vocabulary, `word_count` how many records hold a word in a field. A pair of adjacent
   characters of a script without spaces is a word too. `scope.words` is the length of all values of
-  a field. See indexing.py. `word_key` leads from a misspelled word to those of a field that may
-  have been meant; see vocabulary.py.
+  a field. See indexing.py. `word_key` leads from a misspelled word to those that may have been
+  meant; see vocabulary.py. Its `ordinal` is `EVERY_FIELD` for the first `SHARED_MOST` words of a
+  key. Further words have a row for each field, so that those of other fields cost a search nothing;
+  `word.crowded` is 1 if a key of the word has such rows.
 * `record` is narrow: the time limit of a grant probes it once per match. `document` holds the JSON
   of a record without its large fields; `document.big` says where those are:
   {field: [first chunk, chunks, chars, bytes, JSON type]}. `document.emitted_at` is the time of the
@@ -51,6 +53,10 @@ SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
 STREAM_BLOCK = 64
 CONNECTION_BLOCK = 16_384
+#: The ordinal of a key that leads to its word in whatever fields have it, and how many words a key
+#: has this way.
+EVERY_FIELD = -1
+SHARED_MOST = 500
 
 #: The steps from one layout to the next. No release wrote the first four.
 LAYOUTS = {

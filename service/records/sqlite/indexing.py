@@ -23,7 +23,7 @@ from service.records.derived import cells_of, texts_of
 from service.records.large import LargeValue, Place
 from service.records.passages import fold_passages, starts
 from service.records.scopes import Scopes, StreamHandle
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK, row_id
+from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, SHARED_MOST, row_id
 from service.records.sqlite.transactions import INDEXES, Transactions, tune
 from service.records.values import Stored
 from service.records.vocabulary import Vocabulary, keys_of
@@ -188,7 +188,17 @@ _NOTE_NEW = (
 )
 _NOT_LEFT = "SELECT 1 FROM word_count WHERE word = ? AND ordinal = ? AND n <= 0"
 _KNOWN = "SELECT w.text, w.id FROM json_each(?) j CROSS JOIN word w ON w.text = j.value"
-_ADD_KEY = "INSERT INTO word_key (key, ordinal, word) VALUES (?, ?, ?)"
+_ADD_SHARED_KEY = f"""
+INSERT INTO word_key (key, ordinal, word) SELECT ?1, {EVERY_FIELD}, ?2 WHERE {SHARED_MOST} > (
+  SELECT count(*) FROM word_key WHERE key = ?1 AND ordinal = {EVERY_FIELD}
+)
+"""
+_ADD_KEY = f"""
+INSERT INTO word_key (key, ordinal, word) SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
+  SELECT 1 FROM word_key WHERE key = ?1 AND ordinal = {EVERY_FIELD} AND word = ?3
+)
+"""
+_CROWDED = "SELECT id FROM word WHERE crowded AND id IN (SELECT value FROM json_each(?))"
 _DROP_KEY = "DELETE FROM word_key WHERE key = ? AND ordinal = ? AND word = ?"
 _UNUSED = """
 DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE word = word.id)
@@ -198,20 +208,21 @@ DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE wor
 def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
     """Writes the collected changes of words."""
     changes = list(vocabulary.changes())
-    ids = _ids(db, {word for word, _, _ in changes})
+    ids, new = _ids(db, {word for word, _, _ in changes})
     rows = sorted((ids[word], ordinal, n) for word, ordinal, n in changes)
     for statement in _NOTE_NEW:
         db.execute(statement)
     db.executemany(_COUNT, rows)
-    new = db.execute("SELECT word, ordinal FROM temp.new_pair").fetchall()
+    texts = {id: word for word, id in ids.items()}
+    _add_keys(db, texts, new, db.execute("SELECT word, ordinal FROM temp.new_pair").fetchall())
     fewer = [(word, ordinal) for word, ordinal, n in rows if n < 0]
     gone = [pair for pair in fewer if db.execute(_NOT_LEFT, pair).fetchone()]
     db.executemany("DELETE FROM word_count WHERE word = ? AND ordinal = ?", gone)
-    db.executemany(_UNUSED, ((word,) for word in sorted({word for word, _ in gone})))
-    texts = {id: word for word, id in ids.items()} if new or gone else {}
-    for sql, pairs in (_ADD_KEY, new), (_DROP_KEY, gone):
-        keys = ((key, ordinal, id) for id, ordinal in pairs for key in keys_of(texts[id]))
-        db.executemany(sql, sorted(keys))
+    dropped = _crowded(db, gone)
+    for word in {word for word, _ in gone}:
+        if db.execute(_UNUSED, (word,)).rowcount:
+            dropped.append((word, EVERY_FIELD))
+    db.executemany(_DROP_KEY, _key_rows(texts, dropped))
     db.executemany(
         "UPDATE scope SET words = words + ? WHERE ordinal = ?",
         ((length, ordinal) for ordinal, length in vocabulary.lengths.items() if length),
@@ -219,16 +230,40 @@ def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
     vocabulary.clear()
 
 
-def _ids(db: sqlite3.Connection, words: set[str]) -> dict[str, int]:
-    """The ids of some words; new words get new ids."""
-    found: dict[str, int] = dict(db.execute(_KNOWN, (orjson.dumps(sorted(words)).decode(),)))
-    new = sorted(words - found.keys())
-    if new:
-        (last,) = db.execute("SELECT coalesce(max(id), 0) FROM word").fetchone()
-        given = list(zip(new, range(last + 1, last + 1 + len(new))))
-        db.executemany("INSERT INTO word (text, id) VALUES (?, ?)", given)
-        found.update(given)
-    return found
+def _add_keys(
+    db: sqlite3.Connection, texts: dict[int, str], new: list[int], pairs: list[tuple[int, int]]
+) -> None:
+    """Adds the keys of new words, and those of the crowded ones among new (word, ordinal)."""
+    shared = _key_rows(texts, ((word, EVERY_FIELD) for word in new))
+    crowded = {
+        word for key, _, word in shared if not db.execute(_ADD_SHARED_KEY, (key, word)).rowcount
+    }
+    db.executemany("UPDATE word SET crowded = 1 WHERE id = ?", [(word,) for word in crowded])
+    db.executemany(_ADD_KEY, _key_rows(texts, _crowded(db, pairs)))
+
+
+def _crowded(db: sqlite3.Connection, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The (word, ordinal) whose word has keys of its fields."""
+    words = orjson.dumps([word for word, _ in pairs]).decode()
+    crowded = {word for (word,) in db.execute(_CROWDED, (words,))}
+    return [pair for pair in pairs if pair[0] in crowded]
+
+
+def _key_rows(
+    texts: dict[int, str], pairs: Iterable[tuple[int, int]]
+) -> list[tuple[int, int, int]]:
+    """The sorted (key, ordinal, word) of some (word, ordinal)."""
+    return sorted((key, ordinal, word) for word, ordinal in pairs for key in keys_of(texts[word]))
+
+
+def _ids(db: sqlite3.Connection, words: set[str]) -> tuple[dict[str, int], list[int]]:
+    """({word: its id}, the ids of those that are new)."""
+    ids: dict[str, int] = dict(db.execute(_KNOWN, (orjson.dumps(sorted(words)).decode(),)))
+    texts = sorted(words - ids.keys())
+    (last,) = db.execute("SELECT coalesce(max(id), 0) FROM word").fetchone()
+    new = list(range(last + 1, last + 1 + len(texts)))
+    db.executemany("INSERT INTO word (text, id) VALUES (?, ?)", zip(texts, new))
+    return {**ids, **dict(zip(texts, new))}, new
 
 
 SHADOWS = ("data", "idx", "content", "docsize", "config")

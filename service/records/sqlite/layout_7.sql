@@ -8,6 +8,7 @@ CREATE TABLE word_key (
   word INTEGER NOT NULL,
   PRIMARY KEY (key, ordinal, word)
 ) WITHOUT ROWID;
+ALTER TABLE word ADD COLUMN crowded INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE scope ADD COLUMN languages TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE connection DROP COLUMN languages;
 DELETE FROM meta WHERE key = 'letters';

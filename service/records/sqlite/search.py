@@ -26,7 +26,7 @@ from service.records.passages import STRIDE
 from service.records.sql.conditions import Condition
 from service.records.sql.shares import share, shared
 from service.records.sql.snapshot import SharedMethods
-from service.records.sqlite.ddl import SEQ_BITS, SEQ_MASK
+from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK
 
 #: From this many matching records on, candidates are probed one by one instead of listed first.
 FEW: Final = 2_000
@@ -52,9 +52,14 @@ _COUNTS = f"""
 SELECT w.text, {_COUNT} AS total FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
 WHERE total > 0
 """
-_BY_KEY = """
-SELECT w.text FROM (SELECT DISTINCT k.word FROM json_each(?) j CROSS JOIN word_key k
-  ON k.key = j.value WHERE {fields} LIMIT ?) f CROSS JOIN word w ON w.id = f.word
+_BY_KEY = f"""
+SELECT w.text FROM (SELECT DISTINCT word FROM (
+    SELECT k.word FROM json_each(?1) j CROSS JOIN word_key k
+    ON k.key = j.value AND k.ordinal = {EVERY_FIELD}
+    WHERE EXISTS (SELECT 1 FROM word_count c WHERE c.word = k.word AND {{shared}})
+    UNION ALL SELECT k.word FROM json_each(?1) j CROSS JOIN word_key k
+    ON k.key = j.value WHERE {{own}}
+  ) LIMIT ?) f CROSS JOIN word w ON w.id = f.word
 """
 #: The values of some records in some fields: folded texts of short ones, passages of long ones.
 _TEXTS = f"""
@@ -134,8 +139,10 @@ class SearchMethods(SharedMethods):
 
     def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
         scanned = "+" if len(fields) > FIELDS_APART_MOST else ""
-        inside, values = self._inside(fields, f"{scanned}k.ordinal")
-        rows = self.run(_BY_KEY.format(fields=inside), self.listed(keys), *values, most)
+        shared, values = self._inside(fields, f"{scanned}c.ordinal")
+        own, _ = self._inside(fields, f"{scanned}k.ordinal")
+        sql = _BY_KEY.format(shared=shared, own=own)
+        rows = self.run(sql, self.listed(keys), *values, *values, most)
         return [word for (word,) in rows]
 
     def rows(

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.errors import Unavailable
+from evidence.fold import fold
 from evidence.limits import CONTRACT
 from service.access import grants
 from service.access.registry import Registry
@@ -25,6 +26,9 @@ from evidence.work import Deadline
 from tests.helpers.notes import LONG, NOTES, check, one
 
 CHARS, STRIDE = CONTRACT.passage_chars, CONTRACT.passage_stride_chars
+#: Words that share a key, in two texts that together have more than a key shares among all fields.
+LETTERS = [char for char in map(chr, range(0x400, 0x1400)) if char.isalpha() and fold(char) == char]
+CROWD = [f"winter{letter}" for letter in LETTERS[:600]]
 TEXTS = st.sampled_from(
     [
         "",
@@ -40,6 +44,8 @@ TEXTS = st.sampled_from(
         LONG,
         LONG + "end",
         "hex" * 300 + " short",
+        " ".join(CROWD[:400]),
+        " ".join(CROWD[300:]),
         7,
         None,
     ]
