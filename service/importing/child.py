@@ -164,6 +164,7 @@ class _Rows:
         source, repair, used = self._source, self._source.repair, self._source.tree.used
         about = {
             "comma": source.comma,
+            "decisive": source.decisive,
             "nuls": repair.nuls,
             "undecodable": repair.undecodable,
             "used": sorted(used) if len(used) > self._used else [],
@@ -175,6 +176,7 @@ class _Rows:
         members = orjson.dumps({"blobs": lengths, **about})[1:]
         send(self._out, b'{"rows":[%b],%b' % (b",".join(self._rows), members), self._blobs)
         repair.nuls = repair.undecodable = 0
+        source.decisive = {}
         self._used = len(used)
         self._empty()
         return {}

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from service.importing.json_values import Numeral
@@ -38,6 +39,12 @@ _UNITS: Final = (
 )
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
 _FRACTION = re.compile(r"[.,]\d+$")
+#: The longest value that may be decisive for its column, and how it begins.
+DECISIVE_CHARS: Final = 40
+DECISIVE_CACHED: Final = 4_096
+_NUMERIC: Final = re.compile(r"\W{0,4}(?:[A-Za-zł]{1,3}\W{1,2})?\W{0,2}\d")
+#: A number in which the mark can only be that of decimals.
+_PLAIN: Final = re.compile(r"-?\d+(?:([.,])(?:\d\d?|\d{4,}))?")
 #: The most digits of an integer that is a number in a manifest.
 LONGEST: Final = 18
 
@@ -125,8 +132,13 @@ def _short_date(texts: list[str]) -> Kind | None:
     """Dates such as 31.1.2026 or 1/31/26, unless the order of day and month is ambiguous."""
     days = [FORMS["day-first"](text) for text in texts]
     months = [FORMS["month-first"](text) for text in texts]
+    if None in days and None in months:
+        if (None, None) in zip(days, months):
+            return None
+        day, month = texts[months.index(None)], texts[days.index(None)]
+        return Kind("string", doubt=f"{day!r} begins with the day, {month!r} with the month")
     if None in days:
-        return None if None in months else Kind("string", form="month-first")
+        return Kind("string", form="month-first")
     if None in months or days == months or all("." in text for text in texts):
         return Kind("string", form="day-first")
     return Kind("string", doubt=f"{texts[0]!r} may begin with the day or with the month")
@@ -146,6 +158,28 @@ def _decimal(texts: list[str]) -> Kind | None:
     if point and comma:
         return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be thousands or have a fraction")
     return Kind("string", DECIMAL, None if point else COMMA) if point or comma else None
+
+
+def decisive(text: str) -> str | None:
+    """What a value shows about its column: an order of day and month, a decimal mark, a currency.
+
+    None for values that show nothing, which are most.
+    """
+    if len(text) > DECISIVE_CHARS or not _NUMERIC.match(text):
+        return None
+    if plain := _PLAIN.fullmatch(text):
+        return plain[1]
+    return _decisive(text)
+
+
+@lru_cache(maxsize=DECISIVE_CACHED)
+def _decisive(text: str) -> str | None:
+    orders = [form for form in ("day-first", "month-first") if FORMS[form](text) is not None]
+    if len(orders) == 1:
+        return orders[0]
+    marks = [mark for mark in ".," if decimal_in(text, mark) is not None]
+    named = currencies(text) if marks else []
+    return "".join(named + marks) if named or len(marks) == 1 else None
 
 
 def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:

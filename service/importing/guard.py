@@ -1,7 +1,7 @@
 """Reads the records of a file with a guard around each: a fault in one loses only that one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -21,7 +21,8 @@ class FileHeader:
 
     `stream` is that of rows that name none; if it is new, `group` is instead. `manifest` has the
     streams if the format declares them. If `unique`, a record is left out that an earlier file of
-    the same `tree` has. `comma` is True if numbers are likely to have a decimal comma.
+    the same `tree` has. `comma` is True if numbers are likely to have a decimal comma;
+    `decisive` is that of the source.
     """
 
     stream: str | None
@@ -31,6 +32,7 @@ class FileHeader:
     manifest: list[Any] | None
     comma: bool | None = None
     group: str | None = None
+    decisive: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
 
 class Watch:

@@ -142,6 +142,7 @@ class Import:
     _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
     _untyped: bool = field(init=False, default=False)
     _comma: bool | None = field(init=False, default=None)
+    _decisive: dict[str, dict[str, list[str]]] = field(init=False, default_factory=dict)
     #: The file, line and row of rows of new streams, and the streams that wait for further files.
     _waiting: dict[str, list[tuple[int, int, Row]]] = field(init=False, default_factory=dict)
     _groups: set[str] = field(init=False, default_factory=set)
@@ -196,7 +197,7 @@ class Import:
         if header.group is not None and not header.untyped:
             self._groups.add(header.group)
         for _, line, content in rows:
-            self._comma = header.comma
+            self._comma, self._decisive = header.comma, header.decisive
             if isinstance(content, Row):
                 self._take(line, content, content.stream or default)
             else:
@@ -272,7 +273,13 @@ class Import:
         if self.stream is None:
             self._check_repeated(name, sample)
         inferred = infer(
-            name, sample, key=self.key, roles=self.roles, untyped=self._untyped, comma=self._comma
+            name,
+            sample,
+            key=self.key,
+            roles=self.roles,
+            untyped=self._untyped,
+            comma=self._comma,
+            decisive=self._decisive.get(name, self._decisive.get("", {})),
         )
         document = inferred.document
         if not document["schema"]["properties"]:

@@ -5,9 +5,10 @@ Nothing here is final: the owner sees the proposal and can replace it with a man
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from evidence.limits import BUDGETS
@@ -128,13 +129,15 @@ def infer(
     roles: bool = False,
     untyped: bool = False,
     comma: bool | None = None,
+    decisive: Mapping[str, list[Any]] = MappingProxyType({}),
 ) -> Inferred:
     """The document of one stream, proposed from up to 1,000 rows.
 
     `key` are the fields of the primary key if the owner names them; `untyped` rows contain only
-    text, with a decimal comma if `comma`.
+    text, with a decimal comma if `comma`. `decisive` has further values of columns, from all rows.
     """
-    columns = _columns(list(islice(rows, BUDGETS.import_sample_rows)), untyped, comma)
+    sample = list(islice(rows, BUDGETS.import_sample_rows))
+    columns = _columns(sample, untyped, comma, decisive)
     top = {column.name: column for column in columns if len(column.tokens) == 1}
     key_fields = list(key) or _key(top)
     times = [name for name, column in top.items() if column.kind.is_time]
@@ -155,7 +158,12 @@ def infer(
     return Inferred(document, doubts)
 
 
-def _columns(rows: list[dict[str, Any]], untyped: bool, comma: bool | None) -> list[_Column]:
+def _columns(
+    rows: list[dict[str, Any]],
+    untyped: bool,
+    comma: bool | None,
+    decisive: Mapping[str, list[Any]],
+) -> list[_Column]:
     """The columns; those inside objects follow the object."""
     values: dict[Tokens, list[Any]] = {}
     for row in rows:
@@ -165,7 +173,8 @@ def _columns(rows: list[dict[str, Any]], untyped: bool, comma: bool | None) -> l
     for tokens, found in values.items():
         if any(members[tokens[:size]] > MEMBERS for size in range(1, len(tokens))):
             continue
-        kind = kind_of(tokens[-1], found, untyped=untyped)
+        values_of_all = found + decisive.get(tokens[-1], []) if untyped else found
+        kind = kind_of(tokens[-1], values_of_all, untyped=untyped)
         text = kind.format == DECIMAL and is_id(tokens[-1]) and {*map(type, found)} == {str}
         kinds[tokens] = Kind("string") if text else kind
     columns = []

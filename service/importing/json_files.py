@@ -11,15 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from json import dumps
-from shutil import copyfileobj
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.importing.inference import TEXT_NAMES, TITLE_NAMES
 from service.importing.json_values import JsonReader, parsed
-from service.importing.source import Format, Item, Repair, Source, Undecodable, as_text
+from service.importing.source import Format, Item, Repair, Source, Undecodable, as_text, seekable
 from service.records.intake import Row
 
 #: A text of its own, which a wrapper of records has not: a title, or several words.
@@ -34,11 +32,7 @@ OTHERS: Final = "others"
 
 def read_document(source: Source) -> Iterator[Item]:
     """The rows of a document, numbered."""
-    with TemporaryFile() as copy:
-        if not source.file.seekable():
-            copyfileobj(source.file, copy)
-            copy.seek(0)
-            source.file = cast(BinaryIO, copy)
+    with seekable(source):
         shape = _checked(source)
         path, streams = ((), None) if source.group else _arrays(source, shape)
         with as_text(source) as text:

@@ -250,6 +250,7 @@ class Parser:
         def rows() -> Iterator[Received]:
             for frame in frames:
                 header.comma = frame.get("comma")
+                header.decisive |= frame.get("decisive", {})
                 report.nuls += frame.get("nuls", 0)
                 report.undecodable += frame.get("undecodable", 0)
                 report.used.update(frame.get("used", ()))

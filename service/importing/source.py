@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TextIO
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final, Protocol, TextIO, cast
 
 import orjson
 from charset_normalizer import from_bytes
@@ -108,7 +110,8 @@ class Source:
 
     `group` is the stream of all files of its shape in its folder. `notes` are reports for its owner
     on how it was read; `comma` is True if its numbers are
-    likely to have a decimal comma. `tree` has the files beside it.
+    likely to have a decimal comma. `decisive` has, by stream ("" if there is one) and column,
+    values from all rows that decide the type of the column. `tree` has the files beside it.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Source:
     tree: Tree = field(default_factory=lambda: Tree(""))
     notes: list[str] = field(default_factory=list)
     comma: bool | None = None
+    decisive: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     group: str | None = None
 
     @property
@@ -213,6 +217,17 @@ def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
         yield text
     finally:
         text.detach()
+
+
+@contextmanager
+def seekable(source: Source) -> Iterator[None]:
+    """Makes the file of a source one that can be read twice; a pipe is copied."""
+    with TemporaryFile() as copy:
+        if not source.file.seekable():
+            copyfileobj(source.file, copy)
+            copy.seek(0)
+            source.file = cast(BinaryIO, copy)
+        yield
 
 
 def bounded_lines(file: BinaryIO) -> Iterator[bytes]:

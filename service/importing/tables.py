@@ -9,7 +9,8 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, time
 from functools import partial
 from itertools import chain, islice
@@ -17,19 +18,28 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
-from service.importing.column_types import kind_of
-from service.importing.source import Format, Item, Source, Undecodable, as_text
+from service.importing.column_types import decisive, kind_of
+from service.importing.source import Format, Item, Source, Undecodable, as_text, seekable
 from service.importing.tree import check, most
 from service.records.intake import Row
 
 #: The number of lines examined for delimiter and header.
 HEAD_LINES: Final = 200
+#: The most values of a column that are compared for its type, besides those of the first rows.
+MOST_DECISIVE: Final = 16
 #: Rows of tables with more columns have no empty cells.
 SPARSE_COLUMNS: Final = 1_024
 _YEARS: Final = frozenset(map(str, range(1900, 2101)))
 
 
-def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterator[Item]:
+Cells = tuple[int, list[str]]
+
+
+def rows_of(
+    source: Source, read: Callable[[], Iterator[Cells]], stream: str = ""
+) -> Iterator[Item]:
+    """The rows of a table, which is read twice: first for values that decide types of columns."""
+    numbered = read()
     head = list(islice(numbered, HEAD_LINES))
     if not head:
         return
@@ -44,6 +54,11 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
         source.notes.append("The table has no header: its columns are column_1 and so on.")
     if width > SPARSE_COLUMNS:
         unnamed = set(names)
+    if len(head) == HEAD_LINES:
+        rows = chain(head[first + has_header :], numbered)
+        source.decisive[stream] = _decisive(names, rows)
+        numbered = read()
+        head = list(islice(numbered, HEAD_LINES))
     number = None
     for number, cells in chain(head[first + has_header :], numbered):
         cells = _fit(cells, width)
@@ -60,6 +75,17 @@ def rows_of(source: Source, numbered: Iterator[tuple[int, list[str]]]) -> Iterat
         yield number, Row(row)
     if number is None:
         source.notes.append(f"There are no rows after the header: {', '.join(names)}.")
+
+
+def _decisive(names: list[str], rows: Iterator[Cells]) -> dict[str, list[str]]:
+    """By column, a value for everything that values of it show about its type."""
+    columns = [dict[str, str]() for _ in names]
+    with suppress(csv.Error, InvalidRequest):  # which end the next reading as well
+        for _, cells in rows:
+            for shown, cell in zip(columns, cells):
+                if (what := decisive(cell)) and what not in shown and len(shown) < MOST_DECISIVE:
+                    shown[what] = cell
+    return {name: [*shown.values()] for name, shown in zip(names, columns) if shown}
 
 
 def _fit(cells: list[str], width: int) -> list[str]:
@@ -153,17 +179,24 @@ _HINT: Final = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 def read_csv(source: Source) -> Iterator[Item]:
     """The rows of a table, with the names of its columns from its header."""
     csv.field_size_limit(BUDGETS.import_row_bytes)
-    with as_text(source, newline="") as text:
+    with seekable(source), as_text(source, newline="") as text:
         lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
         head = list(islice(lines, HEAD_LINES))
         hint = _HINT.fullmatch(head[0]) if head else None
         given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
         dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], given)
         source.comma = False if dialect.delimiter == "," else None
-        reader = csv.reader(chain(head[bool(hint) :], lines), dialect)
-        numbered = ((reader.line_num, cells) for cells in reader if cells)
+        reader = csv.reader(())
+
+        def read() -> Iterator[Cells]:
+            nonlocal reader
+            text.seek(0)
+            lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
+            reader = csv.reader(islice(lines, bool(hint), None), dialect)
+            yield from ((reader.line_num, cells) for cells in reader if cells)
+
         try:
-            yield from rows_of(source, numbered)
+            yield from rows_of(source, read)
         except csv.Error as error:
             yield reader.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
 
@@ -192,8 +225,6 @@ _UNNAMED = re.compile(
     r"(Sheet|Tabelle|Feuille?|Hoja|Blad|Foglio|Planilha|シート) ?\d+", re.IGNORECASE
 )
 
-Cells = tuple[int, list[str]]
-
 
 def read_workbook(source: Source) -> Iterator[Item]:
     """The rows of all sheets."""
@@ -217,8 +248,11 @@ def read_workbook(source: Source) -> Iterator[Item]:
                 name = f"{name} {number}" if _UNNAMED.fullmatch(sheet.title) else sheet.title
                 name = name.encode()[: CONTRACT.name_bytes].decode(errors="ignore")
             reported = len(source.notes)
-            cells = _cells(workbook_parts.rows(sheet, source.name), source.notes)
-            for line, item in rows_of(source, cells):
+
+            def read(sheet: Any = sheet) -> Iterator[Cells]:
+                return _cells(workbook_parts.rows(sheet, source.name), source.notes)
+
+            for line, item in rows_of(source, read, name if len(book.worksheets) > 1 else ""):
                 named = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
                 yield line, named
             source.notes[reported:] = [f"{sheet.title}: {note}" for note in source.notes[reported:]]
@@ -231,8 +265,9 @@ def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[
     head = list(islice(lines, HEAD_LINES))
     width = max((len(cells) for _, cells in head), default=0)
     first = next((place for place, (_, cells) in enumerate(head) if len(cells) == width), 0)
-    if first:
-        notes.append(f"{first} lines before the table are left out.")
+    note = f"{first} lines before the table are left out."
+    if first and note not in notes:
+        notes.append(note)
     for number, cells in chain(head[first:], lines):
         yield number, cells + [""] * (width - len(cells))
 

@@ -1,8 +1,12 @@
 """Tables as banks and apps export them: lines above, odd headers, amounts and dates."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.formats.owner import Owner, counts, write
+from tests.helpers.stdio import ROOT, environment
 
 CHASE = """\
 Details,Posting Date,Description,Amount,Check or Slip #
@@ -78,3 +82,47 @@ def test_amounts_with_a_currency_are_numbers_unless_there_are_two(owner: Owner) 
 def test_libraries_of_papers_are_refused_by_name(owner: Owner, name: str, content: str) -> None:
     report = owner.bring(write(owner.home, {name: content}) / name, code=1)
     assert "This looks like a" in report and "Export the library as CSV" in report
+
+
+def ledger(*last: str) -> str:
+    """A table of 1,500 rows that decide nothing, before others."""
+    rows = [f"{number % 12 + 1}/{number % 9 + 1}/2026,5" for number in range(1_500)]
+    return "\n".join(["Day,Amount", *rows, *last, ""])
+
+
+def test_the_order_of_day_and_month_is_decided_by_the_whole_column(owner: Owner) -> None:
+    report = owner.bring(write(owner.home, {"a.csv": ledger("12/31/2026,5")}) / "a.csv")
+    assert "event-time Day" in report and "stays text" not in report
+    shown = owner.reader().ok("query", "a", "--filter", "Day>=2026-12-31").stdout
+    assert "records=1 " in shown, shown
+    owner.again(owner.home / "a.csv")
+
+
+@pytest.mark.parametrize("through", ["file", "pipe"])
+def test_a_column_that_mixes_both_orders_stays_text(owner: Owner, through: str) -> None:
+    content = ledger("31/3/2026,5", "3/31/2026,5")
+    if through == "pipe":
+        command = [sys.executable, "-m", "service", "import", "-", "--format", "csv"]
+        report = subprocess.run(
+            [*command, "--stream", "a", "--connection", "c"],
+            input=content.encode(),
+            capture_output=True,
+            env=environment(**owner.shell.environ),
+            cwd=ROOT,
+        ).stderr.decode()
+    else:
+        report = owner.bring(write(owner.home, {"a.csv": content}) / "a.csv")
+    assert "Day stays text: '31/3/2026' begins with the day, '3/31/2026' with the month" in report
+    assert "do not have its type" not in report
+
+
+def test_a_column_with_two_currencies_in_all_its_rows_is_no_number(owner: Owner) -> None:
+    content = ledger("3/3/2026,$5.00", "3/3/2026,€5.00")
+    report = owner.bring(write(owner.home, {"a.csv": content}) / "a.csv")
+    assert "Amount stays text: it has the currencies $, €" in report
+
+
+def test_a_fraction_after_many_whole_numbers_makes_a_column_decimal(owner: Owner) -> None:
+    report = owner.bring(write(owner.home, {"a.csv": ledger("3/31/2026,2.50")}) / "a.csv")
+    assert "do not have its type" not in report
+    assert "7502.5" in owner.reader().ok("aggregate", "a", "sum", "Amount").stdout
