@@ -3,19 +3,22 @@
 The text channel has the same information.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from evidence.fold import fold
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Continuation, Source, absolute, chars, known, label_of
 from evidence.model import next_page, paged, source_of, spelled
-from evidence.text import clip
+from evidence.text import clip, split
 
 #: Arguments that limit the search.
 LIMITING: Final = ("filter", "since", "until", "streams", "connection_id")
+#: Calls for words that no window of a hit shows, besides those of its windows and the whole record.
+CALLS_MAX: Final = 2
 #: Optional members of a hit in `results`, in addition to its identity.
 FACTS: Final = (
     *("at", "rank", "coverage"),
@@ -43,6 +46,12 @@ class Match:
     read: Continuation
 
     @property
+    def marked(self) -> list[str]:
+        """The marked words and phrases, folded."""
+        text, marks = split(self.shown)
+        return [_folded(text[start:end]) for start, end in marks]
+
+    @property
     def evidence(self) -> dict[str, Any]:
         """The position of the window; the hit's `evidence_preview` has the text of the first."""
         evidence: dict[str, Any] = {"field_path": self.field_path}
@@ -56,12 +65,20 @@ class Match:
         return evidence
 
 
+class Hidden(NamedTuple):
+    """Matched words that a hit does not show, and the call that shows them."""
+
+    words: list[str]
+    read: Continuation
+
+
 @dataclass
 class Hit:
     """One search hit. `id` is the printed handle of `ref`, `rank` its number among all hits.
 
     `coverage` is the share of the question that the record contains, 0 to 1, None if the source
-    does not report it; `forms` maps a word of the question to its form in the text.
+    does not report it; `forms` maps a word of the question to its form in the text. `uncut` are
+    its windows before some were cut or left out to fit a page.
     """
 
     ref: RecordRef
@@ -78,6 +95,7 @@ class Hit:
     matched_words: list[str] = field(default_factory=list)
     missing_words: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
+    uncut: Sequence[Match] = field(default=(), compare=False)
 
     @cached_property
     def at(self) -> str | None:
@@ -89,6 +107,37 @@ class Hit:
         """Its title, or else a description: `label · stream · time`."""
         parts = (label_of(self.source), self.ref.stream, self.at)
         return clip(self.title or " · ".join(filter(None, parts)), BUDGETS.title_chars)
+
+    @cached_property
+    def hidden(self) -> list[Hidden]:
+        """The words that are neither in the heading nor marked in a window, each with its call."""
+        if not self.matches or self.uncut == self.matches:
+            return []
+        heading = f" {_folded(self.heading)} "
+        visible = {word for word in self.matched_words if f" {_folded(word)} " in heading}
+        visible |= {word for match in self.matches for word in self._words(match)}
+        visible |= {word for match in self.matches for word in self._alike(match)}
+        calls = {match.read.key: Hidden([], match.read) for match in self.matches}
+        most = len(calls) + CALLS_MAX
+        for match in self.uncut:
+            if words := self._words(match) - visible:
+                read = self.fetch if len(calls) >= most else match.read
+                calls.setdefault(read.key, Hidden([], read)).words.extend(sorted(words))
+                visible |= words
+        return [one for one in calls.values() if one.words]
+
+    def _words(self, match: Match) -> set[str]:
+        """The words of the question that a window marks, as far as it is known which they are."""
+        spellings = {_folded(self.forms.get(word, word)): word for word in self.matched_words}
+        spellings |= {_folded(word): word for word in self.matched_words}
+        return {spellings[run] for run in match.marked if run in spellings}
+
+    def _alike(self, match: Match) -> Iterator[str]:
+        """Words of which the text has forms, if a window may mark further forms of them."""
+        for word in self.forms:
+            folded = _folded(word)
+            if any(run[:1] == folded[:1] or folded in run for run in match.marked):
+                yield word
 
     @property
     def fetch(self) -> Continuation:
@@ -125,11 +174,20 @@ class Hit:
             return {"id": self.id, "fetch": self.fetch.as_json}
         first, *others = self.matches
         further = [{**match.evidence, "preview_text": match.shown} for match in others]
-        return {
+        rung = {
             "id": self.id,
             "evidence_preview": first.shown,
             "evidence": [first.evidence, *further],
         }
+        if self.hidden:
+            rung["not_shown"] = [
+                {"words": one.words, "read": one.read.as_json} for one in self.hidden
+            ]
+        return rung
+
+
+def _folded(text: str) -> str:
+    return " ".join(fold(text).split())
 
 
 @dataclass(frozen=True, slots=True)

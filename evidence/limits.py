@@ -29,6 +29,9 @@ class Contract:
     match_after_chars: int = _limit(400, "text the read of a search hit asks for after the match")
     document_chars: int = _limit(16_384, "text of a fetched document; the rest is read in windows")
     windows_per_hit: int = _limit(3, "proven windows shown for one hit")
+    windows_proven: int = _limit(
+        12, "proven windows of a hit over REST, if each has a further word"
+    )
     full_hits: int = _limit(3, "first hits of a search that show their windows in full")
     quote_chars: int = _limit(120, "excerpt of a later hit, quoted on one line")
     candidates: int = _limit(12, "connections listed in an ambiguity error")

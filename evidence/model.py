@@ -31,6 +31,11 @@ class Continuation:
     why: str
 
     @property
+    def key(self) -> str:
+        """Equal for equal calls."""
+        return f"{self.operation} {sorted(self.args.items())}"
+
+    @property
     def as_json(self) -> dict[str, Any]:
         """The call as data: `{"tool": …, "args": {…}, "why": …}`."""
         return {"tool": self.operation, "args": self.args, "why": self.why}

@@ -33,6 +33,8 @@ IDS = ("id", "first_id")
 # Words that need no quotes: no separators, brackets or hidden characters.
 _PLAIN = re.compile(r"[\w./:@%+~|*()#!?&$^'-]+")
 FENCE_DIGITS = 12
+#: The most words that a line lists; structured content has all.
+WORDS_LISTED = 8
 #: Placeholder for the fence while a text is built; escaped text never contains NUL.
 FENCE_SLOT = "\x00fence\x00"
 
@@ -129,6 +131,12 @@ def warning(found: dict[str, Any]) -> str:
     return (
         f"warning {value_of(found.get('code', 'warning'))}: {quoted(str(found.get('message', '')))}"
     )
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words separated by commas; if there are many, the first ones and the number of the others."""
+    more = len(words) - WORDS_LISTED
+    return ", ".join([*words[:WORDS_LISTED], *([f"{more} more"] if more > 0 else [])])
 
 
 def words_matched(

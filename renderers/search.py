@@ -20,10 +20,8 @@ from evidence.text import clip, excerpt, mark, split
 from evidence.work import Each, serial
 from renderers import rendering
 from renderers.rendering import Context, Rendering, fenced, name_source, quoted, value_of, warning
-from renderers.rendering import header as head, words_matched
+from renderers.rendering import WORDS_LISTED, header as head, listed, words_matched
 
-#: The most words that a line lists; structured content has all.
-WORDS_LISTED = 8
 #: A time without a time of day: a bare date is midnight UTC.
 MIDNIGHT = re.compile(r"T00:00(:00(\.0+)?)?(Z|\+00:00)$")
 ESCAPE = "\\u{"  # every escape begins with this
@@ -97,12 +95,13 @@ def card(
 ) -> str:
     """The lines of a hit: its line, then its evidence with the calls that open it."""
     lines = [line(number, hit, one_source=one_source, keyed=keyed)]
+    hidden = {read.key: (words, read) for words, read in hit.hidden}
     for match in hit.matches:
+        words, _ = hidden.pop(match.read.key, ([], None))
+        lines.append(evidence_line(match, context, quoting=not is_full(number), hidden=words))
         if is_full(number):
-            lines.append(evidence_line(match, context))
             lines.append(fenced(match.shown))
-        else:
-            lines.append(evidence_line(match, context, quoting=True))
+    lines += [f"  {_not_shown(words)}{context.spell(read)}" for words, read in hidden.values()]
     if not hit.matches:
         lines.append(f"  no proven window; {context.step(hit.fetch)}")
     return "\n".join(lines)
@@ -138,14 +137,14 @@ def _words(hit: Hit, *, full: bool) -> str:
     return words_matched(hit, f" coverage={hit.coverage:.2f}" if known else "", listed)
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words separated by commas; if there are many, the first ones and the number of the others."""
-    more = len(words) - WORDS_LISTED
-    return ", ".join([*words[:WORDS_LISTED], *([f"{more} more"] if more > 0 else [])])
+def _not_shown(words: Sequence[str]) -> str:
+    return f"not shown: {listed(list(map(value_of, words)))} " if words else ""
 
 
-def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> str:
-    """The position of a window, its text if quoted, and the call that continues."""
+def evidence_line(
+    match: Match, context: Context, *, quoting: bool = False, hidden: Sequence[str] = ()
+) -> str:
+    """The position of a window, its text if quoted, the call that continues and shows `hidden`."""
     if match.start is None:
         where = f"complete={value_of(match.complete)}"
     else:
@@ -154,7 +153,7 @@ def evidence_line(match: Match, context: Context, *, quoting: bool = False) -> s
         where = f"{where} {orjson.dumps(match.shown).decode()}"
     elif match.match_start is not None:
         where = f"{where} match={match.match_start}..{match.match_end}"
-    call = "" if match.complete else f" {context.spell(match.read)}"
+    call = "" if match.complete else f" {_not_shown(hidden)}{context.spell(match.read)}"
     return f"  {value_of(match.field_path)} {where}{call}"
 
 
@@ -341,13 +340,14 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
 def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     """The hit with the detail for its rank; other servers may send longer windows than ours."""
     if is_full(number):
-        windows, size = CONTRACT.windows_per_hit, budgets.excerpt_chars
-        return replace(hit, matches=[_cut(one, size) for one in hit.matches[:windows]])
+        matches = hit.matches[: CONTRACT.windows_per_hit]
+        matches = [_cut(one, budgets.excerpt_chars) for one in matches]
+        return replace(hit, matches=matches, uncut=hit.matches)
     first = hit.matches[:1]
     # A short field is quoted whole.
     if not all(one.complete and len(split(one.shown)[0]) <= CONTRACT.quote_chars for one in first):
         first = [_cut(one, budgets.cut_quote_chars) for one in first]
-    return replace(hit, matches=first)
+    return replace(hit, matches=first, uncut=hit.matches)
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:

@@ -57,6 +57,16 @@ class Window(NamedTuple):
         before = self.passage.span.start - CONTRACT.match_before_chars
         return min(self.start, self.part.offset + beginning(self.part.text, before))
 
+    def marking(self, other: "Window") -> "Window":
+        """This window with the marks of the passage of another one, which is inside it."""
+        span, by = self.passage.span, other.part.offset - self.part.offset
+        marks = list(span.marks)
+        for start, end in other.passage.span.marks:
+            if not any(start + by < last and first < end + by for first, last in span.marks):
+                marks.append((start + by, end + by))
+        span = span._replace(marks=tuple(sorted(marks)))
+        return self._replace(passage=self.passage._replace(span=span))
+
     def shown(self) -> str:
         """The text with its marks."""
         base, marks = self.part.offset, self.passage.span.marks
@@ -167,6 +177,8 @@ class Reads:
         return text, self._question.text, groups, possible, apart
 
 
+#: A passage with the part of a record that it is in.
+_Found = tuple[Part, Passage]
 #: Once all words are proven, parts whose best passage may be worth less than this share of the best
 #: one are not read.
 WORTH_ADDED: Final = 0.75
@@ -213,36 +225,47 @@ def _hit(ranker: Ranker, one: Shown, rank: int, shown: Sequence[Window], reads: 
 
 
 def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
-    """The windows that a hit shows, best first: none of the title, if there are others.
+    """The best window of a hit, those with further words, then others as good as the first.
 
-    A further one is as good as the first, or proves a word that those before it do not.
+    None is of the title, if there are others and the line of the hit shows its words.
     """
     size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
     title = one.stream.title_field
     found = _passages(groups, one, [likely for likely in one.likely if likely.field != title])
-    if not found:
+    if found:
+        most = BUDGETS.title_chars if rank <= CONTRACT.full_hits else BUDGETS.later_title_chars
+        found += _lacking(groups, one, found, most)
+    else:
         found = _passages(groups, one, one.likely)
-    shown, proven = list[Window](), set[int]()
+    proving, alike, proven = list[_Found](), list[_Found](), frozenset[int]()
     for part, passage in found:
-        if passage.worth < found[0][1].worth and passage.held <= proven:
-            continue
-        window = _window(part, passage, size=BUDGETS.later_window_chars if shown else size)
-        if not any(_overlap(window, other) for other in shown):
-            shown.append(window)
-            proven |= passage.held
-            if len(shown) == CONTRACT.windows_per_hit:
-                break
-    return shown
+        if not passage.held <= proven:
+            proving.append((part, passage))
+        elif passage.worth == found[0][1].worth:
+            alike.append((part, passage))
+        proven |= passage.held
+    windows = list[Window]()
+    for part, passage in proving[: CONTRACT.windows_proven]:
+        window = _window(part, passage, size=BUDGETS.later_window_chars if windows else size)
+        around = next((n for n, other in enumerate(windows) if _is_inside(window, other)), None)
+        if around is None:
+            windows.append(window)
+        else:
+            windows[around] = windows[around].marking(window)
+    for part, passage in alike:
+        window = _window(part, passage, size=BUDGETS.later_window_chars)
+        if len(windows) < CONTRACT.windows_per_hit:
+            if not any(_overlap(window, other) for other in windows):
+                windows.append(window)
+    return windows
 
 
-def _passages(
-    groups: Sequence[Group], one: Shown, likely: Sequence[Likely]
-) -> list[tuple[Part, Passage]]:
+def _passages(groups: Sequence[Group], one: Shown, likely: Sequence[Likely]) -> list[_Found]:
     """Passages, best first: rarest words, then the shorter.
 
     Once they hold all words of the record, parts that cannot hold one nearly as good are not read.
     """
-    found, best, proven = list[tuple[Part, Passage]](), 0.0, set[int]()
+    found, best, proven = list[_Found](), 0.0, set[int]()
     for _, worth, _, read in likely:
         if worth < WORTH_ADDED * best and proven >= one.score.held:
             break
@@ -254,6 +277,31 @@ def _passages(
             found.append((part, passage))
     found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))
     return found
+
+
+def _lacking(
+    groups: Sequence[Group], one: Shown, found: Sequence[_Found], most: int
+) -> list[_Found]:
+    """Passages of the words that no other passage has.
+
+    None is of a word that the first `most` characters of the title show.
+    """
+    words = one.score.held.difference(*(passage.held for _, passage in found))
+    title, lacking = one.stream.title_field, list[_Found]()
+    for likely in sorted(one.likely, key=lambda each: each.field != title) if words else ():
+        part = likely.read()
+        place = part.offset, part.text, part.total
+        while words and (best := passages_at(*place, groups, 1, words)):
+            words -= best[0].held
+            if likely.field != title or part.offset + best[0].span.end >= most:
+                lacking.append((part, best[0]))
+    return lacking
+
+
+def _is_inside(one: Window, other: Window) -> bool:
+    """Whether the passage of one window is inside another."""
+    start, end = one.match
+    return one.part.field == other.part.field and other.start <= start and end <= other.end
 
 
 def _overlap(one: Window, other: Window) -> bool:

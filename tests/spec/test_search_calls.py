@@ -53,7 +53,8 @@ def long_texts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 def evidence(answer: Answer) -> list[tuple[int, dict[str, Any], str, Call | None]]:
     """(rank, window, its text, its call) of every window of a page."""
-    calls = [call for call in printed_calls(answer.text) if call.tool == "read_record_field"]
+    lines = [line for line in answer.lines if not line.startswith("  not shown: ")]
+    calls = [one for one in printed_calls("\n".join(lines)) if one.tool == "read_record_field"]
     found = []
     ranks = [result["rank"] for result in answer.structured["results"]]
     for rank, rung in zip(ranks, answer.structured["content_ladder"]["records"]):

@@ -200,7 +200,7 @@ def _matches(row: dict[str, Any], id: str) -> list[Match]:
         if name in row:
             matches = [match for part in rows(row, name) if (match := _match(part, id))]
             if matches:
-                return matches[: CONTRACT.windows_per_hit]
+                return matches[: CONTRACT.windows_proven]
     snippet = row.get("snippet")
     match = _match(snippet, id) if isinstance(snippet, dict) else None
     return [match] if match and "<mark>" in match.shown else []
