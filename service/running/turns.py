@@ -43,7 +43,7 @@ class Turn:
     what the application records about the request. `charge` adds CPU seconds of the request, from
     any thread; `charged` are those that it added before the end of the request. `pause` lets others
     go first; `resumed` is set when a request that paused gets its turn again. `late` is True if the
-    deadline passed before a thread was free.
+    deadline passed before a thread was free; `learned` if its credentials need no further look.
     """
 
     connection: Any
@@ -56,6 +56,7 @@ class Turn:
     pause: Callable[[], None] = lambda: None
     resumed: threading.Event | None = None
     late: bool = False
+    learned: bool = False
 
 
 class Turns:
@@ -110,6 +111,8 @@ class Turns:
         """
         if not self._waiting:
             return []
+        if not self._running and len(self._waiting) == 1:
+            return [self._start(next(iter(self._waiting)))]
         for turn in self._running:
             if turn.entry.grant:  # another server decides about the tokens that it issues
                 self._learn(turn)
@@ -173,12 +176,13 @@ class Turns:
 
     def _learn(self, turn: Turn) -> None:
         """Notes whose the credentials of a request are, once the application has decided."""
-        if turn.credentials is None:
+        if turn.credentials is None or turn.learned:
             return
         refused = turn.entry.refused
         caller = "" if refused else turn.entry.payer
         if caller or (refused and self._accepted.get(turn.credentials)):
             self._accepted.put(turn.credentials, caller)
+            turn.learned = True
 
     def _charge(self, turn: Turn, seconds: float) -> None:
         """Adds CPU seconds of a request to those of its caller; on any thread."""
