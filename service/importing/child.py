@@ -8,6 +8,7 @@ records to skip.
 import gc
 import io
 import os
+from ctypes import sizeof
 from dataclasses import asdict
 from typing import Any, BinaryIO, Final, cast
 
@@ -17,11 +18,12 @@ from evidence.errors import EvidenceError
 from evidence.work import Deadline
 from service.importing.finding import FileEntry, find
 from service.importing.frames import BATCH_BYTES, State, encode, send
-from service.importing.guard import Received, Watch, header, records
+from service.importing.guard import Sent, Watch, header, records
 from service.importing.sandbox import OUT_OF_MEMORY, Allowance, confine
 from service.importing.sandbox import cpu_seconds, file_seconds, step_seconds
-from service.importing.source import Reading, Repair, Source
+from service.importing.source import Raw, Reading, Repair, Source
 from service.importing.tree import BUFFER_BYTES, File, printable
+from service.importing.unchanged import Digests, Unchanged, record_digest
 from service.records.intake import Refused
 
 #: Rows wait for others this long.
@@ -38,7 +40,7 @@ def main(requests: int, shared: int) -> None:
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
     try:
-        child = _Child(state, out)
+        child = _Child(state, shared, out)
         send(out, b"{}")
         with os.fdopen(requests, "rb") as lines:
             for line in lines:
@@ -52,9 +54,10 @@ def main(requests: int, shared: int) -> None:
 class _Child(Watch):
     """Finds and reads the files of one import."""
 
-    def __init__(self, state: State, out: BinaryIO) -> None:
-        self._state, self._out = state, out
+    def __init__(self, state: State, shared: int, out: BinaryIO) -> None:
+        self._state, self._shared, self._out = state, shared, out
         self._files: list[tuple[File, FileEntry]] = []
+        self._context, self._digests = "", Digests(b"")
 
     def answer(self, request: dict[str, Any]) -> None:
         """Answers a request."""
@@ -79,6 +82,12 @@ class _Child(Watch):
         self._state.line, self._state.parsing = line, 1
         return record > self._done and record not in self._skipped
 
+    def digest(self, source: Source, raw: Raw) -> bytes:
+        return record_digest(self._context, source, raw) if self._context else b""
+
+    def unchanged(self, record: bytes) -> list[int]:
+        return self._digests.of_rows(record)
+
     def _send(self, answer: dict[str, Any]) -> None:
         send(self._out, orjson.dumps(Repair(replace=True).value(answer)))
 
@@ -98,14 +107,22 @@ class _Child(Watch):
         last: int,
         reason: str,
         seconds: float,
+        context: str,
+        stored: int,
     ) -> None:
         """Sends the rows of a file, for which `seconds` are spent.
+
+        With a `context`, they have digests. After the state, the shared memory has those of the
+        store, in so many bytes.
 
         Records up to `done`, and those `skipped`, are not parsed. After the record `last`, the rest
         is refused for a reason.
         """
         self._done, self._skipped = done, frozenset(skipped)
         self._last, self._reason = last, reason
+        self._context = context
+        if stored != self._digests.size:
+            self._digests = Digests(os.pread(self._shared, stored, sizeof(State)))
         file, entry = self._files[number]
         empty = io.BytesIO()
         choices = Reading(**reading)
@@ -145,7 +162,7 @@ class _Rows:
         self._bytes = 0
         self._due = Deadline.after(BATCH_SECONDS)
 
-    def add(self, received: Received) -> bool:
+    def add(self, received: Sent) -> bool:
         """Adds a row; returns True if those so far are sent."""
         record, line, content = received
         try:
@@ -155,6 +172,8 @@ class _Rows:
             text = encode(str(refused), self._blobs)
         self._rows.append(b"[%d,%d,%b]" % (record, line, text))
         self._bytes += len(text) + sum(map(len, self._blobs[before:]))
+        if isinstance(content, Unchanged):
+            self._bytes += content.size
         if full := self._bytes >= self._most or self._due.expired():
             self.flush()
         return full

@@ -15,6 +15,7 @@ import orjson
 
 from evidence.limits import BUDGETS
 from service.importing.json_values import Numeral
+from service.importing.unchanged import Unchanged
 from service.records.intake import Refused, Row, check_nesting
 
 LENGTH: Final = struct.Struct(">Q")
@@ -60,13 +61,15 @@ def send(file: BinaryIO, content: bytes, blobs: Sequence[bytes] = ()) -> None:
     file.flush()
 
 
-def encode(row: Row | str, blobs: list[bytes]) -> bytes:
+def encode(row: Row | Unchanged | str, blobs: list[bytes]) -> bytes:
     """The JSON of a row or a message; bytes in it are added to `blobs`.
 
     Raises Refused for a row with values that JSON does not have.
     """
     if isinstance(row, str):
         return orjson.dumps(row.encode("utf-8", "replace").decode())
+    if isinstance(row, Unchanged):
+        return orjson.dumps({"unchanged": row.digests})
     marked, before = False, len(blobs)
 
     def plain(value: Any) -> Any:
@@ -94,11 +97,15 @@ def encode(row: Row | str, blobs: list[bytes]) -> bytes:
     return text[:-1] + b",1]" if marked else text
 
 
-def decode(content: Any, blobs: Sequence[bytes]) -> Row | str:
-    """A row or a message; raises ValueError for anything else."""
+def decode(content: Any, blobs: Sequence[bytes]) -> Row | Unchanged | str:
+    """A row, an unchanged record or a message; raises ValueError for anything else."""
     if isinstance(content, str):
         return content
-    data, key, emitted_at, stream, deleted, former, *marked = content
+    if isinstance(content, dict):
+        return Unchanged([int(digest) for digest in content["unchanged"]], 0)
+    data, key, emitted_at, stream, deleted, former, digest, *marked = content
+    if not isinstance(digest, (int, type(None))):
+        raise ValueError("it is not a row")
     if not isinstance(data, dict) or not isinstance(deleted, bool):
         raise ValueError("it is not a row")
     if not isinstance(stream, (str, type(None))) or not isinstance(emitted_at, (str, type(None))):
@@ -109,7 +116,7 @@ def decode(content: Any, blobs: Sequence[bytes]) -> Row | str:
             raise ValueError("it is not a row")
         former = (*place, dict(same))
     data = _restored(data, blobs) if marked else data
-    return Row(data, key, emitted_at, stream, deleted, former)
+    return Row(data, key, emitted_at, stream, deleted, former, digest)
 
 
 def _restored(value: Any, blobs: Sequence[bytes]) -> Any:

@@ -8,11 +8,14 @@ from typing import Any
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from service.importing.formats import FORMATS
-from service.importing.source import Source
+from service.importing.source import Raw, Source
+from service.importing.unchanged import Unchanged, with_digests
 from service.records.intake import Row
 
 #: The number of a record in its file, its line, and a row of it or the reason why it is refused.
 Received = tuple[int, int, Row | str]
+#: The same, or instead of the rows that they are unchanged.
+Sent = tuple[int, int, Row | Unchanged | str]
 
 
 @dataclass(slots=True)
@@ -49,6 +52,14 @@ class Watch:
         """The record is parsed, unless this returns False."""
         return True
 
+    def digest(self, source: Source, raw: Raw) -> bytes:
+        """A digest of a record; empty if its rows get none."""
+        return b""
+
+    def unchanged(self, record: bytes) -> list[int]:
+        """The digests of the rows of a record that need not be parsed."""
+        return []
+
 
 def header(source: Source) -> FileHeader:
     """The header of a file; raises InvalidRequest if it cannot be read."""
@@ -69,8 +80,8 @@ def header(source: Source) -> FileHeader:
     )
 
 
-def records(source: Source, watch: Watch = Watch()) -> Iterator[Received]:
-    """The rows of all records, and the reasons why others are refused.
+def records(source: Source, watch: Watch = Watch()) -> Iterator[tuple[int, int, Any]]:
+    """`Sent` for all records; `Received` if the watch has no digests.
 
     After an unexpected error between two records, the rest of the file is refused.
     """
@@ -90,7 +101,17 @@ def records(source: Source, watch: Watch = Watch()) -> Iterator[Received]:
             yield number, line, f"Nothing after this can be read: {problem(error)}."
             return
         if watch.parse(number, line):
-            yield from ((number, line, parsed) for parsed in _parsed(content))
+            yield from ((number, line, parsed) for parsed in _rows(content, source, watch))
+
+
+def _rows(content: Any, source: Source, watch: Watch) -> Iterator[Row | Unchanged | str]:
+    """The rows of a record, or that they are unchanged."""
+    if not isinstance(content, Raw) or not (record := watch.digest(source, content)):
+        yield from _parsed(content)
+    elif digests := watch.unchanged(record):
+        yield Unchanged(digests, len(content.content))
+    else:
+        yield from with_digests(_parsed(content), record, source)
 
 
 def _parsed(content: Any) -> Iterator[Row | str]:

@@ -348,7 +348,7 @@ class Import:
             # The id is a hash of the content, plus a number if the file repeats it.
             key = content_key(row.data)
             number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
-            row = row._replace(key=key if number == 1 else f"{key}-{number}")
+            row = row._replace(key=key if number == 1 else f"{key}-{number}", digest=None)
         elif self.files > 1 and row.key is None and row.emitted_at is None and not row.deleted:
             row = self._apart(handle, row)
         self.batch.add(handle, row, line=line)
@@ -361,7 +361,8 @@ class Import:
                 return row
             key = self._renamed[owner]
             numbered = str(row.data["id"]).removeprefix(owner)
-            return row._replace(data={**row.data, "id": f"{key}{numbered}", "message_id": key})
+            data = {**row.data, "id": f"{key}{numbered}", "message_id": key}
+            return row._replace(data=data, digest=None)
         stream, key, same = row.former
         there = self._open(stream)
         if there is None:
@@ -371,7 +372,7 @@ class Import:
         if there.id != handle.id:
             return None
         self._renamed[row.data["id"]] = key
-        return row._replace(data={**row.data, "id": key})
+        return row._replace(data={**row.data, "id": key}, digest=None)
 
     def _apart(self, handle: StreamHandle, row: Row) -> Row:
         """The row with an id of its own, if an earlier file has another record with its id."""
@@ -391,4 +392,4 @@ class Import:
         if primary == ("id",) and handle.manifest.fields["id"].type == "string":
             self._renamed[data["id"]] = key
             data = {**data, "id": key}
-        return row._replace(key=key, data=data)
+        return row._replace(key=key, data=data, digest=None)

@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from evidence.limits import BUDGETS
 from service.importing.charsets import POLICY
 from service.importing.rows import Attached, manifest, record_id, stream
-from service.importing.source import Format, Item, Source, bounded_lines
+from service.importing.source import Format, Item, Raw, Source, bounded_lines
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
 from service.records.intake import Row
@@ -80,7 +80,8 @@ def _read(
 ) -> Iterator[Item]:
     attached = Attached(source)
     for number, raw, at in messages:
-        yield number, partial(_rows, raw, at, source, folder, attached)
+        parse = partial(_rows, raw, at, source, folder, attached)
+        yield number, Raw(parse, raw, f"{at}\0{folder}")
     attached.report()
 
 

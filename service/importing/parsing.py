@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from shutil import copyfileobj
@@ -26,10 +26,12 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.limits import BUDGETS
 from service.importing.finding import FileEntry, Listing
 from service.importing.frames import LENGTH, State, decode
-from service.importing.guard import FileHeader, Received
+from service.importing.guard import FileHeader, Received, Sent
 from service.importing.sandbox import MEBIBYTE, OUT_OF_MEMORY, resident_bytes
 from service.importing.source import Reading
+from service.importing.stored_rows import StoredRows
 from service.importing.tree import LeftOut
+from service.importing.unchanged import Unchanged
 
 _START: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -75,6 +77,13 @@ def by_kind(left_out: Sequence[LeftOut]) -> list[str]:
         entries[0][2] if len(entries) == 1 else f"{len(entries)} {kind}. The first: {entries[0][2]}"
         for kind, entries in kinds.items()
     ]
+
+
+class _Outdated(Exception):
+    """Rows of a record have changed since the process got the digests of the store."""
+
+    def __init__(self, record: int) -> None:
+        self.record = record
 
 
 class _Process:
@@ -199,6 +208,8 @@ class Parser:
         self._state = State.mapped(self._shared.fileno())
         self._process: _Process | None = None
         self._busy = False
+        self._stored: StoredRows | None = None
+        self._digests = {"context": "", "stored": 0}
         self.listing = Listing([], [])
 
     def __enter__(self) -> Self:
@@ -242,24 +253,44 @@ class Parser:
         )
         return process
 
+    def leave_out(self, stored: StoredRows) -> None:
+        """Leaves out the parsing of records that are stored; see `unchanged`."""
+        self._stored, content = stored, stored.digests()
+        self._digests = {"context": stored.context, "stored": len(content)}
+        os.pwrite(self._shared.fileno(), content, ctypes.sizeof(State))
+
     def read(self, number: int, report: FileReport) -> tuple[FileHeader, Iterator[Received]]:
         """The header and the rows of a file of the listing; raises InvalidRequest."""
         frames = self._frames(number)
         header = FileHeader(**next(frames)["header"])
 
         def rows() -> Iterator[Received]:
-            for frame in frames:
+            frame = next(frames, None)
+            while frame is not None:
                 header.comma = frame.get("comma")
                 header.decisive |= frame.get("decisive", {})
                 report.nuls += frame.get("nuls", 0)
                 report.undecodable += frame.get("undecodable", 0)
                 report.used.update(frame.get("used", ()))
                 report.notes = frame.get("end", report.notes)
-                yield from frame["rows"]
+                outdated = yield from self._rows(frame["rows"])
+                frame = frames.throw(outdated) if outdated else next(frames, None)
 
         return header, rows()
 
-    def _frames(self, number: int) -> Iterator[dict[str, Any]]:
+    def _rows(self, sent: list[Sent]) -> Generator[Received, None, _Outdated | None]:
+        """The rows of a frame, with those of unchanged records; returns why it ends early."""
+        for record, line, content in sent:
+            if not isinstance(content, Unchanged):
+                yield record, line, content
+                continue
+            rows = self._stored.rows(content.digests) if self._stored else None
+            if rows is None:
+                return _Outdated(record)
+            yield from ((record, line, row) for row in rows)
+        return None
+
+    def _frames(self, number: int) -> Generator[dict[str, Any], None, None]:
         """The frames of a file: each row once, however many processes are needed."""
         file, resumed = self.listing.files[number], _Resumed()
         if self._busy and self._process is not None:  # the last file was not read to its end
@@ -271,7 +302,8 @@ class Parser:
                 process = self._process or self._start()
                 if self.listing.files[number] != file:
                     raise InvalidRequest(f"{file.name} has changed. Import it again.")
-                process.ask({"number": number, **self._read, **resumed.request()})
+                digests = {"context": "", "stored": 0} if file.name == "-" else self._digests
+                process.ask({"number": number, **self._read, **resumed.request(), **digests})
                 frame: dict[str, Any] = {}
                 while "end" not in frame:
                     frame = process.frame()
@@ -281,6 +313,10 @@ class Parser:
                         yield resumed.received(frame)
                 self._busy = False
                 return
+            except _Outdated as outdated:
+                process.close()
+                self._process, self._digests["stored"] = None, 0
+                resumed.go_back(outdated.record)
             except _Killed as killed:
                 self._process = None
                 if not self._state.record:
@@ -307,6 +343,10 @@ class _Resumed:
         until = {"last": self._last, "reason": self._reason}
         done = {"done": self.record - 1, "skipped": self._skipped}
         return {**done, **until, "seconds": self._spent}
+
+    def go_back(self, record: int) -> None:
+        """Forgets what is received of a record, and all after it."""
+        self.record, self._rows = record, 0
 
     def received(self, frame: dict[str, Any]) -> dict[str, Any]:
         """A frame without rows that were received before."""

@@ -191,15 +191,14 @@ def manifest(*streams: dict[str, Any]) -> dict[str, Any]:
 class Attached:
     """The attachments of the records of a source, and the reports on them.
 
-    `problems` counts notes, each with `{}` for its number; `names` are the names of files that an
-    export has renamed, by their new names.
+    `names` are the names of files that an export has renamed, by their new names.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.names: dict[str, str] = {}
         self._missing: list[str] = []
-        self.problems = Counter[str]()
+        self.problems = source.problems
 
     def row(
         self,

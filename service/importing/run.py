@@ -7,6 +7,7 @@ from service.importing.formats import FORMATS
 from service.importing.guard import FileHeader, Received
 from service.importing.importer import Import
 from service.importing.parsing import FileReport, Parser
+from service.importing.stored_rows import StoredRows
 from service.importing.tree import LeftOut
 from service.records.intake import Row
 
@@ -24,6 +25,8 @@ def import_files(
     """
     unique, used, left_out = _Unique(), set[str](), list[LeftOut]()
     task.files = len(parser.listing.files)
+    if not task.writer.staged:
+        parser.leave_out(StoredRows(task.batch, task.connection_id))
     for number, file in enumerate(parser.listing.files):
         last = FORMATS[file.format].last
         if last and file.name in used:

@@ -8,6 +8,7 @@ adds a format imports from here, and `Row` from `service.records.intake`.
 import codecs
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -89,6 +90,22 @@ _NAMELESS = re.compile(r"[\W\d_]+|[0-9a-f-]{32,}", re.IGNORECASE)
 NAMELESS = "records"
 _HASH = re.compile(r"(?<=.)[ _-][0-9a-f]{32}$")
 
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A record whose rows depend only on its bytes, a context, the owner's choices and our code.
+
+    It is not parsed again while they are stored unchanged.
+    """
+
+    parse: Callable[[], Iterable[Row]]
+    content: bytes
+    context: str
+
+    def __call__(self) -> Iterable[Row]:
+        return self.parse()
+
+
 #: A row, a message, or a function that returns one or several of these.
 Content = Row | str | Callable[[], Row | str | Iterable[Any]]
 Item = tuple[int, Content]
@@ -109,9 +126,9 @@ class Source:
     """A file that is being read: its name, its format, and the repairs made to its text.
 
     `group` is the stream of all files of its shape in its folder. `notes` are reports for its owner
-    on how it was read; `comma` is True if its numbers are
-    likely to have a decimal comma. `decisive` has, by stream ("" if there is one) and column,
-    values from all rows that decide the type of the column. `tree` has the files beside it.
+    on how it was read, `problems` counts notes with `{}` for their number; `comma` is True if its
+    numbers are likely to have a decimal comma. `decisive` has, by stream ("" if there is one) and
+    column, values from all rows that decide the type of the column. `tree` has the files beside it.
     """
 
     name: str
@@ -124,6 +141,13 @@ class Source:
     comma: bool | None = None
     decisive: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     group: str | None = None
+    problems: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def reported(self) -> tuple[int, ...]:
+        """Changes with every report on how the file was read."""
+        counts = self.repair.nuls, self.repair.undecodable, self.problems.total()
+        return *counts, len(self.notes), len(self.tree.used)
 
     @property
     def folder(self) -> str:

@@ -29,6 +29,7 @@ class Arrival(NamedTuple):
     json: bytes | None
     emitted_at: str
     attachments: Sequence[Attachment] = ()
+    digest: int | None = None
 
 
 class Stored(NamedTuple):

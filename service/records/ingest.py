@@ -76,6 +76,7 @@ class Batch:
         self._rows: dict[tuple[int, str], Arrival] = {}
         self._bytes = 0
         self._good_names: set[str] = set()
+        self._digests: list[tuple[int, int, int]] = []
         self._sample = Sample()
 
     def add(self, stream: StreamHandle, row: Row, *, line: int = 0) -> None:
@@ -93,6 +94,11 @@ class Batch:
         self._bytes += _size(arrival)
         if len(self._rows) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
             self.flush()
+
+    def changes(self, stream: int, key: str, data: dict[str, Any]) -> bool:
+        """Whether a row that waits makes a record different from this one, which is stored."""
+        arrival = self._rows.get((stream, key))
+        return arrival is not None and arrival.json != dump(data)
 
     def flush(self) -> None:
         """Writes the rows so far, in transactions of about half a second."""
@@ -112,6 +118,8 @@ class Batch:
                         load += _load(change.arrival)
                 if found:
                     self.writer.apply(found, self._sample)
+                self.writer.save_digests(self._digests)
+                self._digests.clear()
             seconds = BATCH_SECONDS + deadline.clock() - deadline.at
             if load >= self._share or seconds > BATCH_SECONDS:
                 share = self._share * BATCH_SECONDS / max(seconds, BATCH_SECONDS / 2)
@@ -133,7 +141,8 @@ class Batch:
             data = dict(data)
             attachments = take_attachments(data)
         # A copy: bytes from orjson keep several times their length in memory.
-        return Arrival(stream, key, bytes(memoryview(dump(data))), emitted_at, attachments)
+        json = bytes(memoryview(dump(data)))
+        return Arrival(stream, key, json, emitted_at, attachments, row.digest)
 
     def _decide(self, piece: list[Arrival]) -> Iterator[Change]:
         """Determines what the rows change; rows that change nothing are only counted."""
@@ -150,13 +159,20 @@ class Batch:
             elif live is None:
                 self.counts.new += 1
                 seq = self.writer.new_seq() if stored is None else stored.seq
+                self._note(arrival, seq)
                 yield Change(arrival, seq, known=stored is not None)
             elif fields := compare(live, arrival.json, self.writer.read_large):
                 self.counts.changed += 1
+                self._note(arrival, live.seq)
                 yield Change(arrival, live.seq, live._replace(json=b""), frozenset(fields))
             else:
                 self.counts.unchanged += 1
+                self._note(arrival, live.seq)
                 self.writer.keep(arrival.stream.connection, live.seq, arrival.attachments)
+
+    def _note(self, arrival: Arrival, seq: int) -> None:
+        if arrival.digest is not None:
+            self._digests.append((arrival.digest, arrival.stream.connection, seq))
 
 
 def stored(

@@ -23,7 +23,8 @@ class Row(NamedTuple):
 
     `key` may be omitted if the manifest names a primary key, `stream` if the import names one,
     `emitted_at` if it is now. `former` is where older versions of its format stored the record:
-    the stream, the key, and members that it has there.
+    the stream, the key, and members that it has there. `digest` is that of the bytes from which it
+    was parsed; see `importing.unchanged`.
     """
 
     data: dict[str, Any]
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     stream: str | None = None
     deleted: bool = False
     former: tuple[str, str, dict[str, Any]] | None = None
+    digest: int | None = None
 
 
 def check_name(name: str, *, what: str) -> str:

@@ -171,6 +171,30 @@ class BaseWriter(Steps, Writing):
 
     # Records
 
+    def save_digests(self, digests: Sequence[tuple[int, int, int]]) -> None:
+        self.run_each(self.statements.save_digests, digests)
+
+    def digests(self, connection_id: str) -> Iterator[int]:
+        last = -1 << 63
+        while rows := self.run(self.statements.digests, connection_id, last):
+            yield from (digest for (digest,) in rows)
+            last = rows[-1][0]
+
+    def with_digest(
+        self, connection_id: str, digest: int
+    ) -> tuple[str, int, str, dict[str, Any]] | None:
+        row = self.row(self.statements.with_digest, digest, connection_id)
+        if row is None:
+            return None
+        name, stream, key, json, big = row
+        places: dict[str, Place] = orjson.loads(big) if big else {}
+        large = {
+            field: text if place[4] == "string" else orjson.loads(text)
+            for field, place in places.items()
+            for text in (self.read_large(place),)
+        }
+        return name, stream, key, orjson.loads(json) | large
+
     def apply(self, changes: list[Change], sample: Sample) -> None:
         index, live, released = self.index(), Counter[int](), list[tuple[int, str | None]]()
         delivered = dict[int, list[tuple[Any, ...]]]()

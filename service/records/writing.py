@@ -4,7 +4,7 @@ Checks, comparison and naming are above this boundary, in `ingest` and `streams`
 `Unavailable` if the store cannot be written to.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -99,6 +99,20 @@ class Writing(Protocol):
 
     def read_large(self, place: Place) -> str:
         """The text of the large value at a place."""
+
+    def save_digests(self, digests: Sequence[tuple[int, int, int]]) -> None:
+        """Stores (digest, connection, record) of rows that are in the store; see `Row.digest`.
+
+        The next change of a record removes its digests.
+        """
+
+    def digests(self, connection_id: str) -> Iterator[int]:
+        """All digests of a connection, in ascending order."""
+
+    def with_digest(
+        self, connection_id: str, digest: int
+    ) -> tuple[str, int, str, dict[str, Any]] | None:
+        """(stream's name, stream, key, record) of the row of a connection with a digest."""
 
     def keep(
         self,

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import EvidenceError, InvalidRequest
+from service.importing.importer import Import
+from service.importing.parsing import Parser
+from service.importing.run import import_files
 from service.place import Database
 from service.records.ingest import Batch
 from service.records.intake import Row
@@ -182,3 +185,23 @@ def test_a_database_without_a_store_says_how_to_fill_one() -> None:
     with pytest.raises(EvidenceError, match="rung import"):
         with open_reader(empty_database()).snapshot() as snapshot:
             snapshot.generation()
+
+
+def test_an_unchanged_mail_is_known_by_its_bytes(tmp_path: Path) -> None:
+    place, box = empty_database(), tmp_path / "m.mbox"
+    mail = "From a@b Tue Mar  3 10:00:00 2026\nMessage-ID: <{}@x>\n\nlow tide\n\n"
+    digests = list[list[int]]()
+    for mails, counts in (("12", (2, 0, 0)), ("123", (1, 0, 2)), ("1", (0, 0, 1))):
+        box.write_text("".join(map(mail.format, mails)))
+        with Parser([str(box)]) as parser, open_writer(place) as writer:
+            parser.find()
+            connect(writer, "c")
+            import_files(task := Import(writer, "c"), parser)
+            assert (task.counts.new, task.counts.changed, task.counts.unchanged) == counts
+            digests.append(list(writer.digests("c")))
+    assert list(map(len, digests)) == [2, 3, 3] and set(digests[0]) < set(digests[1])
+    with open_writer(place) as writer:
+        batch, stream = Batch(writer), open_stream(writer, "c", "messages")
+        batch.add(stream, Row({"id": "1@x", "body": "high tide"}))
+        batch.flush()
+        assert len(list(writer.digests("c"))) == 2

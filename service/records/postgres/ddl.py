@@ -71,6 +71,7 @@ _SCRIPTS: Final = {
     "layout": MIGRATIONS,
     "wall_layout": ((_FOLDER / "row_security.sql").read_text(encoding="utf-8"),),
     "access_layout": SCRIPTS,
+    "parsed_layout": ((_FOLDER / "parsed.sql").read_text(encoding="utf-8"),),
 }
 
 _LAYOUT = "SELECT value FROM meta WHERE key = %s"

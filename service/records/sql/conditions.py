@@ -212,6 +212,20 @@ class Statements:
         "SELECT u.field, u.blob_id, b.sha256, b.id FROM blob_use u JOIN blob b ON b.id = u.blob"
         " WHERE u.seq = ?"
     )
+    save_digests = (
+        "INSERT INTO parsed (digest, connection, seq) VALUES (?, ?, ?)"
+        " ON CONFLICT (digest) DO UPDATE SET seq = excluded.seq"
+    )
+    digests = (
+        "SELECT digest FROM parsed p JOIN connection c ON c.id = p.connection"
+        " WHERE c.connection_id = ? AND digest > ? ORDER BY digest LIMIT 10000"
+    )
+    with_digest = (
+        "SELECT s.name, s.id, r.record_key, d.data, d.big FROM parsed p JOIN record r"
+        " ON r.seq = p.seq JOIN document d ON d.seq = p.seq JOIN stream s ON s.id = r.stream"
+        " WHERE p.digest = ?"
+        " AND p.connection = (SELECT id FROM connection WHERE connection_id = ?)"
+    )
     #: Add to the records of a stream, and set them.
     add_records = "UPDATE stream SET records = records + ? WHERE id = ?"
     set_records = "UPDATE stream SET records = ? WHERE id = ?"

@@ -38,6 +38,8 @@ How it fits together:
 * `blob` has the bytes that arrived in a connection, keyed by the SHA-256 that Rung computes.
   `blob_use` says which field of which record delivered them, and under which `blob_id`. Only an
   import with the bytes adds such a row; the data of a record that names a blob reaches nothing.
+* `parsed` has the digests of the bytes from which a document was parsed, so that an import need not
+  parse them again. Every change of the document removes them.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
   `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
 """
@@ -67,6 +69,18 @@ LAYOUTS = {
     for number in (5, 6, 7)
 }
 NEWEST = max(LAYOUTS)
+#: Also creates this in older stores. An older version of Rung, which does not know the table,
+#: removes its rows as well when it changes documents.
+PARSED = (
+    """
+CREATE TABLE IF NOT EXISTS parsed (
+  digest INTEGER PRIMARY KEY,
+  connection INTEGER NOT NULL REFERENCES connection(id),
+  seq INTEGER NOT NULL REFERENCES document(seq) ON DELETE CASCADE
+)
+""",
+    "CREATE INDEX IF NOT EXISTS parsed_seq ON parsed(seq)",
+)
 
 
 def row_id(ordinal: int, seq: int) -> int:

@@ -28,7 +28,7 @@ from service.records.manifest import StreamManifest
 from service.records.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
-from service.records.sqlite.ddl import LAYOUTS, NEWEST, migrate
+from service.records.sqlite.ddl import LAYOUTS, NEWEST, PARSED, migrate
 from service.records.sqlite.exact import add_functions
 from service.records.sqlite.transactions import CACHE_KIB, INDEXES
 from service.records.sqlite.transactions import explain_locks, tune
@@ -170,6 +170,8 @@ def _prepare(writer: Writer) -> None:
             f"{path} was written before the first release. Import its records into a new --store."
         )
     migrate(db)  # without foreign keys, because it replaces tables
+    for statement in PARSED:
+        db.execute(statement)
     db.execute("PRAGMA foreign_keys = ON")
     if writer.meta("fold_version") == FOLD_VERSION and writer.meta("secret"):
         return
