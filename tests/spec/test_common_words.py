@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence.limits import BUDGETS
+from evidence.limits import BUDGETS, CONTRACT
 from tests.helpers.caller import Local
 from tests.helpers.reading import printed_calls
 from tests.helpers.stores import BODY, TIME, TITLE, WORD, Connection, Stream, build, client
@@ -89,3 +89,16 @@ def test_words_too_common_to_select_alone_select_together(tmp_path: Path) -> Non
     ids = [hit["record_id"] for answer in walk for hit in answer.structured["results"]]
     assert "complete=false" in walk[0].text
     assert sorted(ids) == sorted(record["id"] for record in records)
+
+
+def test_a_word_in_few_records_but_too_many_passages_is_not_called_complete(
+    tmp_path: Path,
+) -> None:
+    """The rows of one long value that hold the word are more than a search reads."""
+    passages = BUDGETS.candidate_rows + 10
+    long = ("gravel " * 200 + "quokka ") * (passages * CONTRACT.passage_stride_chars // 1_400)
+    records = [{"id": "long", "body": long}, {"id": "short", "body": "quokka"}]
+    stream = Stream("texts", {"id": WORD, "body": BODY}, records, ["body"])
+    answer = client(build([Connection("c", [stream], "key")], tmp_path)).ok("search", query="quokka")
+    recall = answer.structured["data"]["meta"]["recall"]
+    assert recall["complete"] is False and "some>=" in answer.text

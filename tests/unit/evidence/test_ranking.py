@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evidence.question import Term
-from evidence.ranking import Group, Ranker, Text, idf
+from evidence.ranking import PLACES_MAX, Group, Ranker, Text, idf
 
 WORDS = "anna budget ceiling draft".split()
 RECORDS = 1_000
@@ -59,3 +59,14 @@ def test_words_are_worth_more_the_nearer_they_are() -> None:
         found.score([Text(f"anna {'the ' * between}budget")], 100).value for between in range(0, 50)
     ]
     assert scores == sorted(scores, reverse=True) and len(set(scores)) == len(scores)
+
+
+def test_occurrences_of_a_word_in_one_text_count_up_to_a_limit() -> None:
+    found = ranker(2, 100, 100, 100)
+    scores = [
+        found.score([Text(" ".join(["anna"] * count), 1, False, part)], 500).value
+        for count in (PLACES_MAX - 1, PLACES_MAX, PLACES_MAX + 1, 9 * PLACES_MAX)
+        for part in (False, True)
+    ]
+    assert scores[0] == scores[1] < scores[2]
+    assert len({*scores[2:]}) == 1
