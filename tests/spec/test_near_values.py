@@ -1,5 +1,7 @@
 """A filter that matches nothing is explained with values that the grant shows, and no others."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.limits import BUDGETS
+from service.ports import SearchQuery
 from tests.helpers import worlds
 from tests.helpers.api import Api
+from tests.helpers.sources import of_grants
 from tests.helpers.worlds import House
 
 MAIL = {"connection_id": "mail-work", "stream": "messages"}
@@ -75,3 +79,23 @@ def test_a_field_that_is_not_granted_has_no_near_values(house: House) -> None:
     for name, args in CALLS:
         error = api.mcp(name, **args, filter={"folder": "Inbox"})
         assert error["isError"] and "inbox" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("folder", "near"),
+    [("travel", None), ("inbox", None), ("INBOXES", ["inbox"])],
+    ids=["only in one grant", "in both", "in none"],
+)
+def test_a_package_says_that_a_value_is_nowhere_only_if_no_grant_has_it(
+    tmp_path: Path, folder: str, near: list[str] | None
+) -> None:
+    world = worlds.two_mailboxes()
+    found = worlds.row("messages", "x", subject="A trip", body="Nothing.", folder="travel")
+    house = worlds.build(replace(world, later=(("mail-work", found),)), tmp_path)
+    entries = {name: ({"connection_id": f"mail-{name}"},) for name in ("home", "work")}
+    answer = of_grants(house, entries)().search(
+        SearchQuery("lantern zymurgy", words="all", streams=("messages",), filter={"folder": folder})
+    ).value
+    codes = [one for one in answer.warnings if one["code"] == "filter_matches_nothing"]
+    assert answer.hits == []
+    assert [one["near_values"] for one in codes] == ([near] if near else [])

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from evidence.hits import Counts, FanIn, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
@@ -23,6 +23,10 @@ from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package.membership import Child, Membership, Place, children_of
 from service.sources.package.merge import Page, Seen, SourceReader, Turns, fill
+
+
+#: The code of a warning that no record has the value of a filter.
+_NO_VALUE: Final = "filter_matches_nothing"
 
 
 def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
@@ -156,7 +160,7 @@ class Search:
         waiting = sum(reader.unmet for reader in readers)
         silent = sum(reader.failed or reader.progress.state == LOST for reader in readers)
         missing = bool(waiting or silent)
-        warnings = [notice for answer in answers for notice in answer.warnings]
+        warnings = _notices(answers, complete=not missing)
         warnings += [gathering.stuck(reader.child) for reader in readers if reader.stuck]
         absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
         left_out = [answer.left_out for answer in answers if answer.left_out is not None]
@@ -181,6 +185,26 @@ class Search:
         for reader in self._readers:  # the cursor counts the hits of fresh ones later
             counts = reader.counted(counts, fresh=reader.progress.fresh)
         return counts and replace(counts, exact=counts.exact and exact)
+
+
+def _notices(answers: Sequence[SearchPage], *, complete: bool) -> list[dict[str, Any]]:
+    """The warnings of the sources. No record has a value only if no source has such a record."""
+    values = [
+        {_value(notice) for notice in answer.warnings if notice.get("code") == _NO_VALUE}
+        for answer in answers
+    ]
+    nowhere = set.intersection(*values) if values and complete else set[str]()
+    return [
+        notice
+        for answer in answers
+        for notice in answer.warnings
+        if notice.get("code") != _NO_VALUE or _value(notice) in nowhere
+    ]
+
+
+def _value(notice: dict[str, Any]) -> str:
+    """The field and the value that a filter does not find."""
+    return str(notice.get("message")).partition(": filter compares")[0]
 
 
 def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> dict[str, Any]:
