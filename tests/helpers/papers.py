@@ -136,7 +136,8 @@ def ids(answer: Answer) -> list[str]:
 def papers_app(snapshot: Path, **environ: str) -> Flask:
     """An application in this process that serves only a snapshot."""
     found = settings.load({**UNLIMITED, "RUNG_PAPERS_DB": str(snapshot), **environ})
-    return create_app(Services(found, papers=bootstrap.build(found).papers))
+    built = bootstrap.build(found)
+    return create_app(Services(found, papers=built.papers, rates=built.rates))
 
 
 def in_process(name: str = RELEASES[0], **environ: str) -> Library:

@@ -99,6 +99,8 @@ def test_a_word_in_few_records_but_too_many_passages_is_not_called_complete(
     long = ("gravel " * 200 + "quokka ") * (passages * CONTRACT.passage_stride_chars // 1_400)
     records = [{"id": "long", "body": long}, {"id": "short", "body": "quokka"}]
     stream = Stream("texts", {"id": WORD, "body": BODY}, records, ["body"])
-    answer = client(build([Connection("c", [stream], "key")], tmp_path)).ok("search", query="quokka")
+    answer = client(build([Connection("c", [stream], "key")], tmp_path)).ok(
+        "search", query="quokka"
+    )
     recall = answer.structured["data"]["meta"]["recall"]
     assert recall["complete"] is False and "some>=" in answer.text

@@ -93,9 +93,15 @@ def test_a_package_says_that_a_value_is_nowhere_only_if_no_grant_has_it(
     found = worlds.row("messages", "x", subject="A trip", body="Nothing.", folder="travel")
     house = worlds.build(replace(world, later=(("mail-work", found),)), tmp_path)
     entries = {name: ({"connection_id": f"mail-{name}"},) for name in ("home", "work")}
-    answer = of_grants(house, entries)().search(
-        SearchQuery("lantern zymurgy", words="all", streams=("messages",), filter={"folder": folder})
-    ).value
+    answer = (
+        of_grants(house, entries)()
+        .search(
+            SearchQuery(
+                "lantern zymurgy", words="all", streams=("messages",), filter={"folder": folder}
+            )
+        )
+        .value
+    )
     codes = [one for one in answer.warnings if one["code"] == "filter_matches_nothing"]
     assert answer.hits == []
     assert [one["near_values"] for one in codes] == ([near] if near else [])

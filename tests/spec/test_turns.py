@@ -77,3 +77,14 @@ def test_calls_that_wait_are_answered_when_the_server_is_stopped(small_house: Ho
             pass
         found.release.set()
         assert found.codes() == {"upstream_invalid_response": CALLS}
+
+
+def test_calls_that_wait_for_an_upstream_that_never_answers_get_an_error(
+    small_house: House,
+) -> None:
+    with busy(small_house) as (found, other):
+        codes = found.codes()
+        assert codes.total() == CALLS and codes["upstream_timeout"] >= SHARE
+        assert set(codes) <= {"upstream_timeout", "upstream_busy", "deadline_exceeded"}
+        assert {call.result().status for call in found.calls} <= {503, 504}
+        assert other.get(STREAMS).status == 200

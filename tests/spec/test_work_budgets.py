@@ -24,8 +24,10 @@ from service.mcp.validation import Headers
 from service.operations.base import Session
 from service.records.opening import open_reader
 from tests.helpers.api import Answer, Api
+from tests.helpers.papers import papers_app
 from tests.helpers.places import ENGINE
 from tests.helpers.posting import legacy_body
+from tests.helpers.snapshots import DATA
 from tests.helpers.worlds import House
 
 ONE, OTHER = "203.0.113.7", "198.51.100.7"
@@ -34,6 +36,7 @@ ENV = {"RUNG_WORK_SECONDS": "1", "RUNG_TRUSTED_PROXY_HOPS": "1", "RUNG_SIGN_IN":
 #: Requests that use a second, on any machine.
 ENOUGH = 20_000
 SEARCH = "/v1/search?q=invoice"
+PAPERS = "/papers/v1/search?q=learning"
 CPU_SECONDS, POOL_THREADS = 0.05, 2
 
 
@@ -84,6 +87,21 @@ def test_pages_are_paid_by_the_address_or_by_the_owner(small_house: House) -> No
     value = owner.sign_in(owner.new_code(), path).rpartition("/")[2]
     browser.set_cookie("rung_owner", value, path=path)
     assert browser.get(f"{path}/owner", headers={"X-Forwarded-For": ONE}).status_code == 200
+
+
+def test_papers_are_paid_by_the_address() -> None:
+    app = papers_app(DATA / "papers" / "snapshot.db", **{**ENV, "RUNG_SIGN_IN": "off"})
+    refused = until_refused(lambda: page(app, ONE, PAPERS))
+    assert refused.status == 429 and refused.error["code"] == "rate_limited"
+    assert refused.error["spent_seconds"] >= refused.error["limit_seconds"] == 1
+    assert 0 < int(refused.headers["Retry-After"]) <= 120
+    call = {"name": "search_papers", "arguments": {"query": "learning"}}
+    body = orjson.dumps(legacy_body("tools/call", call))
+    headers = {"Content-Type": "application/json", "X-Forwarded-For": ONE}
+    again = Api(app, None).send("POST", "/mcp/papers", body, headers)
+    assert again.status == 429 and again.body["error"]["data"]["code"] == "rate_limited"
+    assert int(again.headers["Retry-After"]) > 0
+    assert page(app, OTHER, PAPERS).status == 200
 
 
 def test_refused_tokens_are_paid_by_their_address(small_house: House) -> None:

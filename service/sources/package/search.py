@@ -24,7 +24,6 @@ from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package.membership import Child, Membership, Place, children_of
 from service.sources.package.merge import Page, Seen, SourceReader, Turns, fill
 
-
 #: The code of a warning that no record has the value of a filter.
 _NO_VALUE: Final = "filter_matches_nothing"
 

@@ -9,7 +9,7 @@ from service.access.entries import Entries
 from service.access.sidecar import Sidecar
 from service.signin.clients import BYTES, MOST, USUAL
 from tests.helpers.asset_server import AssetServer, Mode
-from tests.helpers.signin import Browser, Client, call, new_code, signed_in
+from tests.helpers.signin import SAME, Browser, Client, call, new_code, signed_in
 from tests.helpers.worlds import House
 from tests.spec.sign_in.conftest import JSON, ON, PATH, published
 
@@ -173,6 +173,27 @@ def test_so_many_documents_are_fetched_a_minute(owner: Browser, publisher: Asset
     url = published(publisher)
     statuses = {page(owner, f"{url}?{number}").status_code for number in range(25)}
     assert statuses == {400, 429}
+
+
+def test_with_tls_no_document_names_the_host_of_rung(
+    house: House, publisher: AssetServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", publisher.other)
+    base, own = "https://localhost:9443", "https://LOCALHOST:8443/callback"
+    secure = {"RUNG_PUBLIC_URL": base, "RUNG_CLIENT_DOCUMENTS": "loopback"}
+    visitor = house.application(**ON, **secure).test_client()
+
+    def asked(*uris: str) -> Any:
+        path = Client(base, id=published(publisher, redirect_uris=uris)).path(redirect_uri=uris[0])
+        return visitor.post(path, data={"code": new_code(house.path)}, headers=SAME, base_url=base)
+
+    elsewhere = "https://app.example.com/callback"
+    got = asked(elsewhere, own)
+    assert got.status_code == 400 and "must not be on the host of this server" in got.text
+    assert publisher.paths == [PATH], "the document was read"
+    got = asked(own, elsewhere)
+    assert got.status_code == 400 and publisher.paths == [], "nothing is fetched"
+    assert asked(elsewhere).status_code == 200
 
 
 @pytest.mark.parametrize(
