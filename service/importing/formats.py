@@ -90,6 +90,8 @@ def detect(name: str, head: bytes = b"") -> str:
     named = FORMATS.get(_SUFFIXES.get(suffix, ""))
     if named and named.last and (named.begins.match(text) or head.startswith(ZIP)):
         return named.name
+    if named is json_files.NDJSON and json_files.is_document(text):
+        return json_files.JSON.name
     known = None if suffix in MARKUP else looks_like(head)
     if suffix in _SUFFIXES and known is None:
         fit = (one for one in FORMATS.values() if one.begins.match(text))

@@ -1,12 +1,13 @@
-"""Rows of NDJSON, one object per line, and of a JSON document: an array, or an object with arrays.
+"""Rows of NDJSON, one object per line, and of a JSON document.
 
-Several arrays in an object are several streams. An object without arrays is a record, and so is
-what an object has besides its arrays, if it has a text. A document is
-read twice, one value at a time, so that its arrays are known and its syntax is checked before the
-first row.
+A document is an array, an object with arrays, at any depth, or several objects. Several arrays are
+several streams. An object without arrays is a record, and so is what an object has besides its
+arrays, if it has a text. A document is read twice, one value at a time, so that its arrays are
+known and its syntax is checked before the first row.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,15 +29,20 @@ _NAMES: Final = frozenset({*TITLE_NAMES, *TEXT_NAMES})
 ROWS: Final = "rows"
 EMPTY: Final = "empty"
 OTHERS: Final = "others"
+#: A document of objects that follow each other.
+SEVERAL: Final = "several"
+#: {names that lead to an array: stream of its objects}; None is the stream of the file. Without
+#: names, what a document has besides its arrays, if that is a record.
+Streams = dict[tuple[str, ...], str | None]
 
 
 def read_document(source: Source) -> Iterator[Item]:
     """The rows of a document, numbered."""
     with seekable(source):
         shape = _checked(source)
-        path, streams = ((), None) if source.group else _arrays(source, shape)
+        streams = None if source.group else _arrays(source, shape)
         with as_text(source) as text:
-            found = _values(JsonReader(source, text), path, streams)
+            found = _records(JsonReader(source, text), streams)
             for number, (stream, content) in enumerate(found, start=1):
                 yield number, partial(_record, content, stream, source.repair)
 
@@ -53,6 +59,11 @@ def _checked(source: Source) -> Any:
         reader = JsonReader(trial, text)
         try:
             shape = _shape(reader)
+            while shape == SEVERAL or isinstance(shape, dict):
+                if reader.next() != "{":
+                    break
+                _shape(reader)
+                shape = SEVERAL
             reader.end()
         except RecursionError:
             raise InvalidRequest(f"{source.name} is nested too deeply. Flatten it.") from None
@@ -73,64 +84,89 @@ def _shape(reader: JsonReader, named: bool = False) -> Any:
     return EMPTY if not begins else ROWS if begins == {"{"} else OTHERS
 
 
-def _arrays(source: Source, shape: Any) -> tuple[tuple[str, ...], dict[str, str | None] | None]:
-    """The location of the records: the names that lead to an object, {name: stream} of its arrays.
+def _arrays(source: Source, shape: Any) -> Streams | None:
+    """The streams of a document that is an object with arrays of objects, at any depth.
 
-    The stream None is that of the file. The name "" is for what the object has besides its arrays,
-    if that is a record. If there are no arrays but one value, the records are in it.
+    None if the document is one record, or an array or a sequence of records.
     """
-    if shape in (ROWS, EMPTY, OTHERS):
-        return (), None
+    if shape in (ROWS, EMPTY, OTHERS, SEVERAL):
+        return None
     if not shape:
         raise InvalidRequest(
             f"{source.name} must contain an object or an array of objects. "
             "Extract the array, for example: jq -c '.items[]' FILE | rung import -"
         )
-    arrays = [name for name, inner in shape.items() if inner == ROWS]
-    objects = [name for name, inner in shape.items() if isinstance(inner, dict)]
-    if not arrays and len(objects) == 1 and _holds_rows(shape[objects[0]]):
-        path, streams = _arrays(source, shape[objects[0]])
-        return (objects[0], *path), streams
-    own = TEXT in shape.values() or any(map(_holds_rows, map(shape.get, objects)))
+    arrays = list(_paths(shape))
     if not arrays:
-        return (), {} if EMPTY in shape.values() and not own else None
-    streams = {arrays[0]: None} if len(arrays) == 1 else {name: name for name in arrays}
-    if own:
-        streams[""] = f"{source.stream} about" if len(arrays) == 1 else None
-    elif left := [name for name in shape if name not in arrays]:
+        return {} if EMPTY in shape.values() and not _has_text(shape) else None
+    last = Counter(path[-1] for path in arrays)
+    streams: Streams = {
+        path: path[-1] if last[path[-1]] == 1 else " ".join(path) for path in arrays
+    }
+    if len(arrays) == 1:
+        streams[arrays[0]] = None
+    if _has_text(shape):
+        streams[()] = f"{source.stream} about" if len(arrays) == 1 else None
+    elif left := [name for name in shape if not any(path[0] == name for path in arrays)]:
         source.notes.append(f"Left out, because they are not records: {', '.join(left)}.")
-    return (), streams
+    return streams
 
 
-def _holds_rows(shape: Any) -> bool:
-    if isinstance(shape, dict):
-        return any(map(_holds_rows, shape.values()))
-    return bool(shape == ROWS)
+def _paths(shape: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The names that lead to each array of objects."""
+    for name, inner in shape.items():
+        if inner == ROWS:
+            yield (name,)
+        elif isinstance(inner, dict):
+            yield from ((name, *path) for path in _paths(inner))
 
 
-def _values(
-    reader: JsonReader, path: tuple[str, ...], streams: dict[str, str | None] | None
-) -> Iterator[tuple[str | None, str]]:
+def _has_text(shape: dict[str, Any]) -> bool:
+    """Whether an object, or one in it, has a text outside arrays."""
+    return any(
+        _has_text(inner) if isinstance(inner, dict) else inner == TEXT for inner in shape.values()
+    )
+
+
+def _records(reader: JsonReader, streams: Streams | None) -> Iterator[tuple[str | None, str]]:
     """(stream, JSON) of each record."""
-    if not path and streams is None:
-        found = reader.elements() if reader.next() == "[" else iter([reader.value()])
-        yield from ((None, content) for content in found)
-        return
-    own = list[str]()
+    if streams is not None:
+        own = list[str]()
+        yield from _members(reader, streams, (), own)
+        if own and () in streams:
+            yield streams[()], f"{{{','.join(own)}}}"
+    elif reader.next() == "[":
+        yield from ((None, content) for content in reader.elements())
+    else:
+        while reader.next():
+            yield None, reader.value()
+
+
+def _members(
+    reader: JsonReader, streams: Streams, at: tuple[str, ...], own: list[str]
+) -> Iterator[tuple[str | None, str]]:
+    """The records in the arrays of an object; its other members are added to `own`, as JSON."""
     for name in reader.members():
-        if path and name == path[0]:
-            yield from _values(reader, path[1:], streams)
-        elif not path and streams and name in streams:
-            yield from ((streams[name], content) for content in reader.elements())
-        elif not path and streams and "" in streams:
+        path = (*at, name)
+        if path in streams:
+            yield from ((streams[path], content) for content in reader.elements())
+        elif any(path == array[: len(path)] for array in streams):
+            inner = list[str]()
+            yield from _members(reader, streams, path, inner)
+            own += [f"{dumps(name)}:{{{','.join(inner)}}}"] if inner else []
+        elif () in streams:
             own.append(f"{dumps(name)}:{reader.value()}")
         else:
             _shape(reader)
-    if own and streams:
-        yield streams[""], f"{{{','.join(own)}}}"
 
 
 JSON = Format("json", (".json",), re.compile(rb'\s*(\{\s*["}]|\[\s*[{\]])'), read_document)
+
+
+def is_document(head: bytes) -> bool:
+    """Whether the first line of a file is not a whole value, but begins a document."""
+    first, end, _ = head.lstrip().partition(b"\n")
+    return bool(end and JSON.begins.match(head)) and not first.rstrip().endswith((b"}", b"]"))
 
 
 def read_lines(source: Source) -> Iterator[Item]:

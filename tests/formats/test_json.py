@@ -80,3 +80,43 @@ def test_json_from_a_pipe_is_read_as_a_file_is(owner: Owner) -> None:
     done = owner.shell.bash(f"echo '{content}' | rung import - --format json --connection c")
     assert counts(done.stderr)["new"] == 3
     assert len(owner.rows("piers")) == 2
+
+
+PARTS = {
+    "account": {"name": "Ada Noor", "bio": "sails a boat"},
+    "posts": {"own": [{"id": "1", "text": "a seal"}], "liked": [{"id": "2", "text": "a tern"}]},
+    "chats": {"own": [{"id": "3", "text": "ebb tide"}]},
+}
+
+
+def test_arrays_at_any_depth_are_streams_and_the_text_around_them_is_a_record(owner: Owner) -> None:
+    path = write(owner.home, {"export.json": json.dumps(PARTS)}) / "export.json"
+    assert counts(owner.bring(path))["new"] == 4
+    assert [row["data"]["id"] for row in owner.rows("posts own")] == ["1"]
+    owner.finds("tern", "liked:2")
+    owner.finds("ebb", "chats%20own:3")
+    assert "sails" in owner.reader().ok("search", "sails").stdout
+    owner.again(path)
+
+
+def test_a_title_above_a_nested_object_with_arrays_is_not_lost(owner: Owner) -> None:
+    content = {"title": "Log book", "watches": {"day": [{"t": "calm"}], "night": [{"t": "rough"}]}}
+    report = owner.bring(write(owner.home, {"log.json": json.dumps(content)}) / "log.json")
+    assert counts(report)["new"] == 3
+    assert owner.rows("log")[0]["data"] == {"title": "Log book"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", '{"id": "1"}\n{"id": "2"}\n'),
+        ("a.json", '{\n "id": "1"\n}\n{\n "id": "2"\n}\n'),
+        ("a.jsonl", '[\n{"id": "1"},\n{"id": "2"}\n]\n'),
+        ("a.ndjson", '{\n "id": "1"\n}\n{\n "id": "2"\n}\n'),
+        ("a.json", '\ufeff[{"id": "1"}, {"id": "2"}]'),
+    ],
+)
+def test_json_is_read_as_what_it_is_whatever_its_name_says(
+    owner: Owner, name: str, content: str
+) -> None:
+    assert counts(owner.bring(write(owner.home, {name: content}) / name))["new"] == 2

@@ -123,9 +123,10 @@ def test_json_without_records_is_refused_with_a_way_out(content: str) -> None:
         read("json", content)
 
 
-def test_ndjson_taken_for_json_gets_a_hint() -> None:
+def test_objects_that_follow_each_other_in_a_document_are_its_records() -> None:
+    assert data("json", '{"a": 1}\n{"a": 2}\n') == [{"a": 1}, {"a": 2}]
     with pytest.raises(InvalidRequest, match="--format ndjson"):
-        read("json", '{"a": 1}\n{"a": 2}\n')
+        read("json", '{"a": 1}\n{"a": 2}\n5\n')
 
 
 def test_nuls_in_json_are_replaced_one_for_one_and_counted() -> None:
