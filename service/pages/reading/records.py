@@ -156,8 +156,12 @@ def _kind(record: Record) -> str:
     roles = record.roles
     if roles.get("event-time") in STARTS:
         return "Calendar entry"
+    title = roles.get("primary-title")
     if "actor" in roles and record.text_field:
-        return "Mail" if "primary-title" in roles else "Chat message"
+        if title == "subject" or RECEIVERS.keys() & record.data.keys():
+            return "Mail"
+        if title is None or "thread" in roles:
+            return "Chat message"
     return "Note" if record.text_field and "amount" not in roles else "Table row"
 
 
