@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import partial
+from quopri import decodestring
 from typing import Any, BinaryIO
 
 from service.importing.charsets import decode
@@ -93,6 +94,7 @@ def _events(
     """The rows of a component, and of those inside it."""
     from icalendar import Calendar
 
+    text = _QUOTED.sub(_unquoted, text)
     for component in Calendar.from_ical(_CALENDAR_OF.format(text)).walk(kind):
         broken.update(f"{name}: {problem}" for name, problem in component.errors)
         yield from _event(_Properties(component, broken), source, calendar, attached)
@@ -256,11 +258,34 @@ def read_cards(source: Source) -> Iterator[Item]:
     attached.report()
 
 
+_QUOTED = re.compile(
+    r"^([\w.-]+)((?:;[^:;\n]*)*?;(?:ENCODING=)?QUOTED-PRINTABLE(?:;[^:;\n]*)*):"
+    r"((?:[^\n]*=\r?\n)*[^\n]*)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CHARSET = re.compile(r';CHARSET="?([\w-]+)"?', re.IGNORECASE)
+_QUOTING = re.compile(r";(?:ENCODING=)?QUOTED-PRINTABLE", re.IGNORECASE)
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    """A property in quoted-printable as one in plain text."""
+    name, parameters, value = match.groups()
+    charset = _CHARSET.search(parameters)
+    raw = decodestring(value.rstrip("\r").encode("utf-8", "surrogatepass"))
+    text = decode(raw, charset[1] if charset else "utf-8")[0]
+    parameters = _QUOTING.sub("", _CHARSET.sub("", parameters))
+    return f"{name}{parameters}:" + text.replace("\r\n", "\n").replace("\n", "\\n")
+
+
 def _card(text: str, source: Source, attached: Attached) -> Iterator[Row]:
     from vobject import base, readOne  # imported for address books only
 
     base.line_re = _CARD_LINE
-    card = readOne(_DATA_URI.sub(r"\1;ENCODING=b;TYPE=\2:", text), allowQP=True)
+    text = _DATA_URI.sub(r"\1;ENCODING=b;TYPE=\2:", text)
+    try:
+        card = readOne(text, allowQP=True)
+    except UnicodeError:  # of quoted text, which vobject reads as UTF-8
+        card = readOne(_QUOTED.sub(_unquoted, text), allowQP=True)
     found: dict[str, list[str]] = defaultdict(list)
     pictures = []
     labels = {one.group: one.value for one in card.getChildren() if one.name == "X-ABLABEL"}

@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from evidence.limits import BUDGETS
 from service.importing.charsets import POLICY
 from service.importing.rows import Attached, manifest, record_id, stream
-from service.importing.source import Format, Item, Raw, Source, bounded_lines
+from service.importing.source import UTF_16, Format, Item, Raw, Source, bounded_lines
 from service.importing.tree import MAILDIR
 from service.records.forms import FORMS, since_epoch
 from service.records.intake import Row
@@ -40,7 +40,7 @@ HEADERS = re.compile(
     rb"(Received|Return-Path|From|Message-ID|Date|Subject|Delivered-To): ?\S", re.I
 )
 
-_FROM_LINE = re.compile(rb"From \S+ (.*\d\d:\d\d.*)")
+_FROM_LINE = re.compile(rb"From \S+ (?=.*\b(?:19|20)\d\d\b)(.*\d\d:\d\d.*)")
 #: What follows such a line: a header, or another such line that was quoted.
 _HEADER = re.compile(rb"[!-9;-~]++[ \t]*+:|>From ")
 #: Lines above the headers that some programs add, and the length of the mail that Apple Mail adds.
@@ -70,6 +70,8 @@ def read_message(source: Source) -> Iterator[Item]:
     folder = source.folder if source.tree.path == source.name else place.name
     boxes = (parent.stem for parent in path.parents if parent.suffix == ".mbox")
     raw = source.file.read(BUDGETS.import_row_bytes)
+    if raw[:2] in UTF_16:
+        raw = raw.decode("utf-16", "replace").encode()
     if path.suffix.lower() == ".emlx" and (length := _LENGTH.match(raw)):
         raw = raw[length.end() : length.end() + int(length[1])]
     yield from _read(source, iter([(1, raw, "")]), next(boxes, folder.strip(".")))
@@ -166,10 +168,13 @@ def _start(raw: bytes) -> int:
     """Where the headers begin: after lines that are none, if headers follow them."""
     head = raw[:_PIECE_BYTES].lstrip(b"\xef\xbb\xbf")
     start = min(len(raw), _PIECE_BYTES) - len(head)
+    begin: int | None = None
     for line in head.splitlines(keepends=True)[:_BANNER_LINES]:
         if HEADERS.match(line):
-            return start
-        if _HEADER.match(line) or line.startswith(b"From "):
+            return start if begin is None else begin
+        if _HEADER.match(line) and not line.startswith(b">"):
+            begin = start if begin is None else begin
+        elif begin is not None and line[:1] not in (b" ", b"\t"):
             break
         start += len(line)
     return 0
@@ -253,6 +258,6 @@ def text_of_part(part: object, attached: Attached) -> str:
 
 
 # A mail in several folders, such as the inbox and the archive, is imported from the first file.
-_BEGINS = re.compile(rb"From \S+ .*\d\d:\d\d.*\n(?:[!-9;-~]++[ \t]*+:|>From )")
+_BEGINS = re.compile(rb"\s*+%b\r?\n(?:%b)" % (_FROM_LINE.pattern, _HEADER.pattern))
 MBOX = Format("mbox", (".mbox", ".mbx"), _BEGINS, read, MANIFEST, unique=True)
 EML = Format("eml", (".eml", ".emlx"), HEADERS, read_message, MANIFEST, unique=True)

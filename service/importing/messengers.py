@@ -223,8 +223,8 @@ _DATE: Final = (
     rf"\d{{1,4}}{_BETWEEN}\d{{1,2}}{_BETWEEN}\d{{1,4}}(?:\.|[日일])?{_MARKS}(?: ?г\.)?"
     rf"[,،]?(?: (?!\d)[^\W\d_]{{1,4}}\.?,?)?? ?{_MARKS}"
 )
-_EARLY: Final = ("上午", "凌晨", "清晨", "早上", "오전", "午前", "ص", "ق.ظ", "ÖÖ")
-_LATE: Final = ("下午", "中午", "晚上", "오후", "午後", "م", "ب.ظ", "ÖS")
+_EARLY: Final = "上午 凌晨 清晨 早上 오전 午前 ص ق.ظ ÖÖ π.μ. पूर्वाह्न SA PG".split()
+_LATE: Final = "下午 中午 晚上 오후 午後 م ب.ظ ÖS μ.μ. अपराह्न CH PTG".split()
 _HALF: Final = "|".join((r"[AaPp]\.? ?[Mm]\.?", *map(re.escape, _EARLY + _LATE)))
 _CLOCK: Final = rf"(?:(?:{_HALF}) ?)?\d{{1,2}}[:.]\d\d(?:[:.]\d\d)?(?: ?(?:{_HALF}))?(?: ?ч\.)?"
 _LINE: Final = re.compile(

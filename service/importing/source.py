@@ -199,6 +199,7 @@ class Format:
     requires: str = ""
 
 
+UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")
 #: Encodings to detect: those in common use.
 LIKELY: Final = (
@@ -255,8 +256,21 @@ def seekable(source: Source) -> Iterator[None]:
 
 
 def bounded_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; those over the largest record are cut into several."""
-    return iter(partial(file.readline, BUDGETS.import_row_bytes), b"")
+    """The lines of a file, without its byte order mark; UTF-16 becomes UTF-8.
+
+    Lines over the largest record are cut into several.
+    """
+    head = file.peek(2) if isinstance(file, io.BufferedReader) else b""
+    if head[:2] in UTF_16:
+        text = io.TextIOWrapper(file, "utf-16", errors="replace", newline="")
+        try:
+            lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
+            yield from (line.encode() for line in lines)
+        finally:
+            text.detach()
+        return
+    yield file.readline(BUDGETS.import_row_bytes).removeprefix(codecs.BOM_UTF8)
+    yield from iter(partial(file.readline, BUDGETS.import_row_bytes), b"")
 
 
 def _detect(file: BinaryIO) -> str:

@@ -65,6 +65,28 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
         ("mail.pst", b"!BDN", "an Outlook archive"),
         ("tweets.js", b"window.YTD.tweets.part0 = [ {", "a file of a Twitter archive"),
         ("page.json", b"<!DOCTYPE html><p>", "a web page"),
+        (
+            "a.bib",
+            b"Made by JabRef.\n\n@Article{ada, title = {Tides, and moons}}\n",
+            "a BibTeX file",
+        ),
+        ("a.ris", b"\r\n1.\r\nTY  - JOUR\r\nTI  - Tides\r\n", "an RIS file"),
+        ("a.enw", b"%0 Journal Article\n%T Tides\n", "an EndNote file"),
+        ("a.nbib", b"PMID- 123\nOWN - NLM\n", "a PubMed file"),
+        ("a.txt", b"FN Clarivate Analytics Web of Science\nVR 1.0\n", "a Web of Science file"),
+        ("a.ofx", b"OFXHEADER:100\nDATA:OFXSGML\n", "an OFX or QFX file"),
+        ("a.qfx", b'<?xml version="1.0"?>\n<?OFX VERSION="2"?>\n<OFX></OFX>', "an OFX or QFX file"),
+        ("a.qif", b"!Type:Bank\nD3/13/26\nT-12.34\n^\n", "a QIF file"),
+        ("a.sta", b":20:STARTUMS\n:25:50010517/123\n:28C:1/1\n", "an MT940 statement"),
+        ("a.iif", b"!TRNS\tTRNSID\tDATE\nTRNS\t1\t3/3/2026\n", "an IIF file of QuickBooks"),
+        (
+            "a.xml",
+            b"<Document xmlns='urn:iso:std:iso:20022:tech:xsd:camt.053.001.02'>",
+            "a CAMT statement",
+        ),
+        ("a.enex", b'<?xml version="1.0"?>\n<!DOCTYPE en-export SYSTEM "x">', "an Evernote export"),
+        ("a.gpx", b'<?xml version="1.0"?>\n<gpx version="1.1">', "a GPX track"),
+        ("a.msg", b"\xd0\xcf\x11\xe0", "an old Office document or an Outlook message"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_for_what_it_is(

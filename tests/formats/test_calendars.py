@@ -1,5 +1,7 @@
 """Calendars and address books."""
 
+import pytest
+
 from tests.formats.owner import Owner, counts, write
 
 CALENDAR = """\
@@ -218,3 +220,26 @@ def test_times_and_links_of_cards_without_separators_and_with_escapes(owner: Own
     ada, bo = sorted((row["data"] for row in owner.rows("contacts")), key=lambda row: row["name"])
     assert ada["updated_at"] == "2026-03-03T10:00:00Z" and ada["urls"] == ["https://x.org/a"]
     assert bo["other"] == ["REV: lately"] and "do not have its type" not in report
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"N;QUOTED-PRINTABLE:K=F6nig;Ada\nFN;CHARSET=ISO-8859-1;QUOTED-PRINTABLE:Ada K=F6=\nnig\n",
+        "N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:K=C3=B6nig;Ada\nFN:Ada König\n".encode(),
+        "N:König;Ada\nFN:Ada König\n".encode("cp1252"),
+    ],
+)
+def test_names_of_old_cards_are_read_in_any_charset(owner: Owner, content: bytes) -> None:
+    card = b"BEGIN:VCARD\nVERSION:2.1\n" + content + b"END:VCARD\n"
+    owner.bring(write(owner.home, {"a.vcf": card}) / "a.vcf")
+    assert [row["data"]["name"] for row in owner.rows("contacts")] == ["Ada König"]
+
+
+def test_cards_and_calendars_in_utf_16_and_quoted_printable_are_read(owner: Owner) -> None:
+    card = "BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Ada König\r\nEND:VCARD\r\n".encode("utf-16")
+    event = "UID:1\nSUMMARY;ENCODING=QUOTED-PRINTABLE:t=C3=A4g=\nlich\nDTSTART:20260303T100000Z\n"
+    calendar = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\n{event}END:VEVENT\nEND:VCALENDAR\n"
+    owner.bring(write(owner.home / "x", {"a.vcf": card, "a.vcs": calendar}))
+    assert owner.rows("contacts")[0]["data"]["name"] == "Ada König"
+    assert owner.rows("events")[0]["data"]["summary"] == "täglich"

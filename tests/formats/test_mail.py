@@ -183,6 +183,30 @@ def test_lines_above_the_headers_are_no_headers(owner: Owner) -> None:
     assert rows["b1@x"]["folder"] == "Old"
 
 
+PLAIN = PLAN.partition("\n")[2].partition("\n\n")[0] + "\n\nHello\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.eml", f">From ada@x.org Tue Mar  3 10:00:00 2026\n{PLAIN}"),
+        ("a.eml", f"Saved by a program\nX-Mozilla-Status: 0001\n{PLAIN}"),
+        ("a.eml", PLAIN.encode("utf-16")),
+        ("a.eml", b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode()),
+        ("a.mbox", b"\xef\xbb\xbfFrom a@x Tue Mar  3 10:00:00 2026\n" + PLAIN.encode()),
+        ("a.mbox", f"From a@x Tue Mar  3 10:00:00 2026\n{PLAIN}".encode("utf-16")),
+        ("a.mbox", f"\r\nFrom a@x Tue Mar  3 10:00:00 2026\r\n{PLAIN}"),
+        ("a.mbox", f"From - Tue Mar  3 10:00:00 2026\n{PLAIN}\nFrom Ada at 10:15 to us\nNote: x\n"),
+    ],
+)
+def test_headers_are_read_whatever_comes_before_them(
+    owner: Owner, name: str, content: bytes | str
+) -> None:
+    owner.bring(write(owner.home / "box", {name: content}))
+    (row,) = owner.rows("messages")
+    assert row["data"]["subject"] == "Plan" and row["data"]["body"].startswith("Hello")
+
+
 def test_a_header_of_a_mail_is_parsed_once() -> None:
     mail = message_from_string(QUESTION, policy=POLICY)
     assert mail["From"] == "Ada König <ada@example.org>"

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.formats.owner import Owner, counts, write, zipped
 
 
@@ -114,6 +116,25 @@ def test_an_export_under_another_name_is_not_imported_twice(owner: Owner) -> Non
     assert "3 of the first 4 rows of 'download'" in report and "--stream download" in report
     assert "--stream bank" in report
     assert counts(owner.bring(owner.home / "download.csv", "--stream", "bank"))["new"] == 1
+
+
+@pytest.mark.parametrize(("answer", "streams"), [("y", ("bank", "download")), ("n", ("bank",))])
+def test_the_question_on_a_terminal_decides_whether_rows_are_imported_twice(
+    owner: Owner, answer: str, streams: tuple[str, ...]
+) -> None:
+    write(owner.home, {"bank.csv": TABLE, "download.csv": TABLE})
+    owner.bring(owner.home / "bank.csv")
+    words = ("import", str(owner.home / "download.csv"), "--connection", "c")
+    shown = owner.shell.terminal(*words, answer=answer, columns=300)
+    assert "3 of the first 3 rows of 'download', which is new, are in 'bank'." in shown
+    assert "Create 'download' anyway? [y/N]: " in shown
+    created = owner.shell.ok("stats").stdout
+    assert ("download" in created) == ("download" in streams), created
+    assert ("Nothing of this file was imported." in shown) == (answer == "n")
+    if answer == "n":
+        assert "--stream bank" in shown and "--stream download" in shown
+    else:
+        assert len(owner.rows("download")) == 3
 
 
 def test_a_file_without_records_is_an_error(owner: Owner) -> None:

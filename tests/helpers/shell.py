@@ -37,6 +37,8 @@ for words in json.loads(sys.argv[1]):
         pass
 """
 
+#: The end of a question of yes or no.
+QUESTION = b"[y/N]: "
 #: Comes before a command template, which a page has for the fields that it shows whole.
 FORM = "to read any field: "
 _COMMAND = re.compile(r"(?:^|\s)(?:(\w+): )?(rung .+)$")
@@ -77,11 +79,11 @@ class Shell:
             env=environment(**self.environ, PATH=path),
         )
 
-    def terminal(self, *words: str, columns: int = 100) -> str:
-        """The output of a command on a terminal of this width."""
-        return self.terminals(words, columns=columns)
+    def terminal(self, *words: str, columns: int = 100, answer: str = "") -> str:
+        """The output of a command on a terminal of this width; its question gets the answer."""
+        return self.terminals(words, columns=columns, answer=answer)
 
-    def terminals(self, *commands: tuple[str, ...], columns: int = 100) -> str:
+    def terminals(self, *commands: tuple[str, ...], columns: int = 100, answer: str = "") -> str:
         """The output of several commands on one terminal, one after another."""
         ours, theirs = pty.openpty()
         ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -98,6 +100,9 @@ class Shell:
         shown = b""
         while piece := _piece(ours):
             shown += piece
+            if answer and QUESTION in shown:
+                os.write(ours, f"{answer}\n".encode())
+                answer = ""
         os.close(ours)
         process.wait(WAIT_SECONDS)
         return shown.decode().replace("\r\n", "\n")
