@@ -307,6 +307,13 @@ def _import_files(task: Import, parser: Parser, *, each: bool) -> None:
             progress.next_file()
             import_report.of_file(report)
 
+        ask = task.on_repeated
+
+        def on_repeated(new: str, old: str, count: int, rows: int) -> None:
+            with meter.paused():
+                ask(new, old, count, rows)
+
+        task.on_repeated = on_repeated
         left_out = import_files(
             task, parser, on_row=lambda: progress.row(parser.position), on_file=on_file
         )

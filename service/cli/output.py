@@ -9,7 +9,8 @@ import io
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TYPE_CHECKING
 
 import click
@@ -123,6 +124,15 @@ class Meter:
     def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Shows no progress, which would overwrite a question."""
+        if self._bar is not None:
+            self._bar.stop()
+        yield
+        if self._bar is not None:
+            self._bar.start()
 
     def to(self, done: int, total: int | None, count: str = "") -> None:
         """Updates the progress. `count` replaces the text made from `done` and `total`."""

@@ -40,9 +40,11 @@ HEADERS = re.compile(
     rb"(Received|Return-Path|From|Message-ID|Date|Subject|Delivered-To): ?\S", re.I
 )
 
-_FROM_LINE = re.compile(rb"From \S+ (?=.*\b(?:19|20)\d\d\b)(.*\d\d:\d\d.*)")
+_SEPARATOR = rb"From \S+ (?=.*\b(?:19|20)\d\d\b)(.*\d\d:\d\d.*)"
+_FROM_LINE = re.compile(_SEPARATOR)
 #: What follows such a line: a header, or another such line that was quoted.
-_HEADER = re.compile(rb"[!-9;-~]++[ \t]*+:|>From ")
+_FOLLOWS = rb"[!-9;-~]++[ \t]*+:|>From "
+_HEADER = re.compile(_FOLLOWS)
 #: Lines above the headers that some programs add, and the length of the mail that Apple Mail adds.
 _BANNER_LINES = 10
 _LENGTH = re.compile(rb"\s*+(\d{1,18}+)[ \t]*+\r?\n")
@@ -258,6 +260,6 @@ def text_of_part(part: object, attached: Attached) -> str:
 
 
 # A mail in several folders, such as the inbox and the archive, is imported from the first file.
-_BEGINS = re.compile(rb"\s*+%b\r?\n(?:%b)" % (_FROM_LINE.pattern, _HEADER.pattern))
+_BEGINS = re.compile(rb"\s*+%b\r?\n(?:%b)" % (_SEPARATOR, _FOLLOWS))
 MBOX = Format("mbox", (".mbox", ".mbx"), _BEGINS, read, MANIFEST, unique=True)
 EML = Format("eml", (".eml", ".emlx"), HEADERS, read_message, MANIFEST, unique=True)

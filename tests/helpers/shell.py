@@ -38,7 +38,7 @@ for words in json.loads(sys.argv[1]):
 """
 
 #: The end of a question of yes or no.
-QUESTION = b"[y/N]: "
+QUESTION = b"[y/N]:"
 #: Comes before a command template, which a page has for the fields that it shows whole.
 FORM = "to read any field: "
 _COMMAND = re.compile(r"(?:^|\s)(?:(\w+): )?(rung .+)$")
