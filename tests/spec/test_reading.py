@@ -198,24 +198,6 @@ def test_a_record_is_laid_out_as_what_it_is(
         assert words in found, (words, found)
 
 
-def test_a_message_of_a_chat_that_has_a_title_is_a_chat_message(tmp_path: Path) -> None:
-    roles = {"conversation": "primary-title", "thread_id": "thread", "author": "actor"}
-    fields = {name: worlds.text(role) for name, role in roles.items()}
-    fields |= {"text": worlds.text("primary-text"), "at": worlds.moment()}
-    query = {"exact_filters": ["thread_id"], "search": {"lexical_fields": ["text"]}}
-    stream = worlds.stream("chat_messages", fields, "at", query=query)
-    message = {
-        "conversation": "Pier",
-        "thread_id": "t",
-        "author": "Noor",
-        "text": "The tide turns.",
-    }
-    row = worlds.row("chat_messages", "c1", **message, at=DAYS[0])
-    house = worlds.build(World((Connection("pier", "chat", "Pier", (stream,), (row,)),)), tmp_path)
-    found = text(opened(entered(house.app, house.grant()[1]), "tide"))
-    assert "Chat message" in found and "From Noor" in found and "Mail" not in found
-
-
 def test_a_result_has_title_person_date_source_and_the_marked_passage(visit: FlaskClient) -> None:
     html = page(visit, "/read", q="body 5", person="Ada", since="2026-03-06", until="2026-03-07")
     found = text(html)
