@@ -39,6 +39,14 @@ def spare() -> None:
         return
 
 
+def alternate() -> None:
+    """Lets threads change places five times as often as Python does by itself.
+
+    A request over a store waits for other threads after each of its statements.
+    """
+    sys.setswitchinterval(0.001)
+
+
 def settle() -> None:
     """Excludes all current objects from garbage collection, so that forked workers share them."""
     gc.collect()
@@ -106,6 +114,7 @@ def _remove(folder: str, owner: int) -> None:
 
 counts = _counts()
 spare()
+alternate()
 
 
 def on_starting(server: Any) -> None:

@@ -289,8 +289,10 @@ def run_bounded(
     """Returns the result; asks again for a smaller page if the first exceeds its budget."""
     result = operation.run(session, **args)
     fitted = operation.fit(result, budgets, session.each)
-    while (kept := _size(fitted)) < _size(result):
-        result = operation.run(session, **{**args, "limit": kept})
+    while _size(fitted) < _size(result):
+        # What a page says of its early end takes room too.
+        shorter = _size(operation.fit(replace(result, ended_early=True), budgets, session.each))
+        result = operation.run(session, **{**args, "limit": shorter})
         # The next page uses the caller's arguments.
         result = replace(result, ended_early=True, args=args)
         fitted = operation.fit(result, budgets, session.each)

@@ -2,7 +2,8 @@
 
 A caller is a grant, a token of an upstream, or an address. While another caller waits or was served
 in the last ten seconds, a caller holds at most its share of the threads; otherwise it may hold all.
-A free thread goes to the caller that used least CPU time recently.
+A free thread goes to the caller that used least CPU time recently, and the last free one only to a
+caller that used at most the average: several callers with long requests leave it to the others.
 
 A request waits before its token is checked. It counts for its address until the worker has accepted
 a request with the same credentials, so that nobody can wait in the name of others.
@@ -141,9 +142,14 @@ class Turns:
                 name: (served.get(name, most), (name in served) ^ newcomer_runs) for name in first
             }
         active = served.keys() | first.keys() | held.keys()
+        average = sum(served.values()) / max(1, len(served))
+        is_last = self._threads > 1 and held.total() == self._threads - 1
 
         def may_begin(caller: str) -> bool:
-            return held[caller] < (self._share if active - {caller} else self._threads)
+            if not active - {caller}:
+                return True
+            is_heavy = served.get(caller, most) > average
+            return held[caller] < self._share and not (is_last and is_heavy)
 
         best = min(filter(may_begin, first), key=used.__getitem__, default=None)
         return first[best] if best is not None else None

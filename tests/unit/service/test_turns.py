@@ -107,6 +107,17 @@ def test_a_free_thread_goes_to_the_caller_that_used_least() -> None:
         worker.end(turn, 0.0)
 
 
+def test_several_callers_with_long_requests_leave_the_last_thread_to_the_others() -> None:
+    worker = Worker(threads=2)
+    worker.serve("light")
+    worker.serve("heavy", "heavier", "as heavy", seconds=3.0)
+    for grant in ("heavy", "heavier", "as heavy"):
+        worker.wait(grant)
+    assert len(worker.turns.begin()) == 1 and worker.turns.begin() == []
+    (turn,) = worker.wait("light")
+    assert worker.turns.begin() == [turn]
+
+
 def test_what_was_used_long_ago_counts_less() -> None:
     worker = Worker(threads=1)
     worker.serve("one", "other", seconds=1.0)
