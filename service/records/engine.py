@@ -320,6 +320,19 @@ class Snapshot(Protocol):
     def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
         """(start, number of records) of each slot of `width` microseconds from `origin` on."""
 
+    def units(
+        self,
+        fields: Sequence[Cells],
+        offsets: Sequence[tuple[int, int]],
+        width: int,
+        after: int,
+        limit: int,
+    ) -> GroupPage:
+        """The units of local time after one, in their order, `width` microseconds each.
+
+        `offsets` are (begin, microseconds to add from then on), at least one.
+        """
+
     def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
         """The least value of some fields, over the whole store, that is `least` or more."""
 

@@ -213,10 +213,18 @@ def by_time(
 ) -> Page:
     """A page of the buckets of a time field, in the order of time."""
     group, granularity = str(query.group_by_time), str(query.granularity)
+    spans = list(_spans(snapshot, [source.ordinal(group) for source in sources]))
+    clock, last = Clock(granularity, zone, spans), after[0] if after else -(2**62)
     shown, group_count, other_count = dict[int, Bucket](), 0, 0
-    for first, bucket in _buckets(snapshot, sources, group, granularity, zone):
+    if clock.is_fine and spans:
+        cells = [source.cells(group) for source in sources]
+        page = snapshot.units(cells, clock.offsets, clock.unit, last, limit)
+        shown = {int(row.value): _bucket(clock, row) for row in page.rows}
+        group_count = page.groups
+        other_count = page.records_left - sum(row.records for row in page.rows)
+    for first, bucket in () if clock.is_fine else _buckets(snapshot, sources, clock, query, spans):
         group_count += 1
-        if after is not None and first <= after[0]:
+        if first <= last:
             continue
         if len(shown) < limit:
             shown[first] = bucket
@@ -237,6 +245,10 @@ def by_time(
     )
 
 
+def _bucket(clock: Clock, row: GroupRow) -> Bucket:
+    return Bucket(row.records, clock.spans(int(row.value)))
+
+
 def _within(sources: Sequence[Source], group: str, bucket: Bucket) -> list[Source]:
     """The records of a bucket."""
     return [
@@ -247,11 +259,15 @@ def _within(sources: Sequence[Source], group: str, bucket: Bucket) -> list[Sourc
 
 
 def _buckets(
-    snapshot: Snapshot, sources: Sequence[Source], group: str, granularity: str, zone: ZoneInfo
+    snapshot: Snapshot,
+    sources: Sequence[Source],
+    clock: Clock,
+    query: AggregateQuery,
+    spans: Sequence[int],
 ) -> Iterator[tuple[int, Bucket]]:
     """(first unit, bucket) of each bucket with records, in the order of time."""
-    spans = list(_spans(snapshot, [source.ordinal(group) for source in sources]))
-    clock, buckets, current = Clock(granularity, zone, spans), dict[int, Bucket](), None
+    group, granularity = str(query.group_by_time), str(query.granularity)
+    buckets, current = dict[int, Bucket](), None
     slots = _slots(snapshot, sources, group, clock.slot, spans)
     counted = checked(clock.units(slots), "counting values", GROUPS_UNCHECKED)
     for unit, time, count in counted:

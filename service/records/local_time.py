@@ -7,7 +7,7 @@ days are also numbered from the beginning of 1970, in wall-clock time.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import gcd, inf
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -43,10 +43,34 @@ class Clock:
     """
 
     def __init__(self, granularity: str, zone: ZoneInfo, spans: Iterable[int]) -> None:
-        self._unit = _unit(granularity)
+        self.unit = _unit(granularity)
         self._changes = sorted(change for span in spans for change in _changes(zone, span * SPAN))
+        #: Whether each bucket is one unit.
+        self.is_fine = granularity in ("minute", "hour", "day")
         #: Times between multiples of this, in microseconds, lie in one unit.
-        self.slot = gcd(self._unit, *(number for change in self._changes for number in change))
+        self.slot = gcd(self.unit, *(number for change in self._changes for number in change))
+
+    @cached_property
+    def offsets(self) -> list[tuple[int, int]]:
+        """(begin, microseconds ahead of UTC from then on) of each period with another offset."""
+        changes = self._changes
+        return [
+            (change.begin, change.offset)
+            for before, change in zip([None, *changes], changes)
+            if before is None or before.offset != change.offset
+        ]
+
+    def spans(self, unit: int) -> list[tuple[int, int]]:
+        """The times of a local unit, which come twice if clocks go back, as (start, stop)."""
+        start, stop = unit * self.unit, (unit + 1) * self.unit
+        first = max(bisect_left(self.offsets, (start - DAY,)) - 1, 0)
+        near = self.offsets[first : bisect_left(self.offsets, (stop + DAY,))]
+        ends = [*(begin for begin, _ in near[1:]), stop + DAY]
+        spans = [
+            (max(begin, start - offset), min(end, stop - offset))
+            for (begin, offset), end in zip(near, ends)
+        ]
+        return [(begin, end) for begin, end in spans if begin < end]
 
     def units(self, slots: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
         """(local unit, time, count) for each first time of a slot with its count."""
@@ -56,7 +80,7 @@ class Clock:
                 after = bisect_right(self._changes, (time, DAY))
                 begin, offset = self._changes[after - 1]
                 until = self._changes[after].begin if after < len(self._changes) else inf
-            yield (time + offset) // self._unit, time, count
+            yield (time + offset) // self.unit, time, count
 
 
 def key(granularity: str, first: int) -> str:

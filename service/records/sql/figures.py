@@ -19,6 +19,16 @@ FROM (SELECT count(*) AS groups, sum(n) FILTER (WHERE {after}) AS records FROM f
 LEFT JOIN (SELECT * FROM f WHERE {after} ORDER BY {order} LIMIT {limit}) p ON true
 ORDER BY {order}
 """
+#: Units of time in their order, and the numbers of all units and of the records after a unit.
+_UNITS: Final = """
+WITH f AS MATERIALIZED (SELECT {unit} AS unit, count(*) AS n FROM ({rows}) x GROUP BY 1)
+SELECT t.units, t.records, p.unit, p.n
+FROM (SELECT count(*) AS units, sum(n) FILTER (WHERE unit > {after}) AS records FROM f) t
+LEFT JOIN (SELECT * FROM f WHERE unit > {after} ORDER BY unit LIMIT {limit}) p ON true
+ORDER BY p.unit
+"""
+#: Earlier than any local time, in microseconds since 1970.
+_EARLIER: Final = -(2**56)
 _ORDER: Final = "figure DESC NULLS LAST, kind, name"
 _LATER: Final = "(kind > {kind} OR kind = {kind} AND name > ?)"
 _DISTINCT: Final = "SELECT count(*) FROM (SELECT DISTINCT kind, name FROM ({rows}) x) y"
@@ -68,6 +78,26 @@ class Figures(Conditions):
         for start, count in self.cells(fields, columns, f"GROUP BY {slot}"):
             counts[start] += count
         return iter(sorted(counts.items()))
+
+    def units(
+        self,
+        fields: Sequence[Cells],
+        offsets: Sequence[tuple[int, int]],
+        width: int,
+        after: int,
+        limit: int,
+    ) -> GroupPage:
+        zero = _EARLIER // width * width  # SQL divides towards 0: no value is below
+        unit = f"({_local(offsets)} - ({zero})) / {width} + ({zero // width})"
+        statements, values = list[str](), list[Any]()
+        for some in self._merged(fields):
+            source, where = self._from(some, "JOIN")
+            statements.append(f"SELECT {self.whole} AS at {source} WHERE {where.sql()}")
+            values += where.values
+        rows = " UNION ALL ".join(statements)
+        found = self.run(_UNITS.format(unit=unit, rows=rows, after=after, limit=limit), *values)
+        units = [GroupRow(0, int(unit), int(n), None) for *_, unit, n in found if unit is not None]
+        return GroupPage(units, int(found[0][0]), int(found[0][1] or 0))
 
     def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
         key = f"v.{self.compared}"
@@ -171,6 +201,12 @@ class Figures(Conditions):
 
     def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
         """Columns of `cell v` for the values of some fields; `tail` ends each statement."""
+        asked = [partial(self._cells, some, columns, tail) for some in self._merged(fields)]
+        self.ahead(asked)
+        return [row for ask in asked for row in ask()]
+
+    def _merged(self, fields: Sequence[Cells]) -> list[list[Cells]]:
+        """Fields in groups that one statement reads."""
         alike = dict[object, list[Cells]]()
         for number, one in enumerate(fields):
             key: object = number
@@ -178,9 +214,7 @@ class Figures(Conditions):
                 tests = on_field(one.selection, _base(one))
                 key = number if tests is None else (*tests, one.group is None)
             alike.setdefault(key, []).append(one)
-        asked = [partial(self._cells, some, columns, tail) for some in alike.values()]
-        self.ahead(asked)
-        return [row for ask in asked for row in ask()]
+        return list(alike.values())
 
     def _cells(self, fields: Sequence[Cells], columns: str, tail: str) -> list[tuple[Any, ...]]:
         source, where = self._from(fields, "JOIN")
@@ -223,3 +257,12 @@ class Figures(Conditions):
 def _base(field: Cells) -> int:
     """The field whose cells a statement reads first."""
     return field.ordinal if field.group is None else field.group
+
+
+def _local(offsets: Sequence[tuple[int, int]]) -> str:
+    """SQL of the local time of the column `at`; see `engine.Snapshot.units`."""
+    if len(offsets) == 1:
+        return f"at + ({offsets[0][1]})"
+    middle = len(offsets) // 2
+    earlier, later = _local(offsets[:middle]), _local(offsets[middle:])
+    return f"CASE WHEN at < {offsets[middle][0]} THEN {earlier} ELSE {later} END"
