@@ -20,10 +20,10 @@ from service.operations.records import SEARCH
 from service.access import grants
 from service.access.registry import Registry
 from service.records.store import Store
-from service.importing.guard import header, records
+from service.importing.process.guard import header, records
 from service.importing.importer import Import
 from service.importing.source import Repair, Source
-from service.records.streams import connect
+from service.records.writing.streams import connect
 from service.records.opening import open_writer
 from service.records.writing import Writing
 from tests.helpers.places import new_place

@@ -20,7 +20,7 @@ from service import keys
 from service.access import tokens
 from service.access.registry import Grant, Registry, RegistryReader
 from service.records.manifest import StreamManifest
-from service.records.values import microseconds
+from service.records.manifest.values import microseconds
 
 _ENTRY_WORDS = frozenset({"connection_id", "stream", "fields", "time_constraint", "resources"})
 

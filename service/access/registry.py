@@ -17,7 +17,7 @@ import orjson
 from service.access import tokens
 from service.ports import MemberStream
 from service.records.manifest import StreamManifest
-from service.records.values import microseconds
+from service.records.manifest.values import microseconds
 
 if TYPE_CHECKING:
     from service.records.engine import Snapshot
@@ -249,6 +249,6 @@ class Registry(RegistryReader):
 
     def manifests(self, connection_id: str) -> Sequence[StreamManifest]:
         """The manifests of a connection's streams, by name; empty if it does not exist."""
-        from service.records.streams import manifests_of  # readers need not load it
+        from service.records.writing.streams import manifests_of  # readers need not load it
 
         return manifests_of(self._writer, connection_id)

@@ -15,9 +15,9 @@ from service.cli.source import typed_names
 from service.cli.store import active_grants
 from service.importing.importer import Import
 from service.importing.inference import Inferred
-from service.importing.parsing import FileReport, by_kind
+from service.importing.process.parsing import FileReport, by_kind
 from service.records.manifest import StreamManifest
-from service.records.streams import manifests_of
+from service.records.writing.streams import manifests_of
 from service.records.writing import Writing
 
 SAMPLE_CHARS = 40

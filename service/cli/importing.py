@@ -22,15 +22,15 @@ from service.cli.store import teaching
 from service.importing import formats
 from service.importing.formats import FORMATS, UNUSABLE
 from service.importing.importer import Import, Undone
-from service.importing.parsing import FileReport, Parser
+from service.importing.process.parsing import FileReport, Parser
 from service.importing.run import import_files
 from service.importing.source import Reading
-from service.records.ingest import Counts
+from service.records.writing.ingest import Counts
 from service.records.manifest import parse
 from service.records.opening import open_writer
 from service.records.sqlite import backup
 from service.records.sqlite.transactions import explain_failures
-from service.records.streams import connect, manifests_of, reindexes
+from service.records.writing.streams import connect, manifests_of, reindexes
 from service.records.writing import Writing
 
 NOTHING = "Nothing was imported."

@@ -23,7 +23,7 @@ from service.records.intake import Refused
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
 from service.records.sqlite.transactions import explain_failures, explain_locks
-from service.records.streams import manifests_of
+from service.records.writing.streams import manifests_of
 from service.records.writing import Writing
 
 

@@ -16,7 +16,7 @@ from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
 from service.cli.output import ROWS_BETWEEN_LOOKS, Meter, say
 from service.cli.store import active_grants, existing, in_file, required, teaching
 from service.records import copying
-from service.records.ingest import Counts
+from service.records.writing.ingest import Counts
 from service.records.sqlite import backup
 from service.records.sqlite.check import check, leftovers
 from service.records.opening import new_store, open_reader, staging

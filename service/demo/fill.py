@@ -17,11 +17,11 @@ from evidence.errors import EvidenceError
 from service import durable
 from service.access.grants import create, find
 from service.access.registry import Registry
-from service.importing.guard import header, records
+from service.importing.process.guard import header, records
 from service.importing.importer import Import
 from service.importing.source import Repair, Source
 from service.records.opening import staging
-from service.records.streams import connect, manifests_of
+from service.records.writing.streams import connect, manifests_of
 from service.records.writing import Writing
 
 FOLDER = Path(__file__).parent

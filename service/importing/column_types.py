@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from service.importing.json_values import Numeral
-from service.records.forms import FORMS, bare_number, currencies, decimal_in, exact_number
-from service.records.values import COMMA, DECIMAL, microseconds
+from service.records.manifest.forms import FORMS, bare_number, currencies, decimal_in, exact_number
+from service.records.manifest.values import COMMA, DECIMAL, microseconds
 
 _TYPES: Final = {
     bool: "boolean",

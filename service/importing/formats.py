@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from evidence.errors import InvalidRequest
-from service.importing import assistants, bookmarks, calendars_and_cards, chats_in_json
-from service.importing import documents, json_files, mbox
-from service.importing import messengers, notes, sqlite_tables, tables
+from service.importing.readers import assistants, bookmarks, calendars_and_cards, chats_in_json
+from service.importing.readers import documents, json_files, mbox
+from service.importing.readers import messengers, notes, sqlite_tables, tables
 from service.importing.source import Format
 from service.importing.tree import ZIP
 

@@ -22,16 +22,16 @@ from evidence.pointer import find
 from service.importing.column_types import as_stored
 from service.importing.destinations import Destinations
 from service.importing.json_values import Numeral
-from service.importing.guard import FileHeader, Received
+from service.importing.process.guard import FileHeader, Received
 from service.importing.inference import Inferred, infer
 from service.importing.occurrences import Occurrences, Origins
 from service.importing.rows import ATTACHMENTS
-from service.records.ingest import Batch, Counts, stored
+from service.records.writing.ingest import Batch, Counts, stored
 from service.records.intake import Refused, Row, check_name, content_key, record_key
 from service.records.manifest import StreamManifest, parse
-from service.records.scopes import StreamHandle
-from service.records.streams import Streams, manifests_of
-from service.records.values import COMMA, sortable
+from service.records.engine.scopes import StreamHandle
+from service.records.writing.streams import Streams, manifests_of
+from service.records.manifest.values import COMMA, sortable
 from service.records.writing import Writing
 
 EXAMPLES = 3

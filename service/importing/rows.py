@@ -14,11 +14,11 @@ from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
 from service.importing.charsets import decode
 from service.importing.json_values import JsonReader
-from service.importing.pdf import Pdf
+from service.importing.readers.pdf import Pdf
 from service.importing.source import Source, as_text
-from service.records.forms import FORMS
+from service.records.manifest.forms import FORMS
 from service.records.intake import Row
-from service.records.values import moment
+from service.records.manifest.values import moment
 
 PDF_PAGES: Final = 500
 _Kind = TypeVar("_Kind")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 from evidence.errors import InvalidRequest
 from service.importing.formats import FORMATS
-from service.importing.guard import FileHeader, Received
+from service.importing.process.guard import FileHeader, Received
 from service.importing.importer import Import
-from service.importing.parsing import FileReport, Parser
+from service.importing.process.parsing import FileReport, Parser
 from service.importing.stored_rows import StoredRows
 from service.importing.tree import LeftOut
 from service.records.intake import Row

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from service.records.ingest import Batch
+from service.records.writing.ingest import Batch
 from service.records.intake import Row
 
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
-from service.records.content import Content, Row
+from service.records.engine.content import Content, Row
 from service.records.engine import Snapshot
-from service.records.large import Place
+from service.records.engine.large import Place
 from service.records.opening import content_of
 from service.records.writing import Writing
 

@@ -13,8 +13,8 @@ from service.place import Place
 from service.records.engine import Snapshot
 
 if TYPE_CHECKING:
-    from service.records.ingest import Counts
-    from service.records.content import Content
+    from service.records.writing.ingest import Counts
+    from service.records.engine.content import Content
     from service.records.writing import Writing
 
 

@@ -29,7 +29,8 @@ from service.ports import (
     WindowRequest,
 )
 from service.access import grants, packages, tokens
-from service.records import aggregate, blobs, changes, fields, lists, schema, search
+from service.records.reading import aggregate, blobs, changes, fields, lists, schema
+from service.records.search import pages
 from service.access.activity import Activity
 from service.access.registry import Grant, Member, Package, RegistryReader
 from service.records.engine import Generation, Moved, Snapshot
@@ -272,7 +273,7 @@ class StoreResourceServer:
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
         def page(snapshot: Snapshot, view: View) -> SearchPage:
             self._store.reader.require_index(snapshot)
-            return search.search(snapshot, view, query, self._store.sealer_in(snapshot))
+            return pages.search(snapshot, view, query, self._store.sealer_in(snapshot))
 
         return self._answer(page, lambda view, page: [hit.ref for hit in page.hits])
 

@@ -7,14 +7,14 @@ from tests.architecture.test_sql import SQL
 WORKER = tuple(f"service/running/{name}.py" for name in ("draining", "buffering", "connection"))
 
 IMPORTING = (
-    *(("charset_normalizer", "source"), ("clevercsv", "tables"), ("pypdf", "pdf")),
-    *(("inscriptis", "rows"), ("striprtf", "documents")),
+    *(("charset_normalizer", "source"), ("clevercsv", "readers/tables"), ("pypdf", "readers/pdf")),
+    *(("inscriptis", "rows"), ("striprtf", "readers/documents")),
     *(
-        ("icalendar", "calendars_and_cards"),
-        ("vobject", "calendars_and_cards"),
+        ("icalendar", "readers/calendars_and_cards"),
+        ("vobject", "readers/calendars_and_cards"),
         ("webencodings", "charsets"),
-        ("yaml", "notes"),
-        ("openpyxl", "workbook_parts"),
+        ("yaml", "readers/notes"),
+        ("openpyxl", "readers/workbook_parts"),
     ),
 )
 # Libraries and corners of the standard library, and the only places that may import them.
@@ -38,11 +38,11 @@ FENCES: dict[str, tuple[str, ...]] = {
     ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
     "limits": ("service/access/rates.py",),
-    "lxml": ("service/importing/rows.py", "service/importing/office.py"),
+    "lxml": ("service/importing/rows.py", "service/importing/readers/office.py"),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),
     "sqlite3": tuple(place for place in SQL if "postgres" not in place),
-    "sqlite_utils": ("service/importing/sqlite_tables.py",),
+    "sqlite_utils": ("service/importing/readers/sqlite_tables.py",),
     "psycopg": ("service/records/postgres/",),
     "psycopg_pool": ("service/records/postgres/connections.py",),
     "tomlkit": ("service/clients/toml.py",),

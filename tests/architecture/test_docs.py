@@ -16,7 +16,7 @@ from evidence import errors, limits, ranking
 from service.__main__ import rung
 from service.cli.deferred import loaded
 from service.operations import OPERATIONS
-from service.records import candidates
+from service.records.search import candidates
 from service.settings import SETTINGS
 from tests.architecture.sources import CODE, PACKAGES, ROOT, files, text, tree
 

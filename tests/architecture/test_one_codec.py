@@ -36,8 +36,8 @@ ENCODE = (
     "service/operations/bodies.py",
     "service/cli/export/",
     #: The store measures what it gives over REST.
-    "service/records/lists.py",
-    "service/records/documents.py",
+    "service/records/reading/lists.py",
+    "service/records/view/documents.py",
 )
 
 

@@ -22,7 +22,7 @@ SQL = (
     "service/records/access_tables.py",
     "service/papers/",
     "service/importing/occurrences.py",
-    "service/importing/sqlite_tables.py",
+    "service/importing/readers/sqlite_tables.py",
 )
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT (OR [A-Z]+ )?INTO|UPDATE [\w\"{]+ SET|DELETE FROM|PRAGMA|CREATE TABLE"

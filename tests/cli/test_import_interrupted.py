@@ -14,7 +14,7 @@ import pytest
 
 from service.records.manifest import parse
 from service.records.sqlite.reader import Reader
-from service.records.streams import declare
+from service.records.writing.streams import declare
 from service.records.sqlite.transactions import UNMERGED
 from service.records.sqlite.writer import open_writer
 from tests.helpers.notes import NOTES, check, segments
@@ -31,7 +31,7 @@ EMITTED_AT = "2026-05-02T00:00:00Z"
 RUNG = """
 import sys
 from service.__main__ import rung
-from service.records import ingest
+from service.records.writing import ingest
 ingest.BATCH_RECORDS, ingest.BATCH_BYTES = int(sys.argv[1]), 1 << 30
 ingest.BATCH_SECONDS, ingest.LEAST_SHARE = 1 << 30, 1
 rung(sys.argv[2:], prog_name="rung")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from service.records.sqlite.check import check
-from service.records.streams import manifests_of
+from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import ROOT
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 RUNG = """
 import os, signal, sys
 from service.__main__ import rung
-from service.records import ingest
+from service.records.writing import ingest
 ingest.BATCH_SECONDS = 1 << 30  # or the number of steps depends on how busy the machine is
 FILES = ("staging.py", "erasing.py", "backup.py", "transactions.py", "ingest.py")
 steps, last = 0, int(sys.argv[1])

@@ -12,7 +12,7 @@ import pytest
 from evidence.errors import Unavailable
 from evidence.work import Deadline
 from service.records.sqlite.check import check
-from service.records.streams import manifests_of
+from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Api
 from tests.helpers.server import ROOT

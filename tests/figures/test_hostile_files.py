@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from evidence.limits import BUDGETS
-from service.importing.sandbox import MEBIBYTE
+from service.importing.process.sandbox import MEBIBYTE
 from tests.formats.hostile import KINDS, Hostile
 from tests.formats.owner import COUNTS
 from tests.helpers.scale import FULL

@@ -12,13 +12,13 @@ import pytest
 
 from evidence.errors import EvidenceError
 from service.importing.finding import find
-from service.importing.frames import decode, encode
-from service.importing.guard import Received, header, records
+from service.importing.process.frames import decode, encode
+from service.importing.process.guard import Received, header, records
 from service.importing.importer import Import
 from service.importing.source import Reading, Repair, Source
 from service.records.intake import Refused
 from service.records.opening import open_writer
-from service.records.streams import connect
+from service.records.writing.streams import connect
 from service.records.writing import Writing
 from tests.formats.exports import VALUES, chatgpt, claude, slack
 from tests.formats.owner import write

@@ -10,7 +10,7 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 
 from service.importing.finding import find
-from service.importing.parsing import by_kind
+from service.importing.process.parsing import by_kind
 from tests.formats.owner import Owner, counts, write, zipped
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

@@ -5,11 +5,11 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from service.importing.guard import FileHeader
+from service.importing.process.guard import FileHeader
 from service.importing.importer import Import
 from service.records.intake import Row
 from service.records.sqlite.writer import open_writer
-from service.records.streams import connect
+from service.records.writing.streams import connect
 
 _STEPS = 100
 

@@ -15,7 +15,7 @@ from openpyxl import Workbook
 from openpyxl.xml.constants import ARC_SHARED_STRINGS, SHARED_STRINGS, SHEET_MAIN_NS
 
 from service.importing import tree
-from service.importing.guard import records
+from service.importing.process.guard import records
 from service.importing.source import Repair, Source
 from service.records.intake import Row
 from service.records.sqlite.check import check

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from service.importing.importer import Import
-from service.importing.parsing import FileReport, Parser
+from service.importing.process.parsing import FileReport, Parser
 from service.importing.run import import_files
 from service.records.opening import open_writer
-from service.records.streams import connect
+from service.records.writing.streams import connect
 from tests.formats.owner import Owner, counts, write
 from tests.helpers.shell import Shell
 

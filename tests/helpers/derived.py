@@ -9,9 +9,9 @@ from typing import Any
 from evidence import pointer
 from evidence.fold import fold
 from evidence.word_parts import joined
-from service.records.vocabulary import keys_of
-from service.records.values import FieldType, sortable
-from service.records.streams import manifests_of
+from service.records.writing.vocabulary import keys_of
+from service.records.manifest.values import FieldType, sortable
+from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import Writer
 
 PASSAGE, STRIDE = 2_048, 1_536

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from service.records.ingest import Batch, Counts
+from service.records.writing.ingest import Batch, Counts
 from service.records.intake import Row
-from service.records.scopes import StreamHandle
+from service.records.engine.scopes import StreamHandle
 from service.records.writing import Writing
 
 

@@ -44,7 +44,7 @@ ssize_t pwrite64(int fd, const void *from, size_t size, off_t at) {
 RUNG = """
 import sys
 from service.__main__ import rung
-from service.records import ingest
+from service.records.writing import ingest
 ingest.BATCH_SECONDS, ingest.LEAST_SHARE = 1 << 30, 1
 rung(sys.argv[1:], prog_name="rung")
 """

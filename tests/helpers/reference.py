@@ -23,7 +23,7 @@ from evidence.ranking import (
     SATURATION,
     TITLE_WEIGHT,
 )
-from service.records.candidates import (
+from service.records.search.candidates import (
     BEST_PASSAGES,
     CHUNKED_LENGTH,
     CHUNKED_PASSAGES,

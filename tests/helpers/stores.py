@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from service.records.ingest import Batch
-from service.records.streams import open_stream
+from service.records.writing.ingest import Batch
+from service.records.writing.streams import open_stream
 from service.records.opening import open_writer
 from tests.helpers import worlds
 from tests.helpers.caller import Local

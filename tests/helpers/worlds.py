@@ -22,10 +22,10 @@ from service.app import create_app
 from service.place import Place, spelled
 from service.access import grants
 from service.access.registry import Registry
-from service.records.ingest import Batch
+from service.records.writing.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.streams import connect, declare, open_stream
+from service.records.writing.streams import connect, declare, open_stream
 from service.records.opening import open_writer
 from tests.helpers.api import Api
 from tests.helpers.places import new_place

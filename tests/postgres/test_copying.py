@@ -16,10 +16,10 @@ from service.keys import Sealer
 from service.place import Place, spelled
 from service.records import copying
 from service.records.copying import PARTS, Walk
-from service.records.ingest import Batch
+from service.records.writing.ingest import Batch
 from service.records.intake import Row
 from service.records.opening import content_of, new_store, open_reader, open_writer
-from service.records.streams import open_stream
+from service.records.writing.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.places import empty_database, new_database
 from tests.helpers.server import ROOT

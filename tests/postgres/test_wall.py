@@ -18,7 +18,8 @@ from service.access.registry import Grant, RegistryReader, StreamGrant
 from service.keys import Sealer
 from service.place import Database, Place, spelled
 from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery
-from service.records import aggregate, blobs, changes, lists, schema, search
+from service.records.reading import aggregate, blobs, changes, lists, schema
+from service.records.search import pages
 from service.records.engine import Snapshot
 from service.records.access_tables import TABLES
 from service.records.opening import open_reader, open_writer
@@ -166,9 +167,9 @@ def leaky(house: House, everything: Grant) -> View:
 def test_without_our_own_check_no_record_comes_out(web: Database, leaky: View) -> None:
     said = list[object]()
     for ask in (
-        lambda s: search.search(s, leaky, SearchQuery("lantern"), SEALER),
-        lambda s: search.search(s, leaky, SearchQuery(f"{CANARY[:-2]}*"), SEALER),
-        lambda s: search.search(s, leaky, SearchQuery(CANARY[:-1]), SEALER),
+        lambda s: pages.search(s, leaky, SearchQuery("lantern"), SEALER),
+        lambda s: pages.search(s, leaky, SearchQuery(f"{CANARY[:-2]}*"), SEALER),
+        lambda s: pages.search(s, leaky, SearchQuery(CANARY[:-1]), SEALER),
         lambda s: lists.list_records(s, leaky, RecordQuery("letters", limit=9), SEALER),
         lambda s: changes.list_changes(s, leaky, CHANGES, SEALER),
         lambda s: aggregate.aggregate(s, leaky, BY_SIZE, SEALER),
@@ -227,7 +228,7 @@ def test_without_our_own_check_no_name_or_manifest_comes_out(
                 snapshot.names(),
                 schema.schema(view, SchemaQuery()),
                 schema.list_streams(snapshot, view, None),
-                search.search(snapshot, view, SearchQuery("lantern"), SEALER),
+                pages.search(snapshot, view, SearchQuery("lantern"), SEALER),
             ]
             assert RegistryReader(snapshot).grants() == []  # they name connections
     assert THEIRS not in repr(said) and CANARY not in repr(said) and MINE in repr(said)

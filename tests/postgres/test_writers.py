@@ -9,15 +9,15 @@ import pytest
 
 from evidence.errors import EvidenceError, InvalidRequest
 from service.importing.importer import Import
-from service.importing.parsing import Parser
+from service.importing.process.parsing import Parser
 from service.importing.run import import_files
 from service.place import Database
-from service.records.ingest import Batch
+from service.records.writing.ingest import Batch
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.opening import open_reader, open_writer
 from service.records.postgres.ddl import MIGRATIONS
-from service.records.streams import connect, declare, open_stream
+from service.records.writing.streams import connect, declare, open_stream
 from tests.helpers import worlds
 from tests.helpers.places import empty_database, new_database
 from tests.helpers.worlds import House, row

@@ -9,7 +9,7 @@ import pytest
 
 from service.records.intake import Row
 from service.records.opening import open_writer, staging
-from service.records.streams import open_stream
+from service.records.writing.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.filling import put
 from tests.helpers.scale import FULL

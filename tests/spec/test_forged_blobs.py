@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from service.place import spelled
-from service.records.ingest import Batch
+from service.records.writing.ingest import Batch
 from service.records.intake import Row
 from service.records.opening import open_writer, staging
-from service.records.streams import open_stream
+from service.records.writing.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.api import Api
 from tests.helpers.shell import Shell

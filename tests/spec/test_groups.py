@@ -17,10 +17,10 @@ from service.access import grants
 from service.access.registry import Registry
 from service.keys import Sealer
 from service.ports import AggregateQuery
-from service.records import aggregate
+from service.records.reading import aggregate
 from service.records.opening import open_writer
 from service.records.sqlite.reader import Reader
-from service.records.streams import open_stream
+from service.records.writing.streams import open_stream
 from service.place import spelled
 from service.records.view import open_view
 from tests.helpers import worlds

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from evidence.hits import Counts, SearchPage
 from service.keys import Sealer
 from service.ports import SearchQuery
-from service.records.search import Search
+from service.records.search.pages import Search
 from service.records.store import StoreResourceServer
-from service.records.values import microseconds
+from service.records.manifest.values import microseconds
 from tests.helpers.reference import Part, Question, Record, Reference
 from tests.helpers.stores import BODY, RANGE, TIME, TITLE, WHOLE, WORD, Connection, Stream, build
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from evidence.work import Deadline
 from service.records.engine import Generation, Moved
-from service.records.failures import timed_out
+from service.records.engine.failures import timed_out
 from service.records.postgres.catalog import Catalog
 from service.records.sql.snapshot import SharedMethods
 from service.records.postgres.connections import Connection, Loan, Rows, Statement

@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequest
 from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, waiting
-from service.records.failures import absent, busy, timed_out, unreadable
+from service.records.engine.failures import absent, busy, timed_out, unreadable
 
 # Without its own handler it would write to the terminal of a command.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
-from service.records.content import Tables, spread
+from service.records.engine.content import Tables, spread
 from service.records.postgres.checkup import OF_OWNER
 from service.records.postgres.ddl import OPEN
 from service.records.postgres.snapshot import PostgresSnapshot

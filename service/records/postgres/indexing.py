@@ -7,15 +7,15 @@ import orjson
 
 from evidence.fold import fold
 from evidence.pointer import top_level
-from service.records.derived import cells_of, texts_of
-from service.records.large import LargeValue, Place
-from service.records.passages import fold_passages, starts
+from service.records.writing.derived import cells_of, texts_of
+from service.records.engine.large import LargeValue, Place
+from service.records.writing.passages import fold_passages, starts
 from service.records.postgres.ddl import WHOLE
 from service.records.postgres.keys import key_of, number_of
 from service.records.postgres.terms import vector
 from service.records.postgres.transactions import Transactions
-from service.records.scopes import Scopes, StreamHandle
-from service.records.vocabulary import Vocabulary, keys_of
+from service.records.engine.scopes import Scopes, StreamHandle
+from service.records.writing.vocabulary import Vocabulary, keys_of
 
 PIECE_RECORDS: Final = 1_000
 

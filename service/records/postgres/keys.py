@@ -10,7 +10,7 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Final
 
-from service.records.selections import Value
+from service.records.engine.selections import Value
 
 _NUMBER, _TEXT = b"\x01", b"\x02"
 _SIGN: Final = 1 << 63

@@ -10,7 +10,7 @@ from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, within
 from service.records.engine import Generation, Snapshot
-from service.records.failures import of_another_version
+from service.records.engine.failures import of_another_version
 from service.records.postgres.catalog import Catalog
 from service.records.postgres.connections import ERRORS, Loan, Pool, Rows, Statement, explained
 from service.records.postgres.ddl import READABLE

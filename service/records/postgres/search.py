@@ -19,8 +19,8 @@ from service.records.engine import (
     Spellings,
     ValueText,
 )
-from service.records.selections import Value
-from service.records.passages import STRIDE
+from service.records.engine.selections import Value
+from service.records.writing.passages import STRIDE
 from service.records.postgres.asking import Asking
 from service.records.postgres.catalog import SETS_MOST, Counts
 from service.records.postgres.ddl import WHOLE

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from evidence.limits import CONTRACT
 from service.records.engine import Big, Place, Stored, StreamRow
-from service.records.selections import Cells, Selection, Value
-from service.records.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
+from service.records.engine.selections import Cells, Selection, Value
+from service.records.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchMethods
 from service.records.sql.snapshot import RECORDS, stored
-from service.records.texts import chunks_of
+from service.records.view.texts import chunks_of
 
 #: Documents, and chunks of a large value, read at a time.
 DOCUMENTS: Final = 10

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from evidence.errors import NotFound
-from service.records.ingest import Batch, Counts
+from service.records.writing.ingest import Batch, Counts
 from service.records.intake import Row
 from service.records.postgres.writer import ARRIVED, LOCK, Writer
-from service.records.streams import open_stream
+from service.records.writing.streams import open_stream
 
 PIECE_RECORDS: Final = 1_000
 _MISSING = f"""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from service.records.arrivals import Entry
+from service.records.writing.arrivals import Entry
 from service.records.postgres.connections import Connection, explained
 from service.records.postgres.ddl import BLOCK, HELD, KEEP, OPEN
-from service.records.writer import BaseWriter, new_epoch
+from service.records.writing.steps import BaseWriter, new_epoch
 
 _COUNT = """
 WITH counted AS (

@@ -7,19 +7,19 @@ from typing import Any
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.pointer import top_level
-from service.records.arrivals import Arrival, Stored, by_stream
-from service.records.attachments import Attachment, parts
-from service.records.derived import order_of
-from service.records.large import Place
+from service.records.writing.arrivals import Arrival, Stored, by_stream
+from service.records.writing.attachments import Attachment, parts
+from service.records.writing.derived import order_of
+from service.records.engine.large import Place
 from service.records.manifest import StreamManifest
 from service.records.postgres import connections, indexing
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
 from service.records.postgres.indexing import PIECE_RECORDS
 from service.records.postgres.keys import group_key, key_of
 from service.records.postgres.transactions import Transactions
-from service.records.scopes import Scopes, StreamHandle
+from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
-from service.records.writer import Rows
+from service.records.writing.steps import Rows
 from service.records.writing import SECRET_BYTES
 
 #: From this many records on, the planner's statistics of the tables are updated immediately.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from evidence.operators import OPERATORS
-from service.records.selections import Limit, Selection, Test, Value
+from service.records.engine.selections import Limit, Selection, Test, Value
 
 #: The comparison of each operator of `OPERATORS`, and of equality.
 COMPARISONS: Final = {"eq": "=", **OPERATORS}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from service.records.selections import Cells, Grouped, GroupPage, GroupRow, Value
+from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Value
 from service.records.sql.conditions import Condition, Conditions, on_field
 
 #: Groups in their order, and the numbers of all groups and of the records after a group.

@@ -10,9 +10,9 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, islice
 
-from service.records.attachments import Attachment, parts
+from service.records.writing.attachments import Attachment, parts
 from service.records.manifest import StreamManifest
-from service.records.scopes import Scopes
+from service.records.engine.scopes import Scopes
 from service.records.sql.conditions import Statements
 from service.records.sqlite.ddl import CONNECTION_BLOCK, STREAM_BLOCK
 from service.records.sqlite.transactions import Transactions

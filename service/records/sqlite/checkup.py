@@ -14,7 +14,7 @@ from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access import tokens
-from service.records.failures import NEWER
+from service.records.engine.failures import NEWER
 from service import database_files
 from service.records.sqlite import index_check
 from service.records.sqlite.ddl import NEWEST as NEWEST

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
-from service.records.content import Tables, spread
+from service.records.engine.content import Tables, spread
 from service.records.sqlite.ddl import SEQ_MASK
 from service.records.sqlite.catalog import first_ordinal
 from service.records.sqlite.snapshot import SqliteSnapshot

@@ -48,7 +48,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from service.records.derived import NO_CURSOR
+from service.records.writing.derived import NO_CURSOR
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
 SEQ_BITS = 32

@@ -19,14 +19,14 @@ import orjson
 
 from evidence.fold import fold
 from evidence.pointer import find, searched_text, top_level
-from service.records.derived import cells_of, texts_of
-from service.records.large import LargeValue, Place
-from service.records.passages import fold_passages, starts
-from service.records.scopes import Scopes, StreamHandle
+from service.records.writing.derived import cells_of, texts_of
+from service.records.engine.large import LargeValue, Place
+from service.records.writing.passages import fold_passages, starts
+from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, SHARED_MOST, row_id
 from service.records.sqlite.transactions import INDEXES, Transactions, tune
-from service.records.values import Stored
-from service.records.vocabulary import Vocabulary, keys_of
+from service.records.manifest.values import Stored
+from service.records.writing.vocabulary import Vocabulary, keys_of
 
 REINDEX_BYTES = 67_108_864
 REINDEX_RECORDS = 5_000

@@ -16,7 +16,7 @@ from evidence.errors import EvidenceError, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, check, within
-from service.records import failures
+from service.records.engine import failures
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service import database_files
 from service.records.engine import Generation

@@ -22,7 +22,7 @@ from service.records.engine import (
     Spellings,
     ValueText,
 )
-from service.records.passages import STRIDE
+from service.records.writing.passages import STRIDE
 from service.records.sql.conditions import Condition
 from service.records.sql.shares import share, shared
 from service.records.sql.snapshot import SharedMethods

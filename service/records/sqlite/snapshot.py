@@ -8,8 +8,8 @@ from decimal import Decimal
 import orjson
 
 from service.records.engine import Big, Generation, Place, Stored, StreamRow
-from service.records.selections import Cells, Selection, Value
-from service.records.forms import decimal_of_key, decimal_total
+from service.records.engine.selections import Cells, Selection, Value
+from service.records.manifest.forms import decimal_of_key, decimal_total
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
 from service.records.sqlite.search import SearchMethods
 

@@ -23,15 +23,15 @@ import orjson
 
 from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
-from service.records.attachments import take_attachments
-from service.records.arrivals import Stored, differing, later_times, time_before
-from service.records.ingest import Counts
+from service.records.writing.attachments import take_attachments
+from service.records.writing.arrivals import Stored, differing, later_times, time_before
+from service.records.writing.ingest import Counts
 from service.records.manifest import StreamManifest
-from service.records.large import LargeValue, Place
-from service.records.scopes import Scopes
+from service.records.engine.large import LargeValue, Place
+from service.records.engine.scopes import Scopes
 from service import database_files
 from service.records.sqlite.writer import Writer
-from service.records.streams import declare, manifests_of
+from service.records.writing.streams import declare, manifests_of
 
 #: Leftovers are erased in transactions of this length, so that others can write between them.
 HOLD_SECONDS: Final = 0.4

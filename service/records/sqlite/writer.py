@@ -21,18 +21,18 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.fold import FOLD_VERSION
 from service import database_files, durable
 from service.database_files import LOCK_SECONDS
-from service.records.arrivals import Arrival, Entry, Stored, by_stream
-from service.records.derived import order_of
-from service.records.large import Place
+from service.records.writing.arrivals import Arrival, Entry, Stored, by_stream
+from service.records.writing.derived import order_of
+from service.records.engine.large import Place
 from service.records.manifest import StreamManifest
-from service.records.scopes import StreamHandle
+from service.records.engine.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
 from service.records.sqlite.ddl import LAYOUTS, NEWEST, PARSED, migrate
 from service.records.sqlite.exact import add_functions
 from service.records.sqlite.transactions import CACHE_KIB, INDEXES
 from service.records.sqlite.transactions import explain_locks, tune
-from service.records.writer import Rows
+from service.records.writing.steps import Rows
 from service.records.writing import SECRET_BYTES
 
 WAL_PAGES = 16_384

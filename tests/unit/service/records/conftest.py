@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from service.records.manifest import parse
-from service.records.scopes import StreamHandle
-from service.records.streams import declare, open_stream
+from service.records.engine.scopes import StreamHandle
+from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import NOTES
 

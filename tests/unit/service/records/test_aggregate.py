@@ -16,11 +16,11 @@ from service.ports import AggregateQuery
 from service.access import grants
 from service.access.registry import Registry
 from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records import aggregate
+from service.records.reading import aggregate
 from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.streams import connect, declare, open_stream
+from service.records.writing.streams import connect, declare, open_stream
 from service.records.view import View, open_view
 from service.records.sqlite.writer import Writer, open_writer
 

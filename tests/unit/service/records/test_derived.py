@@ -18,8 +18,8 @@ from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.checkup import examine
-from service.records.scopes import StreamHandle
-from service.records.streams import declare, open_stream
+from service.records.engine.scopes import StreamHandle
+from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.indexing import clear_derived
 from service.records.sqlite.writer import Writer, open_writer
 from evidence.work import Deadline

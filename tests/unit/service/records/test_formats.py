@@ -9,14 +9,14 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.importing import json_files
+from service.importing.readers import json_files
 from service.importing.formats import detect
-from service.importing.guard import records
+from service.importing.process.guard import records
 from service.importing.source import Reading, Repair, Source
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.importing.rows import text_of
-from service.importing.mbox import MANIFEST
+from service.importing.readers.mbox import MANIFEST
 
 
 def read(form: str, content: bytes | str, name: str = "work.file") -> list[tuple[int, Row | str]]:

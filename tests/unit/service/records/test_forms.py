@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest
-from service.records.forms import FORMS
+from service.records.manifest.forms import FORMS
 from service.records.manifest import parse
-from service.records.values import moment
+from service.records.manifest.values import moment
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-from service.records.values import comparable
+from service.records.manifest.values import comparable
 from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
-from service.records.streams import declare, open_stream
+from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check
 
@@ -76,7 +76,7 @@ def test_rows_in_one_batch_leave_what_the_last_of_each_would(
         pytest.MonkeyPatch.context() as patch,
         open_writer(tmp_path_factory.mktemp("history") / "rung.db") as writer,
     ):
-        patch.setattr("service.records.arrivals.PIECE_RECORDS", 2)
+        patch.setattr("service.records.writing.arrivals.PIECE_RECORDS", 2)
         declare(writer, "c", parse({"streams": [NOTES]}))
         notes = open_stream(writer, "c", "notes")
         for steps in batches:

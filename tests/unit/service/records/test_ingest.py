@@ -8,12 +8,12 @@ import pytest
 
 from evidence.limits import CONTRACT
 from evidence.work import Deadline
-from service.records import ingest
+from service.records.writing import ingest
 from service.records.sqlite.ddl import NO_CURSOR
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.scopes import StreamHandle
-from service.records.streams import open_stream
+from service.records.engine.scopes import StreamHandle
+from service.records.writing.streams import open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, changes, check, matches, one, tally
 
@@ -142,7 +142,7 @@ def test_a_transaction_changes_what_half_a_second_allows(
 def test_a_batch_of_rows_new_and_known_says_what_became_of_each(
     writer: Writer, notes: StreamHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.records.arrivals.PIECE_RECORDS", 2)
+    monkeypatch.setattr("service.records.writing.arrivals.PIECE_RECORDS", 2)
     put(writer, notes, [Row({"id": name, "text": "owl"}) for name in "abcd"])
     rows = [
         Row({"id": "e", "text": "new"}),

@@ -10,8 +10,8 @@ from evidence.ranking import Group
 from service.records.sqlite.snapshot import SqliteSnapshot
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.scopes import StreamHandle
-from service.records.texts import ChunkedText, InlineText, matches
+from service.records.engine.scopes import StreamHandle
+from service.records.view.texts import ChunkedText, InlineText, matches
 from service.records.sqlite.writer import Writer
 
 CHUNK = CONTRACT.chunk_chars

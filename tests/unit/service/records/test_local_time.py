@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.model import GRANULARITIES
-from service.records.local_time import DAY, MINUTE, SPAN, Clock, first_unit, key
+from service.records.reading.local_time import DAY, MINUTE, SPAN, Clock, first_unit, key
 
 ZONES = (
     "UTC",

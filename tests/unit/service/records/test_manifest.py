@@ -5,7 +5,7 @@ import pytest
 from evidence.errors import InvalidRequest
 from service.importing.inference import infer
 from service.records.manifest import StreamManifest, parse
-from service.records.values import FieldType, microseconds, moment, sortable
+from service.records.manifest.values import FieldType, microseconds, moment, sortable
 
 STRING = FieldType("string")
 TIME = FieldType("string", "date-time")

@@ -22,7 +22,7 @@ from service.access import grants, packages
 from service.records.store import Store
 from service.access.registry import Member
 from service.access.registry import Registry
-from service.records.scopes import StreamHandle
+from service.records.engine.scopes import StreamHandle
 from service.records.sqlite.writer import Writer
 from tests.helpers.two_owners import local_member
 

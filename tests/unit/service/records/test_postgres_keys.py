@@ -6,7 +6,7 @@ from contextlib import closing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.records.selections import Value
+from service.records.engine.selections import Value
 from service.records.postgres.keys import kept_value, key_of, number_of, value_of
 
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([2**53, 2**53 + 1, -(2**53) - 1])

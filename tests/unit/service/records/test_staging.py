@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
-from service.records.ingest import Batch
+from service.records.writing.ingest import Batch
 from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.check import check as faults
 from service.records.sqlite.staging import Stage, staging
-from service.records.streams import declare, manifests_of, open_stream
+from service.records.writing.streams import declare, manifests_of, open_stream
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from service.records.vocabulary import MOST_WORDS, RUN_CHARS, words_of
+from service.records.writing.vocabulary import MOST_WORDS, RUN_CHARS, words_of
 
 WORDS = ("harbour", "1", "ü", "海", "港", "の", "pier")
 

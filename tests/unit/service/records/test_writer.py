@@ -16,8 +16,8 @@ from tests.helpers.filling import put
 from service.records.intake import Row
 from service.records.manifest import parse
 from service.records.sqlite.reader import Reader
-from service.records.scopes import StreamHandle
-from service.records.streams import connect, declare, open_stream
+from service.records.engine.scopes import StreamHandle
+from service.records.writing.streams import connect, declare, open_stream
 from service.records.sqlite.transactions import UNMERGED
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check, matches, one, segments

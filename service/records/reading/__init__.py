@@ -1,0 +1,1 @@
+"""Reading: lists, fields, aggregates, changes, schemas and blobs of a grant."""

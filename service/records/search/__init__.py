@@ -1,0 +1,1 @@
+"""Search: from a question to candidates, their ranking, hits and pages."""

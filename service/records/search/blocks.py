@@ -1,0 +1,314 @@
+"""Stage 2 of search: candidates and their neighbours, in the order of their scores.
+
+They are ranked by the folded texts of the index. The records themselves are read only to be shown,
+or if their times decide an order; a far engine sends them together with the texts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import heapreplace
+from typing import Final, NamedTuple
+
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.question import Question
+from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
+from service.records.search.candidates import Candidates, Passages, length_of
+from service.records.engine import Place, Stored
+from service.records.view.texts import text_of
+from service.records.manifest.values import EARLIEST
+from service.records.view import Coverage, SearchedField, StreamView
+
+#: Passages of which the chunks are fetched before it is known which of them are shown.
+FETCHED_MOST: Final = 100
+
+#: Digits after the point of a score; what follows depends on the order in which it was summed.
+DIGITS: Final = 9
+
+#: {record: {neighbour: distance in its thread}}, as `Snapshot.neighbours` returns it.
+Near = dict[int, dict[int, int]]
+
+
+class Part(NamedTuple):
+    """A field of `total` characters, or a passage of a long one at an `offset`."""
+
+    field: str
+    offset: int
+    text: str
+    total: int
+
+
+class Likely(NamedTuple):
+    """A part of a record in which words were found.
+
+    `worth` is the summed idf of its groups, which no passage of it exceeds. `place` is that of a
+    passage of a long value.
+    """
+
+    field: str
+    worth: float
+    place: Place | None
+    read: Callable[[], Part]
+
+
+@dataclass(slots=True)
+class Ranked:
+    """A record with its score."""
+
+    seq: int
+    stream: StreamView
+    score: Score
+    value: float
+
+
+class Shown(NamedTuple):
+    """A ranked record with the parts that gave its score, best first, and their folded `texts`.
+
+    `possible` are the groups that it may hold, as bits; `apart` the fields in chunk rows none of
+    whose passages can hold all groups; `starts` where passages of these fields start that hold one,
+    for fields of which that is known.
+    """
+
+    stream: StreamView
+    record: Stored
+    score: Score
+    likely: list[Likely]
+    texts: list[str]
+    possible: int
+    apart: frozenset[str]
+    starts: dict[str, list[int]]
+
+
+class _Texts(NamedTuple):
+    """What is read of one record: its texts with their places, the number of its words.
+
+    `possible` are the groups that it may hold, as bits.
+    """
+
+    stream: StreamView
+    possible: int
+    texts: list[Text]
+    places: list[tuple[int, int]]
+    words: list[int]
+
+
+class Reader:
+    """Reads records for a ranker: their short fields whole, of long ones the likely passages."""
+
+    def __init__(self, candidates: Candidates, covered: Coverage, ranker: Ranker) -> None:
+        self.ranker, self._candidates = ranker, candidates
+        self._snapshot = candidates.snapshot
+        self._covered, self._fields = covered, covered.fields
+        #: Whether no passage of a long value holds a word but those that rows were seen of.
+        self._saw_all = candidates.saw_all(ranker.groups)
+        self._texts: dict[int, _Texts] = {}
+        self._records: dict[int, Stored] = {}
+        self._passages: dict[int, Passages] = {}
+
+    def load(self, seqs: Sequence[int], near: Callable[[], Near]) -> Near:
+        """Loads the texts of some records; returns what is near."""
+        if not seqs:
+            return {}
+        snapshot, candidates = self._snapshot, self._candidates
+        passages = candidates.passages_of(seqs)
+        self._passages |= passages
+        starts = {
+            (seq, ordinal): self._best(places)
+            for seq, known in passages.items()
+            for ordinal, places in known.items()
+        }
+        texts = partial(snapshot.texts, self._covered.scope().fields, seqs)
+        places = _places(starts)
+        parts = partial(snapshot.passages, places)
+        prepare = partial(snapshot.prepare, seqs)
+        fetch = partial(snapshot.fetch, places[:FETCHED_MOST])
+        snapshot.ahead([prepare, near, texts, parts, fetch])
+        prepare()
+        fetch()
+        unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
+        for seq, ordinal, count, folded in texts():
+            found = self._of(seq, ordinal)
+            if not count:
+                field = fields[ordinal]
+                weight = _weight(field)
+                found.words.append(folded.count(" ") + 1)
+                found.texts.append(Text(folded, weight, field.everywhere, False, found.possible))
+                found.places.append((ordinal, 0))
+                continue
+            found.words.append(length_of(count, self.ranker.mean))
+            if not saw_all and (seq, ordinal) not in starts:
+                unseen.append((seq, ordinal))
+        self._add_passages(parts(), starts)
+        self._add_likely(unseen)
+        return near()
+
+    def _of(self, seq: int, ordinal: int) -> _Texts:
+        if seq not in self._texts:
+            self._texts[seq] = _Texts(
+                self._fields[ordinal].stream, self._candidates.possible(seq), [], [], []
+            )
+        return self._texts[seq]
+
+    def _best(self, places: dict[int, int]) -> dict[int, int]:
+        """{start: groups that may be there} of the passages that are read."""
+        others, most = ~self._candidates.known, BUDGETS.passages_ranked
+        chosen = self._candidates.starts(places, self.ranker.groups, most)
+        return {start: places[start] | others for start in chosen}
+
+    def _add_passages(
+        self, folded: Mapping[Place, str], starts: Mapping[tuple[int, int], Mapping[int, int]]
+    ) -> None:
+        for (seq, ordinal), places in starts.items():
+            found, weight = self._of(seq, ordinal), _weight(self._fields[ordinal])
+            for start, possible in places.items():
+                text = folded.get((seq, ordinal, start), "")
+                found.texts.append(Text(text, weight, False, True, possible))
+                found.places.append((ordinal, start))
+
+    def _add_likely(self, unseen: Sequence[tuple[int, int]]) -> None:
+        """Adds passages of long values that no row was seen of."""
+        if not unseen:
+            return
+        self._snapshot.ahead(ask for place in unseen for ask in self._asks(*place))
+        likely = {
+            place: dict.fromkeys(self._likely(*place), self._of(*place).possible)
+            for place in unseen
+        }
+        self._add_passages(self._snapshot.passages(_places(likely)), likely)
+
+    def _likely(self, seq: int, ordinal: int) -> list[int]:
+        """Where the passages of a long value start that hold most of the rarest words."""
+        most, starts = BUDGETS.passages_ranked, dict[int, None]()
+        for ask in self._asks(seq, ordinal):
+            if len(starts) >= most:
+                break
+            starts.update(dict.fromkeys(ask()[: most - len(starts)]))
+        return list(starts)
+
+    def _asks(self, seq: int, ordinal: int) -> list[Callable[[], list[int]]]:
+        """Asks for passages of a long value: with the rarest words together, then with each."""
+        groups = sorted(
+            (one for one in self.ranker.groups if one.count and not one.word.prefix),
+            key=lambda one: -one.idf,
+        )
+        spelled = [group.spellings for group in groups]
+        together = [spelled[:size] for size in range(min(3, len(spelled)), 1, -1)]
+        ask = partial(self._snapshot.passages_with, seq, ordinal)
+        most = BUDGETS.passages_ranked
+        return [partial(ask, wanted, most) for wanted in (*together, *([one] for one in spelled))]
+
+    def ranked(self, most: int | None = None) -> dict[int, Ranked]:
+        """The loaded records, each with its score.
+
+        Only the best `most` scores are exact; others may be overestimated, but stay below.
+        """
+        wordless = [seq for seq in self._passages if seq not in self._texts]
+        streams = {stream.id: stream for stream in self._covered.streams} if wordless else {}
+        ranked = {
+            record.seq: Ranked(record.seq, streams[record.stream], NOTHING, 0.0)
+            for record in self.records(wordless).values()
+        }
+        best, least = [0.0] * (most or 0), 0.0
+        for seq, (stream, _, texts, _, words) in self._texts.items():
+            score = self.ranker.score(texts, sum(words), least)
+            ranked[seq] = Ranked(seq, stream, score, score.value)
+            if best and score.value > least:
+                heapreplace(best, score.value)
+                least = best[0]
+        return ranked
+
+    def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
+        """Records by their seq, each read once."""
+        wanted = list(seqs)
+        if lacking := [seq for seq in wanted if seq not in self._records]:
+            self._records |= self._snapshot.load(lacking)
+        return {seq: self._records[seq] for seq in wanted}
+
+    def times(self, ranked: Iterable[Ranked]) -> dict[int, int | None]:
+        """The event times of records in microseconds since 1970; None if one has or shows none."""
+        ranked = list(ranked)
+        records = self.records(one.seq for one in ranked)
+        return {one.seq: one.stream.event_time(records[one.seq]) for one in ranked}
+
+    def newest_first(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """Records by event time, the newer first, records without one last, then by id."""
+        times, records = self.times(ranked), self.records(one.seq for one in ranked)
+
+        def key(one: Ranked) -> tuple[int, str, int]:
+            at = times[one.seq]
+            return -(EARLIEST if at is None else at), records[one.seq].record_key, one.seq
+
+        return sorted(ranked, key=key)
+
+    def shown(self, ranked: Sequence[Ranked]) -> list[Shown]:
+        """Some ranked records as they are shown."""
+        records = self.records(one.seq for one in ranked)
+        return [self._shown(one, records[one.seq]) for one in ranked]
+
+    def _shown(self, one: Ranked, record: Stored) -> Shown:
+        names, found = one.stream.searchable, self._texts.get(one.seq)
+        texts, places = (found.texts, found.places) if found else ([], [])
+        likely = [
+            Likely(
+                names[ordinal],
+                worth,
+                (one.seq, ordinal, start) if text.part else None,
+                partial(self._part, record, names[ordinal], ordinal, start),
+            )
+            for text, (ordinal, start), worth in zip(texts, places, one.score.worths)
+            if worth
+        ]
+        likely.sort(key=lambda each: (-each.worth, each.field))
+        known, candidates = self._passages[one.seq], self._candidates
+        held = [
+            (name, known.get(ordinal, {})) for ordinal, name in names.items() if name in record.big
+        ]
+        apart = frozenset(name for name, places in held if candidates.is_apart(places))
+        starts = {name: sorted(places) for name, places in held if self._saw_all}
+        folded = [text.folded for text in texts]
+        possible = candidates.possible(one.seq)
+        return Shown(one.stream, record, one.score, likely, folded, possible, apart, starts)
+
+    def _part(self, record: Stored, name: str, ordinal: int, start: int) -> Part:
+        value = text_of(self._snapshot, record, name, ordinal)
+        return Part(name, start, value.read(start, start + CONTRACT.passage_chars), value.total)
+
+
+NOTHING: Final = Score(0.0, frozenset())
+
+
+def _weight(field: SearchedField) -> int:
+    """The weight of an occurrence of a word."""
+    return TITLE_WEIGHT if field.is_title else 1
+
+
+def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[Place]:
+    return [(*place, start) for place, found in starts.items() for start in found]
+
+
+def in_order(
+    reader: Reader, ranked: dict[int, Ranked], near: Near, question: Question, most: int
+) -> list[Ranked]:
+    """Records by their score with what neighbours and the period of the question add.
+
+    Ties go to the newer event time, then to the record id. After the first `most`, records that
+    tie come in any order, so that their times need not be read.
+    """
+    values = with_neighbours({seq: one.value for seq, one in ranked.items()}, near)
+    period, ranker = question.period, reader.ranker
+    times = {} if period is None else reader.times(ranked.values())
+    alike: dict[float, list[Ranked]] = {}
+    for seq, one in ranked.items():
+        at = times.get(seq)
+        if period is not None and at is not None and period.since <= at < period.until:
+            if question.only_period:  # its time is all that was asked for
+                values[seq] = max(values[seq], ranker.best)
+                one.score = one.score._replace(held=frozenset(range(len(ranker.groups))))
+            values[seq] *= PERIOD_LIFT
+        one.value = values[seq]
+        alike.setdefault(round(one.value, DIGITS), []).append(one)
+    ordered = list[Ranked]()
+    for value in sorted(alike, reverse=True):
+        tied = alike[value]
+        ordered += reader.newest_first(tied) if len(ordered) < most and len(tied) > 1 else tied
+    return ordered

@@ -1,0 +1,131 @@
+"""The part of a grant that one search covers: its streams, filter and time range."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from evidence.errors import InvalidRequest
+from service.port_rules import several_streams
+from service.ports import SearchQuery
+from service.records.view.choices import count, require_shared
+from service.records.view import filters
+from service.records.engine import Order, Scope, Snapshot
+from service.records.engine.selections import Selection, Test
+from service.records.manifest.values import EARLIEST, microseconds
+from service.records.view import Coverage, StreamView, View
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The part of a grant that one search covers."""
+
+    snapshot: Snapshot
+    view: View
+    request: SearchQuery
+
+    @cached_property
+    def streams(self) -> Sequence[StreamView]:
+        """The streams; 403 for a stream name outside the grant."""
+        view, request = self.view, self.request
+        found: Sequence[StreamView] = view.within(request.connection_id)
+        if request.streams:
+            names = dict.fromkeys(request.streams)
+            named = (view.stream(name, request.connection_id, param="streams") for name in names)
+            found = [stream for group in named for stream in group]
+        if request.filter and len({stream.name for stream in found}) != 1:
+            raise several_streams()
+        if request.filter:
+            require_shared(view, found, request.filter, "filter")
+        return found
+
+    @cached_property
+    def times(self) -> tuple[int | None, int | None]:
+        """`since` and `until` in microseconds; 400 for text that is no date."""
+        return self._time("since"), self._time("until")
+
+    def _time(self, name: str) -> int | None:
+        text = getattr(self.request, name)
+        if text is None:
+            return None
+        found = microseconds(text)
+        if found is None:
+            raise InvalidRequest(
+                f"{name} must be a date such as 2026-03-01 or a date-time such as "
+                "2026-03-01T09:00:00Z.",
+                param=name,
+            )
+        return found
+
+    @cached_property
+    def selections(self) -> dict[int, Selection]:
+        """The covered records, by stream; streams without event times drop out of a time range."""
+        found = {}
+        for stream in self.streams:
+            tests = self._tests(stream)
+            bounds = tuple(self._bounds(stream)) if self._timed else ()
+            if self._timed and not bounds:
+                continue
+            found[stream.id] = stream.selection((*tests, *bounds))
+        return found
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether the request leaves out a part of the grant."""
+        request = self.request
+        return bool(request.streams or request.connection_id or request.filter or self._timed)
+
+    @property
+    def _timed(self) -> bool:
+        return self.times != (None, None)
+
+    def _tests(self, stream: StreamView) -> tuple[Test, ...]:
+        wanted = self.request.filter
+        return filters.tests_of(stream, wanted) if wanted else ()
+
+    def _bounds(self, stream: StreamView) -> Iterator[Test]:
+        ordinal = stream.event_ordinal
+        if ordinal is not None:
+            for value, operator in zip(self.times, ("gte", "lt")):
+                if value is not None:
+                    yield Test(ordinal, operator, value)
+
+    @cached_property
+    def timeless(self) -> int:
+        """How many records a time range leaves out because they have no event time."""
+        if not self._timed:
+            return 0
+        whole, dated = list[Selection](), list[Selection]()
+        for stream in self.streams:
+            tests = self._tests(stream)
+            whole.append(stream.selection(tests))
+            if stream.event_ordinal is not None:
+                at = Test(stream.event_ordinal, "gte", EARLIEST)
+                dated.append(stream.selection((*tests, at)))
+        return count(self.snapshot, whole) - count(self.snapshot, dated)
+
+    @cached_property
+    def covered(self) -> Coverage:
+        """The streams with their selections."""
+        return Coverage(self.streams, self.selections) if self.narrowed else self.view.covered
+
+    def scope(self, role: str | None = None) -> Scope:
+        """The searched fields, or those with a role; see `Coverage`."""
+        return self.covered.scope(role)
+
+    def newest_in(self, since: int, until: int, limit: int) -> list[int]:
+        """The newest records whose event time is in a period, at most `limit` of each stream."""
+        found = []
+        for stream in self.streams:
+            selection, ordinal = self.selections.get(stream.id), stream.event_ordinal
+            if selection is None or ordinal is None:
+                continue
+            period = (Test(ordinal, "gte", since), Test(ordinal, "lt", until))
+            selection = replace(selection, tests=(*selection.tests, *period))
+            order = Order(by_cursor=True, descending=True)
+            found += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
+        return found
+
+    @property
+    def sources(self) -> int:
+        """How many connections it covers."""
+        return len({stream.connection_id for stream in self.streams})

@@ -1,0 +1,326 @@
+"""Search: the records that answer a question best, with the passages that prove it.
+
+Stage 1 (`candidates`) yields one ordered list of records from the index alone. Stage 2 (`blocks`)
+reads and ranks them in blocks of 100 with their neighbours; a page shows the next records of its
+block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from hashlib import blake2b
+from itertools import islice
+from math import ceil
+from typing import Any
+
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.hits import Counts, SearchPage, Tail
+from evidence.ranking import TAIL, Ranker
+from service.keys import Sealer, identity
+from service.ports import SearchQuery
+from service.records.view import near_values
+from service.records.search import candidates, words
+from service.records.search.blocks import Near, Ranked, Reader, in_order
+from service.records.search.candidates import Candidates
+from service.records.engine import Snapshot
+from service.records.search.hits import Reads, hits_of
+from service.records.search.narrowing import Searched
+from service.records.search.required_parts import RequiredParts, holding_all
+from service.records.manifest.values import moment
+from service.records.view import View
+from service.records.search.words import groups_of
+
+
+def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
+    """A page of hits, each with its proven passages."""
+    return Search(snapshot, view, request).page(sealer)
+
+
+class Search:
+    """One question inside one grant, ranked in blocks of `block_size` candidates."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        view: View,
+        request: SearchQuery,
+        block_size: int = BUDGETS.candidates_ranked,
+    ) -> None:
+        self.block_size, self._order = block_size, list[int]()
+        self.snapshot, self.view, self.request = snapshot, view, request
+        self.searched = Searched(snapshot, view, request)
+        self.question = view.question(snapshot, request.query)
+        if self.question.is_empty:
+            raise InvalidRequest(
+                "The query has no word to look for. Give at least one word, phrase or emoji; "
+                "words with a leading minus only exclude.",
+                param="query",
+            )
+        self.every = request.words == "all"
+        self.vocabulary = view.vocabulary(snapshot)
+        self.required = RequiredParts(
+            snapshot,
+            self.vocabulary,
+            self.searched.scope,
+            view.covered.scope,
+            self.question.required,
+        )
+        self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
+        self.records, self.mean = self.vocabulary.size
+        self.ranker = Ranker([*self.wanted, *self.required.groups()], self.mean)
+        # A read repairs words, and looks for required parts in the whole grant.
+        alike = not (self.every or self.question.required)
+        self.reads = Reads(snapshot, view, self.question, self.wanted if alike else None)
+
+    @cached_property
+    def candidates(self) -> Candidates:
+        """Every candidate, before any is read."""
+        snapshot, scope, required = self.snapshot, self.searched.scope, self.required
+        if required.sought:
+            found = required.candidates(scope(), self.ranker.groups)
+            if wanted := candidates.bits_of(range(len(self.wanted))):
+                least = wanted if self.every else 1
+                found.keep(seq for seq, bits in found.held.items() if bits & wanted >= least)
+        else:
+            records = 0 if self.searched.narrowed else self.records
+            found = candidates.of_words(
+                snapshot, scope(), scope("primary-title"), self.wanted, records
+            )
+            if self.every:
+                kept = holding_all(snapshot, scope(), self.wanted, found.held)
+                found.keep(kept)
+            if self.question.required:
+                found.keep(required.meeting(found.held))
+        if self.question.only_period and self.question.period:
+            found.add_records(self._in_period())
+        return found
+
+    def _in_period(self) -> list[int]:
+        """The newest records whose event time is in the period of the question."""
+        period = self.question.period
+        assert period is not None
+        return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
+
+    def slice_of(self, number: int) -> tuple[set[int], list[int]]:
+        """(the candidates of the blocks before a block, its own in the order of stage 1)."""
+        first, end = number * self.block_size, (number + 1) * self.block_size
+        if len(self._order) < min(end, len(self.candidates.held)):
+            self._order = self.candidates.ordered(self.ranker, self.searched.covered, end)
+        return set(self._order[:first]), self._order[first:end]
+
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self.candidates, self.searched.covered, self.ranker)
+
+    def block(self, number: int, most: int) -> list[Ranked]:
+        """The records of a block, best first, without those of earlier blocks.
+
+        After the first `most` they come in any order.
+        """
+        earlier, chosen = self.slice_of(number)
+        near = self.reader.load(chosen, partial(self._neighbours, chosen))
+        added = sorted({other for places in near.values() for other in places} - set(chosen))
+        near |= self.reader.load(added, partial(self._neighbours, added))
+        exact = None if near or self.question.period else most
+        kept = self._matching(self.reader.ranked(exact))
+        repeated = {seq for seq in kept if _is_repeated(seq, earlier, near)}
+        ordered = in_order(self.reader, kept, near, self.question, most + len(repeated))
+        return [one for one in ordered if one.seq not in repeated]
+
+    def _next_block(self, number: int) -> int | None:
+        """The number of the next block with a candidate that no earlier block has."""
+        for later in range(number + 1, ceil(len(self.candidates.held) / self.block_size)):
+            earlier, chosen = self.slice_of(later)
+            near = self._neighbours(chosen)
+            if not all(_is_repeated(seq, earlier, near) for seq in chosen):
+                return later
+            added = self.candidates.held.keys() & {n for places in near.values() for n in places}
+            near = self._neighbours(list(added))
+            if not all(_is_repeated(seq, earlier, near) for seq in added):
+                return later
+        return None
+
+    def _neighbours(self, seqs: Sequence[int]) -> Near:
+        threads = self.searched.covered.threads
+        return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
+
+    def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
+        """Those of some records that match the query themselves."""
+        known, scope = self.candidates.held, self.searched.scope
+        wanted = frozenset(range(len(self.wanted)))
+        others = {
+            seq
+            for seq, one in ranked.items()
+            if seq not in known and (not wanted or wanted & one.score.held)
+        }
+        if others and self.question.required:
+            others = self.required.meeting(others)
+        if others and self.every:
+            others = holding_all(self.snapshot, scope(), self.wanted, others)
+        return {seq: one for seq, one in ranked.items() if seq in known or seq in others}
+
+    def page(self, sealer: Sealer) -> SearchPage:
+        """The hits that the cursor of the request asks for."""
+        request = self.request
+        bound = ["hits", self.view.grant.grant_id, *identity(request)]
+        number, offset, rank, before = 0, 0, 1, None
+        if request.cursor:
+            number, offset, rank, before = sealer.open(request.cursor, bound=bound)
+        current = self._figures()
+        warnings = []
+        if before is not None and before != current:
+            warnings.append(
+                {
+                    "code": "store_changed",
+                    "message": "The store changed since the page before; hits may repeat or be "
+                    "missing.",
+                }
+            )
+        if self.searched.timeless:
+            left = self.searched.timeless
+            warnings.append(
+                {
+                    "code": "no_event_time",
+                    "message": f"{left} records without an event time were left out.",
+                }
+            )
+        if request.sort == "newest":
+            return self._newest(warnings)
+        ranked = self.block(number, offset + request.limit)
+        shown = ranked[offset : offset + request.limit]
+        cut = len(shown) if request.cursor else self._tail(shown)
+        tail = None
+        if cut < len(shown):
+            tail = Tail(cut, sealer.seal([number, cut, cut + 1, current], bound=bound))
+            if request.cut_tail:
+                shown = shown[:cut]
+        following: int | None = number
+        after = offset + len(shown)
+        if after >= len(ranked):
+            following, after = self._next_block(number), 0
+        cursor = None
+        if following is not None:
+            cursor = sealer.seal([following, after, rank + len(shown), current], bound=bound)
+        page = replace(
+            self._shown(ranked, shown, warnings, rank),
+            has_more=cursor is not None,
+            next_cursor=cursor,
+            tail_cut=tail is not None and request.cut_tail,
+            tail=None if request.cut_tail else tail,
+            repaired_query=words.repaired(self.question, self.wanted),
+        )
+        if not self.candidates.complete and cursor is None:
+            times = [at for at in self.reader.times(shown).values() if at is not None]
+            if times:
+                page.recall["earliest_event_time"] = moment(min(times))
+        return page if page.hits or request.cursor else self._explained(page)
+
+    def _shown(
+        self,
+        ranked: list[Ranked],
+        shown: list[Ranked],
+        warnings: list[dict[str, Any]],
+        first: int = 1,
+    ) -> SearchPage:
+        """A page of some records of a block; `first` is the rank of the first one."""
+        return SearchPage(
+            args={},
+            hits=hits_of(self.ranker, self.reader.shown(shown), first, self.reads),
+            has_more=False,
+            next_cursor=None,
+            counts=self._counts(ranked),
+            recall=self._recall(),
+            warnings=warnings,
+        )
+
+    def _figures(self) -> str:
+        """What the order of all pages goes by. It counts granted records alone: a number of the
+        store as a whole would tell a client that something changed which its grant hides.
+        """
+        counts = [group.count for group in self.ranker.groups]
+        figures = [self.records, self.mean, len(self.candidates.held), *counts]
+        return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
+
+    def _explained(self, page: SearchPage) -> SearchPage:
+        """A page without hits, with the words that are missing and a call that has hits."""
+        streams, wanted = self.searched.streams, self.request.filter
+        return replace(
+            page,
+            warnings=[*page.warnings, *near_values.warnings(self.snapshot, streams, wanted)],
+            absent_words=words.absent(self.wanted),
+            nearest_words=words.nearest(self.wanted, self.vocabulary),
+            retry=self._retry(),
+        )
+
+    def _retry(self) -> dict[str, Any] | None:
+        """Arguments in place of which this search has hits, as a further search shows.
+
+        Fewer words in the same scope come first, then the same words in a wider one, then both.
+        """
+        less = words.retries(self.question, self.wanted, every=self.every)
+        fewer = list(islice(less, words.RETRIES_MAX))
+        wider = list(words.wider(self.request))
+        both = [changes | wider[-1] for changes in fewer] if wider else []
+        found = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
+        return next(found, None)
+
+    def _has_hits(self, changes: dict[str, Any]) -> bool:
+        if len(changes.get("query", "")) > CONTRACT.query_chars:
+            return False
+        request = words.changed(self.request, changes)
+        try:
+            return bool(Search(self.snapshot, self.view, request).candidates.held)
+        except InvalidRequest:  # a filter that does not fit a wider scope
+            return False
+
+    def _tail(self, shown: list[Ranked]) -> int:
+        """How many hits a first page shows before the scores fall off."""
+        if not shown:
+            return 0
+        least = shown[0].value * TAIL
+        for number, one in enumerate(shown):
+            if number >= CONTRACT.full_hits and one.value < least:
+                return number
+        return len(shown)
+
+    def _newest(self, warnings: list[dict[str, Any]]) -> SearchPage:
+        """The first block without its tail, by event time."""
+        ranked = self.block(0, BUDGETS.candidates_ranked)
+        least = ranked[0].value * TAIL if ranked else 0.0
+        good = [one for one in ranked if one.value >= least]
+        shown = self.reader.newest_first(good)[: self.request.limit]
+        page = self._shown(ranked, shown, warnings)
+        assert page.counts is not None, "the store counts"
+        page.left_out = max(0, page.counts.some - len(shown)) or None
+        return page if page.hits else self._explained(page)
+
+    def _counts(self, ranked: list[Ranked]) -> Counts:
+        """Records that match, and those that hold every wanted word; lower bounds if not exact."""
+        found, every = self.candidates, set(range(len(self.wanted)))
+        whole = {one.seq for one in ranked if every <= one.score.held}
+        if found.complete:
+            bits = candidates.bits_of(every)
+            whole |= {seq for seq, held in found.held.items() if held & bits == bits}
+        some = len(found.held) + sum(one.seq not in found.held for one in ranked)
+        return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
+
+    def _recall(self) -> dict[str, Any]:
+        bounded = not self.candidates.complete
+        recall: dict[str, Any] = {
+            "complete": not bounded,
+            "ranking_scope": "candidate_window" if bounded else "all_matches",
+            "truncated": bounded,
+            "sources_searched_count": self.searched.sources,
+        }
+        if bounded:
+            recall["candidate_window_limit"] = len(self.candidates.held)
+        return recall
+
+
+def _is_repeated(seq: int, earlier: set[int], near: Near) -> bool:
+    """Whether a record is in an earlier block: as one of its candidates, or as a neighbour of one.
+
+    The records near it are those that it is near to.
+    """
+    return seq in earlier or not earlier.isdisjoint(near.get(seq, ()))

@@ -1,0 +1,149 @@
+"""Records with the required parts of a question and without the excluded ones."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS
+from evidence.question import Question, Required, holds
+from evidence.ranking import Group, idf
+from service.records.search.candidates import Candidates
+from service.records.engine import Rows, Scope, Snapshot
+from service.records.view.granted_words import NewestTexts, Vocabulary
+from service.records.view import View
+from service.records.search.words import groups_of
+
+#: Prefixes of a refused question that its error names.
+PREFIXES_SHOWN: Final = 8
+
+
+class RequiredParts:
+    """The required parts of a question in what a search covers; `scope_of` gives a role its fields.
+
+    Their records are counted in the whole grant, of which `whole` is the same.
+    A prefix of too many words is looked for in the newest rows alone. Several that have too many
+    words together are refused.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        vocabulary: Vocabulary,
+        scope_of: Callable[[str | None], Scope],
+        whole: Callable[[str | None], Scope],
+        required: Sequence[Required],
+    ) -> None:
+        self._snapshot, self._vocabulary, self._scope_of = snapshot, vocabulary, scope_of
+        self._whole = whole
+        self._excluded = [part for part in required if part.term.excluded]
+        self.sought = [part for part in required if not part.term.excluded]
+        self._rows: dict[tuple[Required, Scope], Rows] = {}
+        self._broad = set[Required]()
+        prefixes, words = [part for part in required if part.term.prefix], 0
+        for part in prefixes:
+            beginning = vocabulary.beginning(part.term.words[-1], scope_of(part.role))
+            words += beginning
+            if beginning > BUDGETS.prefix_words_read:
+                self._broad.add(part)
+            if words > BUDGETS.prefix_words_read and len(prefixes) > 1:
+                raise _too_broad([one.term.typed for one in prefixes])
+
+    def groups(self) -> Iterator[Group]:
+        """The sought parts as groups, so that they are ranked and marked like words."""
+        records, _ = self._vocabulary.size
+        for part in self.sought:
+            count = len(self._rows_of(part, self._whole).records)
+            yield Group(part.term, (), False, count, idf(max(records, count), count))
+
+    def candidates(self, scope: Scope, groups: Sequence[Group]) -> Candidates:
+        """Records that meet all parts, with all rows of theirs that hold one of the groups.
+
+        The last groups are the sought parts. Of a prefix of too many words the newest rows do.
+        """
+        found, seen = Candidates(self._snapshot), dict(enumerate(groups))
+        records = list[set[int]]()
+        for number, part in enumerate(self.sought, start=len(groups) - len(self.sought)):
+            rows = self._rows_of(part, self._scope_of)
+            found.complete &= not rows.cut
+            records.append(rows.records)
+            if part in self._broad:
+                found.add(rows, [number])
+                del seen[number]
+        left = self._without(set.intersection(*records))
+        found.add_records(left)
+        found.keep(left)
+        found.see(scope, seen)
+        return found
+
+    def meeting(self, seqs: Iterable[int]) -> set[int]:
+        """Those of some records that meet all parts."""
+        left = set(seqs)
+        for part in self.sought:
+            left = self._holding(part, left) if left else left
+        return self._without(left)
+
+    def _without(self, left: set[int]) -> set[int]:
+        """Those of some records that hold no excluded part."""
+        for part in self._excluded:
+            left = left - self._holding(part, left) if left else left
+        return left
+
+    def _rows_of(self, part: Required, scope_of: Callable[[str | None], Scope]) -> Rows:
+        """The newest rows that hold a part."""
+        scope = scope_of(part.role)
+        if (part, scope) not in self._rows:
+            self._rows[part, scope] = (
+                NewestTexts(self._snapshot, scope).holding(part.term)
+                if part in self._broad
+                else self._snapshot.rows(scope, [[part.term]], BUDGETS.required_rows, newest=True)
+            )
+        return self._rows[part, scope]
+
+    def _holding(self, part: Required, seqs: set[int]) -> set[int]:
+        """Those of some records that hold a part, excluded or not."""
+        snapshot, scope = self._snapshot, self._scope_of(part.role)
+        term = replace(part.term, excluded=False)
+        if part not in self._broad:
+            return snapshot.holding(scope, [term], seqs).records
+        texts = snapshot.texts(scope.fields, sorted(seqs))
+        found = {seq for seq, _, _, text in texts if holds(text, term)}
+        long = [(seq, n, 0) for seq, n, passages, _ in texts if passages and seq not in found]
+        begun = snapshot.passages(long).items()
+        found |= {place[0] for place, text in begun if holds(text, term)}
+        left = {seq for seq, *_ in long} - found
+        return found | (snapshot.holding(scope, [term], left).records if left else set())
+
+
+def _too_broad(prefixes: Sequence[str]) -> InvalidRequest:
+    shown = ", ".join(prefixes[:PREFIXES_SHOWN])
+    most = BUDGETS.prefix_words_read
+    longest = max(prefixes, key=len)
+    return InvalidRequest(
+        f"Together the prefixes {shown} begin more than {most} words of the records. Write longer "
+        f"prefixes or whole words, narrow with streams or connection_id, or search for one prefix: "
+        f"query={longest!r}.",
+        code="query_too_broad",
+        param="query",
+    )
+
+
+def groups_to_read(snapshot: Snapshot, view: View, question: Question) -> list[Group]:
+    """The words and phrases of a question, each with its matching terms of the grant."""
+    vocabulary = view.vocabulary(snapshot)
+    phrases = [part for part in question.required if not part.term.prefix]
+    scope_of = view.covered.scope
+    parts = RequiredParts(snapshot, vocabulary, scope_of, scope_of, phrases)
+    return [*groups_of(question, vocabulary, strict=False), *parts.groups()]
+
+
+def holding_all(
+    snapshot: Snapshot, scope: Scope, groups: Sequence[Group], seqs: Iterable[int]
+) -> set[int]:
+    """Those of some records that hold every group."""
+    left = set(seqs)
+    for group in sorted(groups, key=lambda one: one.count):
+        if not left:
+            break
+        left &= snapshot.holding(scope, group.spellings, left).records
+    return left

@@ -1,0 +1,211 @@
+"""The words of a question as the grant's vocabulary has them: forms, corrections, how rare each is.
+
+Everything here is counted over the whole grant, never narrowed by a request, so that all pages and
+reads of one question use the same figures; and never over more than the grant.
+
+A search without hits reports its absent words, words like them, and a call that has hits.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, Final
+
+from evidence.hits import LIMITING
+from evidence.language import REPAIRS_MAX, inflected, umlauts
+from evidence.question import Question, Term
+from evidence.ranking import Group, idf
+from evidence.word_parts import PART_CHARS, linking, splits
+from service.ports import SearchQuery
+from service.records.view.granted_words import Vocabulary, words_in
+
+#: Languages whose umlauts are also written out.
+_UMLAUTS: Final = "de"
+#: How often a word asks the store: for its forms and their counts, then for those of repairs.
+LOOKS: Final = 9
+#: The most compounds of one word.
+COMPOUNDS_MAX: Final = 20
+
+
+def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> list[Group]:
+    """The wanted words of a question with everything that counts as them; `strict`: no repair.
+
+    A word that an earlier one stands for is left out.
+    """
+    found: list[Group] = []
+    taken: set[tuple[str, ...]] = set()
+    asks = (partial(_group, word, vocabulary, strict) for word in question.words)
+    vocabulary.snapshot.ahead(chain([lambda: vocabulary.size], asks), turns=LOOKS)
+    for word in question.words:
+        if word.words in taken:
+            continue
+        group = _group(word, vocabulary, strict)
+        longest = len("".join(word.words)) + PART_CHARS  # a compound is another word
+        taken.update(one.words for one in group.spellings if len("".join(one.words)) < longest)
+        found.append(group)
+    return found
+
+
+def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
+    spelled = "".join(word.words)
+    repaired = False
+    if len(word.words) > 1:
+        counts = vocabulary.counts([spelled])
+    else:
+        counts = _forms(spelled, vocabulary, word.joined)
+        compounds = {} if strict else _compounds(spelled, vocabulary)
+        if not counts and not strict and not compounds:
+            counts, repaired = _repairs(spelled, vocabulary), True
+            compounds = {} if counts else _parts(spelled, vocabulary)
+        counts = compounds | counts
+    records, _ = vocabulary.size
+    number = min(records, sum(counts.values()))
+    others = sorted(counts.keys() - {spelled}, key=lambda one: (-counts[one], one))
+    forms = tuple(Term(words_in(one)) for one in others)
+    return Group(word, forms, bool(forms) and repaired, number, idf(records, number))
+
+
+def _forms(word: str, vocabulary: Vocabulary, together: str | None = None) -> dict[str, int]:
+    """The word, its inflected forms and other spellings that occur, with their counts.
+
+    `together` is the word or the number that a hyphen or a separator makes it a part of, or empty.
+    With None, entries in parts are no forms.
+
+    A form counts if at least half of the records with it are in languages that it is a form in: a
+    word of another language is not matched by accident.
+    """
+    words = [word, *filter(None, [together])]
+    asks = {
+        fields: partial(_forms_in, words, languages, partial(vocabulary.like, fields))
+        for languages, fields in vocabulary.languages.items()
+    }
+    alike = [partial(vocabulary.joined, one) for one in words if together is not None]
+    vocabulary.snapshot.ahead((*asks.values(), *alike))
+    forms = {fields: ask() for fields, ask in asks.items()}
+    same = {*words, *chain.from_iterable(ask() for ask in alike)}
+    counts = vocabulary.counts(same.union(*forms.values()))
+    doubtful = {form for form in counts if any(form not in some for some in forms.values())}
+    if doubtful := doubtful - same:
+        inside = Counter[str]()
+        for fields, some in forms.items():
+            inside.update(vocabulary.counts(some & doubtful, fields))
+        return {form: n for form, n in counts.items() if form in same or 2 * inside[form] >= n}
+    return counts
+
+
+def _forms_in(
+    words: Iterable[str], languages: tuple[str, ...], like: Callable[[Iterable[str]], list[str]]
+) -> set[str]:
+    """The forms of words and of their other spellings in some languages."""
+    spelled = {*words}.union(*(map(umlauts, words) if _UMLAUTS in languages else ()))
+    return spelled | inflected(spelled, languages, like)
+
+
+def _compounds(word: str, vocabulary: Vocabulary) -> dict[str, int]:
+    """The counts of the most frequent compounds that begin or end with a word."""
+    counts = Counter[str]()
+    for languages, fields in vocabulary.languages.items():
+        if (links := linking(languages)) and len(word) >= PART_CHARS and word.isalpha():
+            counts.update(vocabulary.compounds(word, links, fields))
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:COMPOUNDS_MAX])
+
+
+def _parts(compound: str, vocabulary: Vocabulary) -> dict[str, int]:
+    """The counts of the two parts of a compound that occurs nowhere."""
+    for languages, fields in vocabulary.languages.items():
+        pairs = list(splits(compound, linking(languages)))
+        counts = vocabulary.counts(chain.from_iterable(pairs), fields) if pairs else {}
+        for pair in sorted(pairs, key=lambda one: -sum(counts.get(part, 0) for part in one)):
+            if counts.keys() >= {*pair}:
+                return {part: counts[part] for part in pair}
+    return {}
+
+
+def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
+    """The most frequent words one edit away that occur, four at most, with their forms."""
+    near = vocabulary.near(word)
+    best = sorted(near, key=lambda one: (-near[one], one))[:REPAIRS_MAX]
+    found: dict[str, int] = {}
+    for one in best:
+        found |= _forms(one, vocabulary)
+    return found
+
+
+#: Similar words that are named for each absent one.
+NEAREST_MAX = 3
+#: Further searches that are tried for one that has hits.
+RETRIES_MAX = 5
+
+
+def absent(wanted: list[Group]) -> list[str]:
+    """The words that occur nowhere in the grant."""
+    return [group.label for group in wanted if not group.count]
+
+
+def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
+    """{absent word: words of the grant one edit away}, the most frequent first."""
+    found = {}
+    for group in wanted:
+        word, *others = group.word.words
+        counts = {} if group.count or others else vocabulary.near(word)
+        near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
+        if near:
+            found[group.label] = near
+    return found
+
+
+def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator[dict[str, Any]]:
+    """Arguments that ask for less, in place of those without hits; the nearest come first."""
+    present = [group.word.typed for group in wanted if group.count]
+    excluded = [part.term.typed for part in question.required if part.term.excluded]
+    required = [part.term.typed for part in question.required if not part.term.excluded]
+    mode = {"words": "any"} if every else {}
+    if every and present:
+        yield mode
+    if wanted and required:
+        yield _asking(part.term.typed for part in question.required)
+    if present and required:
+        yield _asking([*present, *excluded]) | mode
+    if len(required) > 1:
+        yield from (_asking([*excluded, part]) for part in required)
+    if excluded and (present or required):
+        yield _asking([*present, *required]) | mode
+        if present and required:
+            yield _asking(present) | mode
+
+
+def repaired(question: Question, wanted: list[Group]) -> str | None:
+    """The query with every corrected word as it occurs; None if no word was corrected."""
+    if not any(group.repaired for group in wanted):
+        return None
+    words = [
+        " ".join(group.forms[0].words) if group.repaired else group.word.typed for group in wanted
+    ]
+    return str(_asking([*words, *(part.term.typed for part in question.required)])["query"])
+
+
+def wider(request: SearchQuery) -> Iterator[dict[str, Any]]:
+    """Arguments that search more of the grant: without one of those that limit it, then all.
+
+    None leaves an argument out. A filter is for one stream, so it goes together with `streams`.
+    """
+    given = [name for name in LIMITING if getattr(request, name)]
+    steps = (("filter",), ("since", "until"), ("filter", "streams"), ("connection_id",), LIMITING)
+    found = [{name: None for name in step if name in given} for step in steps]
+    yield from (one for number, one in enumerate(found) if one and one not in found[:number])
+
+
+def changed(request: SearchQuery, changes: dict[str, Any]) -> SearchQuery:
+    """A request with some arguments changed; None stands for the default."""
+    defaults = SearchQuery(request.query)
+    values = {
+        name: getattr(defaults, name) if value is None else value for name, value in changes.items()
+    }
+    return replace(request, **values)
+
+
+def _asking(parts: Iterable[str]) -> dict[str, Any]:
+    # A quote that is not closed runs to the end; it is the last part of a question, and here.
+    return {"query": " ".join(dict.fromkeys(parts))}

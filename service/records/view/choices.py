@@ -1,0 +1,57 @@
+"""The streams that a request may mean: those to choose from, and how many records they have."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from evidence.errors import Ambiguous
+from evidence.model import members
+from service import port_rules
+from service.records.engine import Snapshot
+from service.records.engine.selections import Selection
+from service.records.view import StreamView, View
+
+
+def require_shared(
+    view: View, streams: Sequence[StreamView], fields: Iterable[str], param: str
+) -> None:
+    """Refuses a field that is granted in only some connections of a stream.
+
+    Raises 409 `ambiguous_connection` with those connections; 403 `field_not_granted` if there are
+    none.
+    """
+    for field in fields:
+        having = [stream for stream in streams if stream.shows(field)]
+        if not having:
+            streams[0].require(field, param=param)
+        if len(having) < len(streams):
+            error = ambiguous(view, having)
+            error.message = (
+                f"Several connections have this stream, and {len(having)} of them have the "
+                f"field {field!r}. Retry with the connection_id of one of those."
+            )
+            raise error
+
+
+def ambiguous(view: View, streams: Sequence[StreamView], *, stream: str | None = None) -> Ambiguous:
+    """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
+    listed = [
+        {
+            **members(one, "connection_id", "connector_key"),
+            "grant_id": view.grant.grant_id,
+            **({"display_name": one.display_name} if one.display_name else {}),
+        }
+        for one in streams
+    ]
+    return port_rules.ambiguous(listed, stream=stream)
+
+
+def count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
+    """The number of selected records; the store knows that of a whole stream."""
+    whole = [one.stream for one in selections if not (one.limit or one.tests)]
+    asked: list[Callable[[], int]] = [
+        partial(snapshot.count, one) for one in selections if one.limit or one.tests
+    ]
+    if whole:
+        asked.append(lambda: snapshot.statistics(whole, ())[0])
+    snapshot.ahead(asked)
+    return sum(ask() for ask in asked)

@@ -1,0 +1,203 @@
+"""The words of a grant: how many records have each, and which of them a word may stand for.
+
+Nothing outside the grant is counted. Inside a limit, records are counted one by one.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Final
+
+from evidence.language import REPAIRED_CHARS, is_one_edit, is_repairable, lead, shortened
+from evidence.limits import BUDGETS
+from evidence.question import Term, holds
+from evidence.word_parts import is_joined, other_parts
+from service.records.engine import Rows, Scope, Snapshot
+from service.records.writing.languages import SAMPLE_CHARS, sure
+from service.records.writing.vocabulary import ending_key, joined_key, key_of
+
+#: {languages: the searched fields of the streams in them}. Each field is in one set.
+Languages = dict[tuple[str, ...], frozenset[int]]
+#: Newest rows inside a limit that show the languages there.
+LANGUAGE_ROWS: Final = 200
+#: Words that share a key with a misspelled one and are compared with it.
+NEAR_MOST: Final = 500
+#: Words that begin, and words that end, with a word and may be compounds of it; those inside a
+#: limit, which are counted one by one.
+COMPOUNDS_READ: Final = 500
+LIMITED_COMPOUNDS: Final = 20
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of a grant: `open` are fields of streams that it shows whole, `limited` others."""
+
+    snapshot: Snapshot
+    streams: tuple[int, ...]
+    open: tuple[int, ...]
+    limited: Scope
+    languages: Languages
+    #: What `size` was before for the same grant and the same state of the store, if it was asked.
+    known: list[tuple[int, float]] = field(default_factory=list)
+
+    @property
+    def size(self) -> tuple[int, float]:
+        """(records, words in a record on average)."""
+        if not self.known:
+            records, words = self.snapshot.statistics(self.streams, self.open)
+            for selection in self.limited.selections:
+                records += self.snapshot.count(selection)
+            self.known.append((records, words / records if records and words else 1.0))
+        return self.known[0]
+
+    def like(self, among: Container[int], prefixes: Iterable[str]) -> list[str]:
+        """The words of some fields that begin with one of some prefixes."""
+        wanted = sorted(prefixes)
+        return self._of(lambda fields: self.snapshot.words_like(fields, wanted), among)
+
+    def counts(self, words: Iterable[str], among: Container[int] | None = None) -> dict[str, int]:
+        """How many records hold each of some words, in some fields; those in none are left out."""
+        wanted, fields = set(words), self.open
+        limited = self.limited
+        if among is not None:
+            fields = tuple(one for one in fields if one in among)
+            there = tuple(one for one in limited.fields if one in among)
+            limited = replace(limited, fields=there)
+        found = self.snapshot.word_counts(fields, wanted)
+        if limited.fields:
+            return self._added(found, self.snapshot.word_counts(limited.fields, wanted), limited)
+        return found
+
+    def near(self, word: str) -> dict[str, int]:
+        """The counts of words that a word may be a misspelling of: those one edit away.
+
+        None if too many share a key with it: then none is more likely to be meant.
+        """
+        if len(word) < REPAIRED_CHARS or not is_repairable(word):
+            return {}
+        lacking = set(filter(is_repairable, shortened(word)))
+        keys = {key_of(word), *map(key_of, shortened(word))}
+        found = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
+        near = {other for other in found if is_one_edit(word, other)}
+        return self.counts(near | lacking) if len(found) < NEAR_MOST else {}
+
+    def joined(self, word: str) -> list[str]:
+        """The entries in parts that are a word, and those that are the same number."""
+        keys = [joined_key(word)]
+        found = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
+        return [entry for entry in found if is_joined(entry, word)]
+
+    def compounds(self, word: str, links: Iterable[str], among: Container[int]) -> dict[str, int]:
+        """The counts of compounds of a word in some fields.
+
+        The other part of a compound is a word there.
+        """
+        keys = [ending_key(word)]
+
+        def ending(fields: Sequence[int]) -> list[str]:
+            return self.snapshot.words_by_key(fields, keys, COMPOUNDS_READ)
+
+        def begun(fields: Sequence[int]) -> list[str]:
+            return self.snapshot.words_like(fields, [word], COMPOUNDS_READ)
+
+        self.snapshot.ahead((lambda: self._of(ending, among), lambda: self._of(begun, among)))
+        longer = {*self._of(ending, among), *self._of(begun, among)} - {word}
+        parts = {compound: other_parts(compound, word, links) for compound in sorted(longer)}
+        if self.limited.fields:
+            parts = dict(islice(parts.items(), LIMITED_COMPOUNDS))
+        counts = self.counts({*parts, *chain(*parts.values())}, among)
+        return {
+            compound: counts[compound]
+            for compound, others in parts.items()
+            if compound in counts and not counts.keys().isdisjoint(others)
+        }
+
+    def beginning(self, prefix: str, scope: Scope) -> int:
+        """How many words of the grant in the fields of a scope begin with a prefix.
+
+        Counts no further than one more than a prefix may have, and inside a limit the words of the
+        newest rows.
+        """
+        most = BUDGETS.prefix_words_read + 1
+        among = set(scope.fields)
+        fields = [ordinal for ordinal in self.open if ordinal in among]
+        words = {*self.snapshot.words_like(fields, [prefix], most)}
+        words = {*self.snapshot.word_counts(fields, words)}
+        fields = [ordinal for ordinal in self.limited.fields if ordinal in among]
+        if fields and len(words) < most:
+            inside = NewestTexts(self.snapshot, replace(self.limited, fields=tuple(fields))).words
+            words |= {word for word in inside if word.startswith(prefix)}
+        return len(words)
+
+    def _of(
+        self, ask: Callable[[Sequence[int]], list[str]], among: Container[int] | None = None
+    ) -> list[str]:
+        """Words of the fields of both kinds, or of some of them."""
+        both = (
+            [one for one in fields if among is None or one in among]
+            for fields in (self.open, self.limited.fields)
+        )
+        return [word for fields in both if fields for word in ask(fields)]
+
+    def _added(
+        self, found: dict[str, int], candidates: Iterable[str], limited: Scope
+    ) -> dict[str, int]:
+        """Counts with those inside a limit, which are counted row by row, the newest first."""
+        total = dict(found)
+        for word in candidates:
+            number = self.count(Term(words_in(word)), limited)
+            if number:
+                total[word] = total.get(word, 0) + number
+        return total
+
+    def count(self, term: Term, scope: Scope) -> int:
+        """How many records of a scope hold a term, counted no further than `word_matches`."""
+        rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
+        return len(rows.records)
+
+
+class NewestTexts:
+    """The folded texts of the newest rows of the index in a scope."""
+
+    def __init__(self, snapshot: Snapshot, scope: Scope, most: int = BUDGETS.prefix_rows) -> None:
+        self._rows = snapshot.rows(scope, [], most, newest=True)
+        values = snapshot.texts(scope.fields, sorted(self._rows.records))
+        self._short = {(seq, ordinal): text for seq, ordinal, _, text in values}
+        self._passages = snapshot.passages(list(zip(*self._rows.passages)))
+
+    @property
+    def texts(self) -> Iterator[tuple[int, str]]:
+        """(ordinal, text) of each row."""
+        for place in zip(*self._rows.short):
+            yield place[1], self._short.get(place, "")
+        for part, text in self._passages.items():
+            yield part[1], text
+
+    @property
+    def words(self) -> set[str]:
+        return {word for _, text in self.texts for word in text.split()}
+
+    def holding(self, term: Term) -> Rows:
+        """The rows that hold a term; there may be more."""
+        short, passages = zip(*self._rows.short), zip(*self._rows.passages)
+        found = [place for place in short if holds(self._short.get(place, ""), term)]
+        parts = [place for place in passages if holds(self._passages.get(place, ""), term)]
+        records, fields = [seq for seq, _ in found], [ordinal for _, ordinal in found]
+        long = ([seq for seq, *_ in parts], [n for _, n, _ in parts], [at for *_, at in parts])
+        return Rows((records, fields), long, cut=True)
+
+
+def languages_inside(snapshot: Snapshot, limited: Scope) -> dict[int, tuple[str, ...]]:
+    """The languages of the newest texts of each field inside a limit."""
+    leads = defaultdict[int, Counter[str]](Counter)
+    if limited.fields:
+        for ordinal, text in NewestTexts(snapshot, limited, LANGUAGE_ROWS).texts:
+            leads[ordinal].update(lead(text[:SAMPLE_CHARS]))
+    return {ordinal: tuple(sure(found)) for ordinal, found in leads.items()}
+
+
+def words_in(entry: str) -> tuple[str, ...]:
+    """The words of an entry of the vocabulary: its parts, a pair of unspaced characters, or one."""
+    pair = len(entry) == 2 and entry[0] >= "\u0e00" and entry[1] >= "\u0e00"
+    return (entry[0], entry[1]) if pair else tuple(entry.split())

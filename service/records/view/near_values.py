@@ -1,0 +1,74 @@
+"""Warnings about exact filters that no record of the grant passes, with near values of the grant.
+
+Nothing outside the grant's fields, times and records is read: a value that is not granted is
+neither near nor a reason to leave the warning out.
+"""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from evidence import pointer
+from evidence.limits import BUDGETS
+from evidence.text import clip
+from service.ports import Filter
+from service.records.engine import Order, Snapshot
+from service.records.view.filters import tests_of
+from service.records.view import StreamView
+
+_NEWEST: Final = Order(by_cursor=False, descending=True)
+_VALUE_CHARS: Final = 60
+_LEAST_RATIO: Final = 0.5
+
+
+def warnings(
+    snapshot: Snapshot, streams: Sequence[StreamView], wanted: Filter
+) -> list[dict[str, Any]]:
+    """A warning for each exact filter on text that no record of these streams passes alone."""
+    found = []
+    for name, value in wanted.items():
+        having = [one for one in streams if one.shows(name)]
+        if not isinstance(value, str) or not having:
+            continue
+        alone = [one.selection(tests_of(one, {name: value})) for one in having]
+        if snapshot.page(alone, _NEWEST, None, 1):
+            continue
+        message = f"No record has {name}={_short(value)}: filter compares exactly."
+        if near := _near(_values(snapshot, having, name), value):
+            message += f" Near values: {', '.join(map(_short, near))}."
+        found.append(
+            {"code": "filter_matches_nothing", "message": message, "param": "filter"}
+            | ({"near_values": near} if near else {})
+        )
+    return found
+
+
+def _short(value: str) -> str:
+    return repr(clip(value, _VALUE_CHARS))
+
+
+def _values(snapshot: Snapshot, streams: Sequence[StreamView], name: str) -> set[str]:
+    """The texts of a field in some granted records."""
+    paths = {one.id: one.path(name) for one in streams}
+    if any(paths[one.id] in one.manifest.primary_key for one in streams):
+        return set()  # keys are looked up, not guessed
+    most = BUDGETS.near_value_records
+    rows = snapshot.page([one.selection() for one in streams], _NEWEST, None, most)
+    records = snapshot.load([row.seq for row in rows]).values()
+    values = (pointer.find(record.data, paths[record.stream]) for record in records)
+    return {value for value in values if isinstance(value, str) and len(value) <= _VALUE_CHARS}
+
+
+def _near(values: set[str], value: str) -> list[str]:
+    """The nearest values, nearest first: by their letters, without regard to case and spaces."""
+    text = value.strip().casefold()[:_VALUE_CHARS]
+    ratios = {
+        one: (
+            1.0
+            if text and text in one.casefold()
+            else SequenceMatcher(None, text, one.casefold()).ratio()
+        )
+        for one in values
+    }
+    near = [one for one in values if ratios[one] >= _LEAST_RATIO]
+    return sorted(near, key=lambda one: (-ratios[one], len(one), one))[: BUDGETS.near_values]

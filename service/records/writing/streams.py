@@ -1,0 +1,198 @@
+"""Connections and their streams, as the importer creates and changes them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+import orjson
+
+from evidence.errors import InvalidRequest, NotFound, Unavailable
+from evidence.limits import BUDGETS
+from service.records.writing.derived import derives
+from service.records.intake import check_connection_id
+from service.records.manifest import StreamManifest, link, parse
+from service.records.engine.scopes import StreamHandle
+from service.records.writing import Writing
+
+#: The manifests that are not parsed again if a stream is opened again.
+MANIFESTS_CACHED: Final = 1_024
+
+
+def connect(
+    writer: Writing,
+    connection_id: str,
+    *,
+    connector_key: str | None = None,
+    label: str | None = None,
+) -> int:
+    """The row of a connection, created if new; a key or label given again replaces the old one."""
+    check_connection_id(connection_id)
+    with writer.transaction():
+        return writer.save_connection(connection_id, connector_key, label)
+
+
+def declare(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> None:
+    """Creates or changes streams of a connection; existing records are reindexed."""
+    with writer.transaction():
+        Streams(writer, connection_id).declare(manifests)
+
+
+class Streams:
+    """The streams of a connection. What refers to them is read once, and kept up to date."""
+
+    def __init__(self, writer: Writing, connection_id: str) -> None:
+        self._writer, self._connection_id = writer, connection_id
+        #: {stream: {stream that refers to it: with which fields}}.
+        self._referring: dict[str, dict[str, set[str]]] = {}
+        for manifest in manifests_of(writer, connection_id):
+            self._refer(manifest)
+
+    def declare(self, manifests: Iterable[StreamManifest]) -> list[str]:
+        """Creates or changes streams; existing records are reindexed. Returns their names."""
+        with self._writer.transaction():
+            connection = connect(self._writer, self._connection_id)
+            given = {manifest.name: manifest for manifest in manifests}
+            before = {name: found for name in given if (found := self._stored(name)) is not None}
+            related = _targets([*before.values(), *given.values()]) - given.keys()
+            before |= {name: found for name in sorted(related) if (found := self._stored(name))}
+            for name, manifest in given.items():
+                self._refer(manifest, before.get(name))
+            changed = [self._linked(manifest) for manifest in (before | given).values()]
+            return [
+                manifest.name
+                for manifest in changed
+                if self._save(connection, manifest, before.get(manifest.name), given)
+            ]
+
+    def _save(
+        self,
+        connection: int,
+        manifest: StreamManifest,
+        before: StreamManifest | None,
+        given: Collection[str],
+    ) -> bool:
+        """Stores a manifest, and reindexes its records; returns False if nothing changes."""
+        writer, id, name = self._writer, self._connection_id, manifest.name
+        known = _find(writer, id, name) is not None
+        if manifest == before and (known or name not in given):
+            return False
+        _check_size(manifest, before)
+        _require_staged(writer, id, name, "rows" if name in given else "relations")
+        old = self.open(name, before) if known else None
+        writer.save_stream(connection, _row_name(writer, id, name), manifest)
+        new = self.open(name)
+        if old is not None and derives(old.manifest) != derives(new.manifest):
+            writer.reindex(new, old.scopes)
+        return True
+
+    def open(self, name: str, manifest: StreamManifest | None = None) -> StreamHandle:
+        """The stream to write to; raises NotFound if it is not declared."""
+        _require_staged(self._writer, self._connection_id, name, "rows")
+        row = _find(self._writer, self._connection_id, name)
+        if row is None:
+            missing = f"{self._connection_id!r} has no stream {name!r}"
+            raise NotFound(f"{missing}; declare it with a manifest first.")
+        stream, connection, text = row
+        manifest = manifest or self._linked(_parsed(text))
+        with self._writer.transaction():
+            return StreamHandle(stream, connection, manifest, self._writer.allot(stream, manifest))
+
+    def _stored(self, name: str) -> StreamManifest | None:
+        """The manifest of a stream; of a staged one without rows, that of the old one."""
+        row = _find(self._writer, self._connection_id, name)
+        row = row or self._writer.find_stream(self._connection_id, name)
+        return None if row is None else self._linked(_parsed(row[2]))
+
+    def _linked(self, manifest: StreamManifest) -> StreamManifest:
+        fields = set[str]().union(*self._referring.get(manifest.name, {}).values())
+        return replace(manifest, foreign_keys=tuple(sorted(fields)))
+
+    def _refer(self, manifest: StreamManifest, before: StreamManifest | None = None) -> None:
+        """Notes to which streams this one refers."""
+        for name in _targets([before] if before else []):
+            self._referring[name].pop(manifest.name, None)
+        for relation in manifest.relations.values():
+            by = self._referring.setdefault(relation.stream, {})
+            by.setdefault(manifest.name, set()).add(relation.foreign_key)
+
+
+def _targets(manifests: Iterable[StreamManifest]) -> set[str]:
+    """The streams to which others refer."""
+    relations = (relation for manifest in manifests for relation in manifest.relations.values())
+    return {relation.stream for relation in relations}
+
+
+def _check_size(manifest: StreamManifest, before: StreamManifest | None) -> None:
+    """Refuses more fields than a store has numbers for, unless the stream has them already."""
+    most = max(BUDGETS.stream_fields, len(before.paths) if before else 0)
+    if len(manifest.paths) > most:
+        count = f"{len(manifest.paths)} fields"
+        raise InvalidRequest(f"{manifest.name!r} declares {count}, at most {most}. Remove some.")
+
+
+def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
+    """Whether `declare` would reindex a stream, which takes long if it has many records."""
+    before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+    after = link((before | {manifest.name: manifest for manifest in manifests}).values())
+    return any(one.name in before and derives(one) != derives(before[one.name]) for one in after)
+
+
+def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
+    """The manifests of a connection's streams, by name; for staged ones, the future manifests."""
+    manifests: dict[str, StreamManifest] = {}
+    for row_name, text in writer.manifest_rows(connection_id):
+        manifest = _parsed(text)
+        if row_name in (manifest.name, _row_name(writer, connection_id, manifest.name)):
+            manifests[manifest.name] = manifest
+    return link(manifests.values())
+
+
+@lru_cache(maxsize=MANIFESTS_CACHED)
+def _parsed(text: str) -> StreamManifest:
+    """A manifest as a store has it."""
+    (manifest,) = parse({"streams": [orjson.loads(text)]})
+    return manifest
+
+
+def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:
+    """The stream to write to; raises NotFound if it is not declared."""
+    return Streams(writer, connection_id).open(name)
+
+
+def all_streams(writer: Writing) -> Iterator[StreamHandle]:
+    """Every stream of the store, to write to."""
+    for connection_id in writer.connection_ids():
+        streams = Streams(writer, connection_id)
+        for manifest in manifests_of(writer, connection_id):
+            yield streams.open(manifest.name)
+
+
+def require_current(writer: Writing, streams: Mapping[int, StreamHandle]) -> None:
+    """Raises `Unavailable` if a stream was replaced or removed since it was opened."""
+    for id, stream in streams.items():
+        if writer.stream_name(id) not in (stream.manifest.name, *writer.staged.values()):
+            raise Unavailable(
+                f"The stream {stream.manifest.name!r} was replaced or removed while rows were "
+                "written to it. Run the command again."
+            )
+
+
+def _row_name(writer: Writing, connection_id: str, name: str) -> str:
+    """The name in the row of the stream that receives rows with this name."""
+    return writer.staged.get((connection_id, name), name)
+
+
+def _require_staged(writer: Writing, connection_id: str, name: str, what: str) -> None:
+    """Refuses changes to streams other than the staged ones."""
+    if writer.staged and (connection_id, name) not in writer.staged:
+        streams = ", ".join(stream for _, stream in writer.staged)
+        raise InvalidRequest(
+            f"This would change {what} of {name!r}, but only {streams} is being replaced. "
+            "Change the other with: rung import."
+        )
+
+
+def _find(writer: Writing, connection_id: str, name: str) -> tuple[int, int, str] | None:
+    """(stream, connection, manifest) of rows for a stream; None if it is not declared."""
+    return writer.find_stream(connection_id, _row_name(writer, connection_id, name))
