@@ -191,12 +191,9 @@ def decimal_key(number: Decimal) -> str:
     """A text that sorts like the number."""
     if not number:
         return "1"
-    digits, _, exponent = f"{number:E}".partition("E")
-    magnitude = f"{int(exponent) + 1 + MIDDLE:0{_WIDTH}}"
-    if digits[0] != "-":
-        return f"2{magnitude}{digits.replace('.', '').rstrip('0')}"
-    key = f"{magnitude}{digits[1:].replace('.', '').rstrip('0')}".translate(_COMPLEMENT)
-    return f"0{key}~"
+    digits = str(number).partition("E")[0].replace(".", "").strip("-0")
+    key = str(number.adjusted() + 1 + MIDDLE).zfill(_WIDTH) + digits
+    return f"2{key}" if number > 0 else f"0{key.translate(_COMPLEMENT)}~"
 
 
 def decimal_of_key(key: str) -> Decimal:

@@ -19,6 +19,20 @@ def test_keys_sort_as_their_numbers_do(found: list[Decimal]) -> None:
         assert decimal_of_key(decimal_key(number)) == number
 
 
+def test_keys_are_those_that_stores_have() -> None:
+    keys = {
+        "-0.00": "1",
+        "12.50": "250002125",
+        "-3.1": "04999868~",
+        "0.0012": "24999812",
+        "1E+40": "2500411",
+        "-1E-40": "0500388~",
+        "1200": "25000412",
+        "90071992547409.93": "2500149007199254740993",
+    }
+    assert {text: decimal_key(Decimal(text)) for text in keys} == keys
+
+
 @pytest.mark.parametrize(
     ("text", "mark", "number"),
     [
