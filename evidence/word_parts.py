@@ -40,6 +40,8 @@ def joined(text: str) -> Iterator[Joined]:
         digits = sum(map(len, words))
         if NUMBER_DIGITS <= digits <= _MOST_DIGITS and not _DATE.match(match[0]):
             yield Joined(words, *match.span())
+    if "-" not in text and "\u2010" not in text and "\u2011" not in text:
+        return  # several times faster than the pattern
     end = 0
     for hyphen in _HYPHEN.finditer(text):
         if hyphen.start() < end:

@@ -24,7 +24,7 @@ from service.records.engine.large import LargeValue, Place
 from service.records.writing.passages import fold_passages, starts
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, SHARED_MOST, row_id
-from service.records.sqlite.transactions import INDEXES, Transactions, tune
+from service.records.sqlite.transactions import INDEXES, RecentWords, Transactions, tune
 from service.records.manifest.values import Stored
 from service.records.writing.vocabulary import Vocabulary, keys_of
 
@@ -60,7 +60,7 @@ class Index:
     vocabulary: Vocabulary = field(init=False)
 
     def __post_init__(self) -> None:
-        self.vocabulary = Vocabulary(partial(apply_words, self.writer.db))
+        self.vocabulary = Vocabulary(partial(apply_words, self.writer))
 
     def drop(self, scopes: Scopes, seq: int, fields: Iterable[str] | None = None) -> None:
         for name in {*scopes.searchable, *scopes.cells}:
@@ -133,7 +133,7 @@ class Index:
         self.long.sort(key=itemgetter(0))
         db.executemany("INSERT INTO passage (id, seq, start) VALUES (?, ?, ?)", self._passages())
         db.executemany("INSERT INTO fts_passage (rowid, body) VALUES (?, ?)", self._passage_texts())
-        apply_words(db, self.vocabulary)
+        apply_words(self.writer, self.vocabulary)
 
     def write(self) -> None:
         """Adds everything except the full-text rows."""
@@ -179,91 +179,77 @@ _COUNT = """
 INSERT INTO word_count (word, ordinal, n) VALUES (?, ?, ?)
 ON CONFLICT (word, ordinal) DO UPDATE SET n = n + excluded.n
 """
-#: The trigger tells which pairs are new; to look for each first takes as long as to count it.
-_NOTE_NEW = (
-    "CREATE TEMP TABLE IF NOT EXISTS new_pair (word, ordinal)",
-    "CREATE TEMP TRIGGER IF NOT EXISTS note_new AFTER INSERT ON main.word_count"
-    " BEGIN INSERT INTO new_pair VALUES (new.word, new.ordinal); END",
-    "DELETE FROM temp.new_pair",
-)
 _NOT_LEFT = "SELECT 1 FROM word_count WHERE word = ? AND ordinal = ? AND n <= 0"
-_KNOWN = "SELECT w.text, w.id FROM json_each(?) j CROSS JOIN word w ON w.text = j.value"
+_STORED = """
+SELECT w.text, w.id, w.crowded FROM json_each(?) j CROSS JOIN word w ON w.text = j.value
+"""
+#: These ignore a row whose ordinal is NULL. `INSERT … SELECT … WHERE` from the same table takes
+#: several times longer.
 _ADD_SHARED_KEY = f"""
-INSERT INTO word_key (key, ordinal, word) SELECT ?1, {EVERY_FIELD}, ?2 WHERE {SHARED_MOST} > (
-  SELECT count(*) FROM word_key WHERE key = ?1 AND ordinal = {EVERY_FIELD}
-)
+INSERT OR IGNORE INTO word_key (key, ordinal, word) VALUES (?1, CASE WHEN {SHARED_MOST} > (
+  SELECT count(*) FROM word_key WHERE key = ?1 AND ordinal = ?2
+) THEN ?2 ELSE add_crowded(?3) END, ?3)
 """
 _ADD_KEY = f"""
-INSERT INTO word_key (key, ordinal, word) SELECT ?1, ?2, ?3 WHERE NOT EXISTS (
+INSERT OR IGNORE INTO word_key (key, ordinal, word) VALUES (?1, CASE WHEN NOT EXISTS (
   SELECT 1 FROM word_key WHERE key = ?1 AND ordinal = {EVERY_FIELD} AND word = ?3
-)
+) THEN ?2 END, ?3)
 """
-_CROWDED = "SELECT id FROM word WHERE crowded AND id IN (SELECT value FROM json_each(?))"
 _DROP_KEY = "DELETE FROM word_key WHERE key = ? AND ordinal = ? AND word = ?"
 _UNUSED = """
 DELETE FROM word WHERE id = ? AND NOT EXISTS (SELECT 1 FROM word_count WHERE word = word.id)
 """
 
 
-def apply_words(db: sqlite3.Connection, vocabulary: Vocabulary) -> None:
+def apply_words(writer: Transactions, vocabulary: Vocabulary) -> None:
     """Writes the collected changes of words."""
+    db, recent = writer.db, writer.recent_words
+    texts = recent.texts
     changes = list(vocabulary.changes())
-    ids, new = _ids(db, {word for word, _, _ in changes})
-    rows = sorted((ids[word], ordinal, n) for word, ordinal, n in changes)
-    for statement in _NOTE_NEW:
-        db.execute(statement)
+    new = _add_words(db, recent, {word for word, _, _ in changes if word not in recent.ids})
+    rows = sorted((recent.ids[word], ordinal, n) for word, ordinal, n in changes)
     db.executemany(_COUNT, rows)
-    texts = {id: word for word, id in ids.items()}
-    _add_keys(db, texts, new, db.execute("SELECT word, ordinal FROM temp.new_pair").fetchall())
+    db.executemany(_ADD_SHARED_KEY, _key_rows(texts, ((word, EVERY_FIELD) for word in new)))
+    crowded = [(word,) for word in new if word in recent.keyed]
+    db.executemany("UPDATE word SET crowded = 1 WHERE id = ?", crowded)
+    db.executemany(_ADD_KEY, _key_rows(texts, recent.add_keyed(rows)))
     fewer = [(word, ordinal) for word, ordinal, n in rows if n < 0]
     gone = [pair for pair in fewer if db.execute(_NOT_LEFT, pair).fetchone()]
     db.executemany("DELETE FROM word_count WHERE word = ? AND ordinal = ?", gone)
-    dropped = _crowded(db, gone)
+    dropped = recent.drop_keyed(gone)
     for word in {word for word, _ in gone}:
         if db.execute(_UNUSED, (word,)).rowcount:
             dropped.append((word, EVERY_FIELD))
     db.executemany(_DROP_KEY, _key_rows(texts, dropped))
+    recent.drop(word for word, ordinal in dropped if ordinal == EVERY_FIELD)
     db.executemany(
         "UPDATE scope SET words = words + ? WHERE ordinal = ?",
         ((length, ordinal) for ordinal, length in vocabulary.lengths.items() if length),
     )
     vocabulary.clear()
+    recent.bound()
 
 
-def _add_keys(
-    db: sqlite3.Connection, texts: dict[int, str], new: list[int], pairs: list[tuple[int, int]]
-) -> None:
-    """Adds the keys of new words, and those of the crowded ones among new (word, ordinal)."""
-    shared = _key_rows(texts, ((word, EVERY_FIELD) for word in new))
-    crowded = {
-        word for key, _, word in shared if not db.execute(_ADD_SHARED_KEY, (key, word)).rowcount
-    }
-    db.executemany("UPDATE word SET crowded = 1 WHERE id = ?", [(word,) for word in crowded])
-    db.executemany(_ADD_KEY, _key_rows(texts, _crowded(db, pairs)))
-
-
-def _crowded(db: sqlite3.Connection, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The (word, ordinal) whose word has keys of its fields."""
-    words = orjson.dumps([word for word, _ in pairs]).decode()
-    crowded = {word for (word,) in db.execute(_CROWDED, (words,))}
-    return [pair for pair in pairs if pair[0] in crowded]
+def _add_words(db: sqlite3.Connection, recent: RecentWords, words: set[str]) -> list[int]:
+    """Reads some words into `recent`; adds those that are new, and returns their ids."""
+    for text, id, crowded in db.execute(_STORED, (orjson.dumps(sorted(words)).decode(),)):
+        recent.add(text, id)
+        if crowded:
+            recent.add_crowded(id)
+    texts = sorted(words - recent.ids.keys())
+    (last,) = db.execute("SELECT coalesce(max(id), 0) FROM word").fetchone()
+    new = list(range(last + 1, last + 1 + len(texts)))
+    db.executemany("INSERT INTO word (text, id) VALUES (?, ?)", zip(texts, new))
+    for text, id in zip(texts, new):
+        recent.add(text, id)
+    return new
 
 
 def _key_rows(
     texts: dict[int, str], pairs: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int, int]]:
     """The sorted (key, ordinal, word) of some (word, ordinal)."""
-    return sorted((key, ordinal, word) for word, ordinal in pairs for key in keys_of(texts[word]))
-
-
-def _ids(db: sqlite3.Connection, words: set[str]) -> tuple[dict[str, int], list[int]]:
-    """({word: its id}, the ids of those that are new)."""
-    ids: dict[str, int] = dict(db.execute(_KNOWN, (orjson.dumps(sorted(words)).decode(),)))
-    texts = sorted(words - ids.keys())
-    (last,) = db.execute("SELECT coalesce(max(id), 0) FROM word").fetchone()
-    new = list(range(last + 1, last + 1 + len(texts)))
-    db.executemany("INSERT INTO word (text, id) VALUES (?, ?)", zip(texts, new))
-    return {**ids, **dict(zip(texts, new))}, new
+    return sorted([(key, ordinal, word) for word, ordinal in pairs for key in keys_of(texts[word])])
 
 
 SHADOWS = ("data", "idx", "content", "docsize", "config")

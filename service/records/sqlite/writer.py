@@ -111,6 +111,7 @@ class Writer(Catalog):
 
     def clear_derived(self) -> None:
         indexing.clear_derived(self.db)
+        self.recent_words.clear()
         self.note_removed()
 
 

@@ -213,3 +213,26 @@ def _contents(writer: Writer) -> list[Any]:
         "SELECT key, ordinal, text FROM word_key JOIN word ON word.id = word ORDER BY 1, 2, 3",
     )
     return [writer.db.execute(query).fetchall() for query in queries]
+
+
+def test_words_that_another_writer_removed_meanwhile_are_added_again(tmp_path: Path) -> None:
+    path = tmp_path / "rung.db"
+    with open_writer(path) as writer, open_writer(path) as other:
+        declare(writer, "c", parse({"streams": [NOTES]}))
+        notes = open_stream(writer, "c", "notes")
+        put(writer, notes, [Row({"id": "1", "title": "owl"})])
+        put(other, notes, [Row({}, "1", deleted=True), Row({"id": "2", "title": "lantern"})])
+        put(writer, notes, [Row({"id": "3", "title": "owl lantern"})])
+        check(writer)
+
+
+def test_words_of_a_transaction_that_failed_are_added_again(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "rung.db") as writer:
+        declare(writer, "c", parse({"streams": [NOTES]}))
+        notes = open_stream(writer, "c", "notes")
+        with pytest.raises(KeyboardInterrupt), writer.transaction():
+            put(writer, notes, [Row({"id": "1", "title": "owl", "text": " ".join(CROWD)})])
+            raise KeyboardInterrupt
+        put(writer, notes, [Row({"id": "2", "title": " ".join(CROWD)})])
+        put(writer, notes, [Row({"id": "2", "title": "owl", "text": " ".join(CROWD)})])
+        check(writer)

@@ -4,8 +4,20 @@ import random
 from itertools import pairwise
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from service.records.writing.vocabulary import MOST_WORDS, RUN_CHARS, words_of
+from evidence.fold import fold
+from evidence.language import is_repairable, shortened
+from evidence.word_parts import is_number
+from service.records.writing.vocabulary import (
+    MOST_WORDS,
+    RUN_CHARS,
+    ending_key,
+    key_of,
+    keys_of,
+    words_of,
+)
 
 WORDS = ("harbour", "1", "ü", "海", "港", "の", "pier")
 
@@ -32,3 +44,14 @@ def test_adjacent_characters_are_words_where_a_run_ends_too() -> None:
     run = [chr(0x4E00 + number % 5_000) for number in range(RUN_CHARS)]
     found = set().union(*(one for one, _ in words_of(" ".join(run))))
     assert found >= {first + second for first, second in pairwise(run)}
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=50).map(fold))
+@example("winterabend")
+@example("schlüsselbund")
+@example("abc1")
+def test_a_word_has_the_keys_of_its_shortened_forms_and_endings(text: str) -> None:
+    for word in text.split():
+        if 5 <= len(word) <= 48 and is_repairable(word) and not is_number(word):
+            endings = {word[start:] for start in range(4, len(word) - 3)}
+            assert keys_of(word) == {*map(key_of, shortened(word)), *map(ending_key, endings)}
