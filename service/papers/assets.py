@@ -31,13 +31,13 @@ MARKDOWN = "text/markdown"
 JSON = "application/json"
 
 NAME_BYTES = 255
-CHECKS_KEPT = 256
+CHECKS_CACHED = 256
 
 
 # Does not wait for the writer of a FIFO, and follows no link: links are already resolved.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
-_json: LruCache[Identity, bool] = LruCache(CHECKS_KEPT)
+_json: LruCache[Identity, bool] = LruCache(CHECKS_CACHED)
 
 Parts = tuple[str, ...]
 

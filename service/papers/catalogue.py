@@ -27,41 +27,41 @@ def is_paper_id(text: object) -> bool:
     return isinstance(text, str) and _PAPER_ID.fullmatch(text) is not None
 
 
-def named(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> str | None:
+def paper_by_id(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> str | None:
     """The id of the paper that a text as a whole identifies by paper id, DOI or arXiv id."""
-    given = given.strip()
-    if is_paper_id(given):
-        row = db.execute("SELECT paper_id FROM paper WHERE paper_id = ?", (given,)).fetchone()
+    text = text.strip()
+    if is_paper_id(text):
+        row = db.execute("SELECT paper_id FROM paper WHERE paper_id = ?", (text,)).fetchone()
         if row:
             return str(row[0])
-    if doi := doi_in(given):
+    if doi := doi_in(text):
         if paper_id := _dois(snapshot).get(doi):
             return paper_id
-        given = doi.removeprefix(_ARXIV_DOI)
-    arxiv = _ARXIV.fullmatch(given)
+        text = doi.removeprefix(_ARXIV_DOI)
+    arxiv = _ARXIV.fullmatch(text)
     return _alias(db, f"arxiv:{arxiv[1].lower()}") if arxiv else None
 
 
-def is_number(given: str) -> bool:
+def is_number(text: str) -> bool:
     """True if a text has the form of a DOI, an arXiv id or a built paper id."""
-    given = given.strip()
-    return any(pattern.fullmatch(given) for pattern in (_DOI, _ARXIV, _BUILT_ID))
+    text = text.strip()
+    return any(pattern.fullmatch(text) for pattern in (_DOI, _ARXIV, _BUILT_ID))
 
 
-def identified(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> tuple[str, ...]:
+def identified(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> tuple[str, ...]:
     """The ids of the papers with this paper id, DOI, arXiv id, BibTeX key or title, in this order.
 
     A BibTeX key may have the prefix `bib:`. Case, accents and punctuation of a title are ignored.
     """
-    key = given.strip().removeprefix("bib:")
+    key = text.strip().removeprefix("bib:")
     keys = (f"bib:{key}", f"bib:{key.lower()}")
-    one = named(snapshot, db, given) or _alias(db, keys[0]) or _alias(db, keys[1])
-    return (one,) if one else _titles(snapshot).get(_words(given), ())
+    paper_id = paper_by_id(snapshot, db, text) or _alias(db, keys[0]) or _alias(db, keys[1])
+    return (paper_id,) if paper_id else _titles(snapshot).get(_words(text), ())
 
 
-def doi_in(given: str) -> str | None:
+def doi_in(text: str) -> str | None:
     """The canonical form of a DOI; None if the text is not a DOI."""
-    match = _DOI.fullmatch(unquote(given.strip()))
+    match = _DOI.fullmatch(unquote(text.strip()))
     return match[1].lower().rstrip(".,;)") if match else None
 
 
@@ -86,7 +86,7 @@ def _dois(snapshot: Snapshot) -> dict[str, str]:
         ).fetchall()
         if "doi" in snapshot.columns["paper"]:
             rows += db.execute("SELECT doi, paper_id FROM paper WHERE doi <> ''").fetchall()
-    return {doi: paper_id for given, paper_id in rows if (doi := doi_in(given))}
+    return {doi: paper_id for stored, paper_id in rows if (doi := doi_in(stored))}
 
 
 @once
@@ -108,7 +108,7 @@ YEAR_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """`paper_of` by full-text row id, `rows_of` the newest row first, `place_of` in the list.
+    """`paper_of` by full-text row id, `rows_of` the newest row first, `position_of` in the list.
 
     A paper that was built twice has two full-text rows; a row without its paper is left out.
     The list is sorted by year, newest first and unknown last, then by title and paper id.
@@ -116,12 +116,12 @@ class Catalogue:
 
     paper_of: dict[int, str]
     rows_of: dict[str, tuple[int, ...]]
-    place_of: dict[str, int]
+    position_of: dict[str, int]
     year_of: dict[str, int]
 
-    def listed(self, papers: set[str]) -> list[str]:
+    def in_order(self, papers: set[str]) -> list[str]:
         """The papers in the order of the list."""
-        return sorted(papers & self.place_of.keys(), key=self.place_of.__getitem__)
+        return sorted(papers & self.position_of.keys(), key=self.position_of.__getitem__)
 
 
 @once
@@ -136,13 +136,13 @@ def catalogue(snapshot: Snapshot) -> Catalogue:
         rows = db.execute("SELECT id, c0 FROM paper_fts_content ORDER BY id DESC").fetchall()
     years = {paper_id: year_number(year) for paper_id, _, year in papers}
     papers.sort(key=lambda paper: (-years[paper[0]], paper[1], paper[0]))
-    known = {paper_id: paper_id for paper_id in years}  # one string for each id
-    paper_of = {rowid: known[paper_id] for rowid, paper_id in rows if paper_id in known}
+    interned = {paper_id: paper_id for paper_id in years}  # one string for each id
+    paper_of = {rowid: interned[paper_id] for rowid, paper_id in rows if paper_id in interned}
     rows_of: dict[str, tuple[int, ...]] = {}
     for rowid, paper_id in paper_of.items():
         rows_of[paper_id] = (*rows_of.get(paper_id, ()), rowid)
-    place_of = {paper_id: place for place, (paper_id, _, _) in enumerate(papers)}
-    return Catalogue(paper_of, rows_of, place_of, years)
+    position_of = {paper_id: position for position, (paper_id, _, _) in enumerate(papers)}
+    return Catalogue(paper_of, rows_of, position_of, years)
 
 
 def year_number(year: str) -> int:

@@ -47,33 +47,33 @@ def rank(
     Its values are the groups that a row contains only in its source or translations. These texts
     are not read: such a group counts as one occurrence, far from all others.
     """
-    wanted = orjson.dumps(list(elsewhere)).decode()
-    rows = db.execute(_TEXTS, (BUDGETS.paper_ranked_bytes, wanted)).fetchall()
-    named = values_of(db, [paper_id for *_, paper_id in rows], *METADATA)
+    row_ids = orjson.dumps(list(elsewhere)).decode()
+    rows = db.execute(_TEXTS, (BUDGETS.paper_ranked_bytes, row_ids)).fetchall()
+    metadata_values = values_of(db, [paper_id for *_, paper_id in rows], *METADATA)
     texts = {
-        row: (_folded(title), _folded(summary), fold(" . ".join(named[paper_id])))
+        row: (_folded(title), _folded(summary), fold(" . ".join(metadata_values[paper_id])))
         for row, title, summary, paper_id in rows
     }
-    lengths = {row: sum(len(text.split()) for text in found) for row, found in texts.items()}
+    lengths = {row: sum(len(text.split()) for text in parts) for row, parts in texts.items()}
     mean = sum(lengths.values()) / max(1, len(lengths))
     ranker = Ranker(groups, mean)
     scores = dict.fromkeys(elsewhere, 0.0)
     for row, (title, summary, metadata) in texts.items():
-        found = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(metadata, NAMES, True)]
+        fields = [Text(title, TITLE, True), Text(summary, SUMMARY), Text(metadata, NAMES, True)]
         for number in elsewhere[row]:
-            found.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
+            fields.append(Text(" ".join(groups[number].word.words), ELSEWHERE))
         lift = 1 + TITLE_LIFT * _likeness(ranker, title)
         # A paper without a summary is not better because it is short.
         length = max(lengths[row], int(mean))
-        scores[row] = ranker.score(found, length).value * lift
+        scores[row] = ranker.score(fields, length).value * lift
     return scores
 
 
 def _likeness(ranker: Ranker, title: str) -> float:
     """The share of the query in a title, times the share of the title in the query."""
-    held = ranker.places(title)
-    places = sum(map(len, held.values()))
-    return ranker.coverage(held) * min(1.0, places / max(1, len(title.split())))
+    occurrences = ranker.places(title)
+    places = sum(map(len, occurrences.values()))
+    return ranker.coverage(occurrences) * min(1.0, places / max(1, len(title.split())))
 
 
 def _folded(text: bytes) -> str:
@@ -111,11 +111,11 @@ class Matches:
     """
 
     def __init__(
-        self, snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, named: str | None
+        self, snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, identified: str | None
     ) -> None:
         self._db = db
         self._query = query
-        self._known = vocabulary(snapshot)
+        self._vocabulary = vocabulary(snapshot)
         self._catalogue = catalogue(snapshot)
         self.groups: list[Group] = []
         self._rows: list[Rows] = []
@@ -126,85 +126,93 @@ class Matches:
             self.groups.append(replace(group, count=count, idf=idf(total, count)))
             self._rows.append(rows)
         self._ranker = Ranker(self.groups, 1.0)
-        self._named = named
-        self._found = self._ordered(self._allowed(snapshot))
+        self._identified = identified
+        self._candidates = self._ordered(self._allowed(snapshot))
         whole = self._common(range(len(self.groups)))
-        self.all = sum(found.rowid in whole for found in self._found)
-        if named is not None:
-            first = next((one for one in self._found if one.paper_id == named), None)
-            self._found = [one for one in self._found if one.paper_id != named]
-            rowid = next(iter(self._catalogue.rows_of.get(named, ())), 0)
-            self._found.insert(0, first or Candidate(named, rowid))
+        self.all = sum(candidate.rowid in whole for candidate in self._candidates)
+        if identified is not None:
+            first = next(
+                (candidate for candidate in self._candidates if candidate.paper_id == identified),
+                None,
+            )
+            self._candidates = [
+                candidate for candidate in self._candidates if candidate.paper_id != identified
+            ]
+            rowid = next(iter(self._catalogue.rows_of.get(identified, ())), 0)
+            self._candidates.insert(0, first or Candidate(identified, rowid))
             self.all += first is None or first.rowid not in whole
         elif not self.groups:
-            self.all = len(self._found)
-        self.count = len(self._found)
+            self.all = len(self._candidates)
+        self.count = len(self._candidates)
 
     def page(self, start: int, end: int) -> list[Candidate]:
         """The papers from position `start` to before `end`, best first."""
         if not self.groups:
-            return self._found[start:end]
+            return self._candidates[start:end]
         size = BUDGETS.paper_block_items
         first = start // size * size
         ranked: list[Candidate] = []
-        for begin in range(first, min(end, len(self._found)), size):
-            ranked += self._ranked(self._found[begin : begin + size])
+        for begin in range(first, min(end, len(self._candidates)), size):
+            ranked += self._ranked(self._candidates[begin : begin + size])
         return ranked[start - first : end - first]
 
-    def held(self, rowid: int) -> list[Group]:
+    def groups_in(self, rowid: int) -> list[Group]:
         """The groups that a row contains."""
-        return [self.groups[number] for number in self._held(rowid)]
+        return [self.groups[number] for number in self._numbers_in(rowid)]
 
-    def spelled(self, *terms: Term) -> str:
+    def expression(self, *terms: Term) -> str:
         """The FTS5 expression that matches any of these terms."""
-        return f"({' OR '.join(self._known.expression(term, fused=True) for term in terms)})"
+        return f"({' OR '.join(self._vocabulary.expression(term, fused=True) for term in terms)})"
 
-    def report(self, found: Candidate, shown: Container[str]) -> PaperMatch | None:
+    def report(self, candidate: Candidate, marked: Container[str]) -> PaperMatch | None:
         """The words of the query that a paper contains, with their forms; None without words.
 
-        Of several forms it names one that is `shown`.
+        Of several forms it names one that is `marked`.
         """
         if not self.groups:
             return None
-        if found.paper_id == self._named:
+        if candidate.paper_id == self._identified:
             return PaperMatch(1.0, [self._query.text.strip()], [], {})
-        held = self._held(found.rowid)
-        missing = [number for number in range(len(self.groups)) if number not in held]
-        spelled = {n: self._form(self.groups[n], found.rowid, shown) for n in held}
+        present = self._numbers_in(candidate.rowid)
+        missing = [number for number in range(len(self.groups)) if number not in present]
+        forms = {n: self._form(self.groups[n], candidate.rowid, marked) for n in present}
         return PaperMatch(
-            coverage=round(self._ranker.coverage(held), 2),
-            matched_words=[self.groups[number].label for number in held],
+            coverage=round(self._ranker.coverage(present), 2),
+            matched_words=[self.groups[number].label for number in present],
             missing_words=[self.groups[number].label for number in missing],
-            forms={self.groups[n].label: form for n, form in spelled.items() if form},
+            forms={self.groups[n].label: form for n, form in forms.items() if form},
         )
 
-    def _held(self, rowid: int) -> list[int]:
+    def _numbers_in(self, rowid: int) -> list[int]:
         return [number for number, rows in enumerate(self._rows) if rowid in rows.anywhere]
 
-    def _form(self, group: Group, rowid: int, shown: Container[str]) -> str | None:
+    def _form(self, group: Group, rowid: int, marked: Container[str]) -> str | None:
         """The form of a group in a row; None if the row has the word itself."""
         if not group.forms or self._holds(rowid, group.word):
             return None
         spellings = [" ".join(form.words) for form in group.forms]
-        held = (s for s, form in zip(spellings, group.forms) if self._holds(rowid, form))
-        return next((s for s in spellings if s in shown), None) or next(held, None)
+        occurring = (s for s, form in zip(spellings, group.forms) if self._holds(rowid, form))
+        return next((s for s in spellings if s in marked), None) or next(occurring, None)
 
     def _ranked(self, block: Sequence[Candidate]) -> list[Candidate]:
         elsewhere = {
-            row: [number for number in self._held(row) if row not in self._rows[number].head]
+            row: [number for number in self._numbers_in(row) if row not in self._rows[number].head]
             for _, row in block
         }
         scores = rank(self._db, self.groups, elsewhere)
-        key = {one: (one.paper_id != self._named, -scores[one.rowid]) for one in block}
-        return sorted(block, key=lambda one: (*key[one], *self._tie(one)))
+        key = {
+            candidate: (candidate.paper_id != self._identified, -scores[candidate.rowid])
+            for candidate in block
+        }
+        return sorted(block, key=lambda candidate: (*key[candidate], *self._tie(candidate)))
 
-    def _tie(self, found: Candidate) -> tuple[int, str]:
+    def _tie(self, candidate: Candidate) -> tuple[int, str]:
         """The sort key of papers with equal scores: newer first, then by id."""
-        return -self._catalogue.year_of[found.paper_id], found.paper_id
+        return -self._catalogue.year_of[candidate.paper_id], candidate.paper_id
 
     def _holding(self, group: Group) -> Rows:
         """The rows of a group; for a title word, only rows with it in the title."""
-        expression = self.spelled(*group.spellings)
+        expression = self.expression(*group.spellings)
         title = self._matching(f"title : {expression}")
         if group.word in self._query.titles:
             return Rows(title, title, title)
@@ -217,32 +225,34 @@ class Matches:
         return frozenset(row for (row,) in rows) & self._catalogue.paper_of.keys()
 
     def _holds(self, rowid: int, term: Term) -> bool:
-        return words.matches_row(self._db, self.spelled(term), rowid)
+        return words.matches_row(self._db, self.expression(term), rowid)
 
     def _ordered(self, allowed: set[str]) -> list[Candidate]:
         """Every matching paper once, in candidate order."""
         if not self.groups:
-            return list(map(Candidate, self._catalogue.listed(allowed)))
+            return list(map(Candidate, self._catalogue.in_order(allowed)))
         worth: dict[int, float] = {}
         for group, rows in zip(self.groups, self._rows):
             for row in rows.anywhere:
                 share = 1 + HEAD_SHARE * (row in rows.head) + TITLE_SHARE * (row in rows.title)
                 worth[row] = worth.get(row, 0.0) + group.idf * share
         paper_of = self._catalogue.paper_of
-        kept = [Candidate(paper_of[row], row) for row in self._kept()]
-        kept.sort(key=lambda one: (-worth[one.rowid], *self._tie(one), -one.rowid))
+        candidates = [Candidate(paper_of[row], row) for row in self._matching_rows()]
+        candidates.sort(
+            key=lambda candidate: (-worth[candidate.rowid], *self._tie(candidate), -candidate.rowid)
+        )
         best: dict[str, Candidate] = {}
-        for one in kept:
-            if one.paper_id in allowed:
-                best.setdefault(one.paper_id, one)
+        for candidate in candidates:
+            if candidate.paper_id in allowed:
+                best.setdefault(candidate.paper_id, candidate)
         return list(best.values())
 
-    def _kept(self) -> set[int]:
+    def _matching_rows(self) -> set[int]:
         """The rows with every required term, and with one of the words if there are any."""
         strict = {*self._query.required, *self._query.titles}
         required = [n for n, group in enumerate(self.groups) if group.word in strict]
-        wanted = [n for n in range(len(self.groups)) if n not in required]
-        some = set[int]().union(*(self._rows[n].anywhere for n in wanted or required))
+        optional = [n for n in range(len(self.groups)) if n not in required]
+        some = set[int]().union(*(self._rows[n].anywhere for n in optional or required))
         return some & self._common(required) if required else some
 
     def _common(self, numbers: Sequence[int]) -> frozenset[int]:
@@ -252,12 +262,12 @@ class Matches:
 
     def _allowed(self, snapshot: Snapshot) -> set[str]:
         """The papers that match the fields, and no refused value."""
-        allowed = set(self._catalogue.place_of)
+        allowed = set(self._catalogue.position_of)
         for name in self._query.names:
             fitting = names.papers_with(snapshot, self._db, name)
             allowed = allowed - fitting if name.excluded else allowed & fitting
-        unwanted = list(map(self.spelled, self._query.refused))
-        unwanted += [f"title : {self.spelled(term)}" for term in self._query.refused_titles]
+        unwanted = list(map(self.expression, self._query.refused))
+        unwanted += [f"title : {self.expression(term)}" for term in self._query.refused_titles]
         for expression in unwanted:
             allowed -= {self._catalogue.paper_of[row] for row in self._matching(expression)}
         return allowed

@@ -32,15 +32,15 @@ def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[s
     """The ids of the papers whose values match; the same for an excluded name."""
     fits = _rule(name)
     if name.field in LISTED:
-        wanted = [number for number, value in values(snapshot, name.field) if fits(value)]
-        return papers_of(db, name.field, wanted)
+        numbers = [number for number, value in values(snapshot, name.field) if fits(value)]
+        return papers_of(db, name.field, numbers)
     rows = db.execute(_OF_PAPERS[name.field])
-    known: dict[str, bool] = {}
+    verdicts: dict[str, bool] = {}
     ids = set()
     for value, paper_id in rows:
-        if value not in known:
-            known[value] = fits(_key(value))
-        if known[value]:
+        if value not in verdicts:
+            verdicts[value] = fits(_key(value))
+        if verdicts[value]:
             ids.add(paper_id)
     return ids
 
@@ -55,17 +55,17 @@ def values(snapshot: Snapshot, field: str) -> list[tuple[int, str]]:
 
 def values_of(db: sqlite3.Connection, papers: Sequence[str], *fields: str) -> dict[str, list[str]]:
     """The values that each of these papers has in some listed fields, field by field in order."""
-    found: dict[str, list[str]] = {paper_id: [] for paper_id in papers}
-    wanted = orjson.dumps(papers).decode()
+    values_by_paper: dict[str, list[str]] = {paper_id: [] for paper_id in papers}
+    ids = orjson.dumps(papers).decode()
     for field in fields:
         rows = db.execute(
             f"SELECT paper_id, value FROM paper_{field} JOIN {field} USING ({field}_id) "
             "WHERE paper_id IN (SELECT value FROM json_each(?)) ORDER BY value",
-            (wanted,),
+            (ids,),
         )
         for paper_id, value in rows:
-            found[paper_id].append(value)
-    return found
+            values_by_paper[paper_id].append(value)
+    return values_by_paper
 
 
 def papers_of(db: sqlite3.Connection, field: str, numbers: Iterable[int]) -> set[str]:
@@ -82,22 +82,22 @@ def _rule(name: Name) -> Callable[[str], bool]:
     """The test of a folded value against a field."""
     if name.field == "year" and (span := _RANGE.fullmatch(name.value)):
         return _year_range(name, span)
-    wanted = _key(name.value)
+    key = _key(name.value)
     if name.field == "month":
-        return lambda value: value.lstrip("0") == wanted.lstrip("0")
+        return lambda value: value.lstrip("0") == key.lstrip("0")
     if name.field in ("year", "template"):
-        return lambda value: value == wanted
-    end = "" if name.value.endswith("*") and wanted[-1:].isalnum() else " "
-    needles = [f" {words}{end}" for words in _orders(name, wanted)]
+        return lambda value: value == key
+    end = "" if name.value.endswith("*") and key[-1:].isalnum() else " "
+    needles = [f" {words}{end}" for words in _orders(name, key)]
     return lambda value: any(needle in f" {value} " for needle in needles)
 
 
-def _orders(name: Name, wanted: str) -> list[str]:
+def _orders(name: Name, key: str) -> list[str]:
     """The words of a name, and for `LeCun, Yann` also those of `Yann LeCun`."""
     last, comma, first = name.value.partition(",")
     if name.field != "author" or not comma or not (first := _key(first)):
-        return [wanted]
-    return [wanted, f"{first} {_key(last)}"]
+        return [key]
+    return [key, f"{first} {_key(last)}"]
 
 
 def _year_range(name: Name, span: re.Match[str]) -> Callable[[str], bool]:
@@ -118,7 +118,7 @@ def _key(value: str) -> str:
     return words or " ".join(fold_literal(value.replace('"', " ")).split())
 
 
-PAPERS_KEPT = 1_024
+PAPERS_CACHED = 1_024
 """The number of papers whose metadata is cached, because reading it passes over the whole
 source."""
 
@@ -146,16 +146,18 @@ def read(
     snapshot: Snapshot, db: sqlite3.Connection, titles: Mapping[str, str]
 ) -> dict[str, Metadata]:
     """The metadata of papers, given their titles by paper id."""
-    recent = snapshot.once("metadata", lambda: LruCache[str, Metadata](PAPERS_KEPT))
-    known = {paper_id: recent.get(paper_id) for paper_id in titles}
-    missing = [paper_id for paper_id, metadata in known.items() if metadata is None]
-    listed = values_of(db, missing, "author")
+    recent = snapshot.once("metadata", lambda: LruCache[str, Metadata](PAPERS_CACHED))
+    metadata_by_id = {paper_id: recent.get(paper_id) for paper_id in titles}
+    missing = [paper_id for paper_id, metadata in metadata_by_id.items() if metadata is None]
+    authors = values_of(db, missing, "author")
     for paper_id in missing:
         rows = catalogue(snapshot).rows_of.get(paper_id, ())
-        names = [name for name in listed[paper_id] if name not in ("", "unknown")]
-        known[paper_id] = metadata = _metadata(db, rows, titles[paper_id], names)
+        names = [name for name in authors[paper_id] if name not in ("", "unknown")]
+        metadata_by_id[paper_id] = metadata = _metadata(db, rows, titles[paper_id], names)
         recent.put(paper_id, metadata)
-    return {paper_id: metadata for paper_id, metadata in known.items() if metadata is not None}
+    return {
+        paper_id: metadata for paper_id, metadata in metadata_by_id.items() if metadata is not None
+    }
 
 
 def unspaced(text: str) -> str:
@@ -192,20 +194,20 @@ def in_order(text: str, title: str, names: list[str]) -> list[str] | None:
     heading, _ = _letters(title)
     if not letters.startswith(heading):
         return None
-    spelled = {_letters(name)[0]: name for name in sorted(names, key=len)}
-    sizes = sorted({len(name) for name in spelled} - {0}, reverse=True)
+    names_by_letters = {_letters(name)[0]: name for name in sorted(names, key=len)}
+    sizes = sorted({len(name) for name in names_by_letters} - {0}, reverse=True)
     authors = []
     start = len(heading)
     while start < len(letters):
         # The longest name first: `jan li` also begins `jan lind`.
         ends = (start + size for size in sizes if start + size <= len(letters))
-        end = next((end for end in ends if letters[start:end] in spelled), None)
+        end = next((end for end in ends if letters[start:end] in names_by_letters), None)
         if end is None:
             break
-        name = spelled.pop(letters[start:end])
+        name = names_by_letters.pop(letters[start:end])
         authors.append(_cased(name, text[places[start] : places[end - 1] + 1]))
         start = end
-    return authors + sorted(spelled.values())
+    return authors + sorted(names_by_letters.values())
 
 
 def _cased(name: str, text: str) -> str:
@@ -222,12 +224,12 @@ def _cased(name: str, text: str) -> str:
 def _letters(text: str) -> tuple[str, list[int]]:
     """A text in lower case without spaces, with the original position of each letter."""
     pairs = [
-        (letter, place)
-        for place, char in enumerate(text)
+        (letter, position)
+        for position, char in enumerate(text)
         if not char.isspace()
         for letter in char.lower()
     ]
-    return "".join(letter for letter, _ in pairs), [place for _, place in pairs]
+    return "".join(letter for letter, _ in pairs), [position for _, position in pairs]
 
 
 # A longer value could not be searched for.
@@ -239,11 +241,11 @@ BLANK = ' \t\n\v\f\r\u00a0".' + "".join(map(chr, (*range(0x200B, 0x2010), *range
 def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> PaperFacets:
     """A page of values, most papers first, then by value, without "unknown"."""
     if category in LISTED:
-        found = f"SELECT value, paper_count AS papers FROM {category}"
+        subquery = f"SELECT value, paper_count AS papers FROM {category}"
     else:
-        found = f"SELECT value, count(*) AS papers FROM ({_OF_PAPERS[category]}) GROUP BY value"
+        subquery = f"SELECT value, count(*) AS papers FROM ({_OF_PAPERS[category]}) GROUP BY value"
     counted = (
-        f"FROM ({found}) WHERE papers > 0 "
+        f"FROM ({subquery}) WHERE papers > 0 "
         f"AND trim(value, ?) NOT IN ('', 'unknown') AND length(value) <= {LONGEST}"
     )
     with snapshot.connection() as db:

@@ -16,7 +16,7 @@ from service.papers import catalogue, names, suggest
 from service.papers.snapshot import Snapshot
 from service.papers.snapshot_file import OPTIONAL
 
-SHOWN_CHARS = 100
+NAME_CHARS = 100
 """The characters shown of a name that no paper has."""
 
 TRIGRAMS_OF_NEAR = 5  # a shorter text resembles any title
@@ -42,20 +42,20 @@ class Row:
     source_md_content_hash: str | None
 
 
-def identify(snapshot: Snapshot, given: str) -> Row:
+def identify(snapshot: Snapshot, identifier: str) -> Row:
     """The paper with a paper id, DOI, arXiv id, BibTeX key or exact title, in this order.
 
     Raises `NotFound` (`paper_not_found`) and, for a title of several, `Ambiguous`
     (`ambiguous_paper`).
     """
     with snapshot.connection() as db:
-        named = catalogue.identified(snapshot, db, given)
-        found = rows(snapshot, db, filter(catalogue.is_paper_id, named))
-        if not found:
-            raise _not_found(snapshot, db, given)
-        if len(found) > 1:
-            raise _ambiguous(found)
-        return next(iter(found.values()))
+        ids = catalogue.identified(snapshot, db, identifier)
+        matches = rows(snapshot, db, filter(catalogue.is_paper_id, ids))
+        if not matches:
+            raise _unknown_paper(snapshot, db, identifier)
+        if len(matches) > 1:
+            raise _ambiguous(matches)
+        return next(iter(matches.values()))
 
 
 def templates(snapshot: Snapshot, row: Row) -> dict[str, tuple[str | None, str | None]]:
@@ -63,9 +63,9 @@ def templates(snapshot: Snapshot, row: Row) -> dict[str, tuple[str | None, str |
 
     Only newer snapshots have these.
     """
-    known = snapshot.columns["paper_summary"]
+    existing = snapshot.columns["paper_summary"]
     columns = [
-        f"nullif({name}, '')" if name in known else "NULL"
+        f"nullif({name}, '')" if name in existing else "NULL"
         for name in ("resource_path", "content_hash")
     ]
     with snapshot.connection() as db:
@@ -93,13 +93,13 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
     """The metadata of a paper, with lists cut to `paper_names` and the given source size."""
     with snapshot.connection() as db:
         about = names.read(snapshot, db, {row.paper_id: row.title})[row.paper_id]
-        left_out = {"authors": about.authors_total - len(about.authors)}
+        omitted = {"authors": about.authors_total - len(about.authors)}
         lists: dict[str, list[str]] = {}
         for field in ("keyword", "institution", "tag"):
             values = names.values_of(db, [row.paper_id], field)[row.paper_id]
             values = [value for value in values if value not in ("", "unknown")]
             lists[f"{field}s"] = list(map(line, values[: BUDGETS.paper_names]))
-            left_out[f"{field}s"] = len(values) - len(lists[f"{field}s"])
+            omitted[f"{field}s"] = len(values) - len(lists[f"{field}s"])
         bibtex, bibtex_key = _bibtex(snapshot, db, row.paper_id)
         aliases = _aliases(db, row.paper_id)
     doi = (catalogue.doi_in(row.doi) or row.doi) if row.doi else aliases.get("doi")
@@ -124,7 +124,7 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
         source_bytes=source_bytes,
         has_pdf=row.pdf_content_hash is not None,
         bibtex=bibtex,
-        left_out={name: count for name, count in left_out.items() if count > 0},
+        left_out={name: count for name, count in omitted.items() if count > 0},
     )
 
 
@@ -134,17 +134,19 @@ def _line(text: str | None) -> str | None:
 
 def rows(snapshot: Snapshot, db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
     """The rows of papers by paper id, in the order of the ids."""
-    names = [each.name for each in fields(Row)]
-    known = snapshot.columns["paper"]
+    names = [member.name for member in fields(Row)]
+    existing = snapshot.columns["paper"]
     columns = [f"nullif({name}, '')" if name in OPTIONAL["paper"] else name for name in names]
-    columns = [one if name in known else "NULL" for name, one in zip(names, columns)]
-    wanted = orjson.dumps(list(ids)).decode()
-    found = db.execute(
+    columns = [
+        expression if name in existing else "NULL" for name, expression in zip(names, columns)
+    ]
+    ids_json = orjson.dumps(list(ids)).decode()
+    records = db.execute(
         f"SELECT {', '.join(columns)} FROM json_each(?) JOIN paper ON paper_id = json_each.value "
         "ORDER BY json_each.key",
-        (wanted,),
+        (ids_json,),
     )
-    return {row[0]: Row(*row) for row in found}
+    return {row[0]: Row(*row) for row in records}
 
 
 def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
@@ -171,8 +173,8 @@ def _bibtex(
     return row or (None, None)
 
 
-def _ambiguous(found: dict[str, Row]) -> Ambiguous:
-    candidates = _brief(found, "paper_id", "title", "year", "venue")[: CONTRACT.candidates]
+def _ambiguous(papers: dict[str, Row]) -> Ambiguous:
+    candidates = _brief(papers, "paper_id", "title", "year", "venue")[: CONTRACT.candidates]
     return Ambiguous(
         "Several papers have this title. Retry with the paper_id of one of them.",
         code="ambiguous_paper",
@@ -181,35 +183,35 @@ def _ambiguous(found: dict[str, Row]) -> Ambiguous:
     )
 
 
-def _not_found(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> NotFound:
-    near = _near(snapshot, db, given)
+def _unknown_paper(snapshot: Snapshot, db: sqlite3.Connection, identifier: str) -> NotFound:
+    near = _near(snapshot, db, identifier)
     calls: tuple[Continuation, ...] = ()
-    if parse_query(given).wanted and not catalogue.is_number(given):
-        calls = (Continuation(SEARCH, {"query": given[: CONTRACT.query_chars]}, "retry"),)
+    if parse_query(identifier).wanted and not catalogue.is_number(identifier):
+        calls = (Continuation(SEARCH, {"query": identifier[: CONTRACT.query_chars]}, "retry"),)
     return NotFound(
         "No paper has this id, DOI, arXiv id or title. Search for it, "
         "and use the paper_id of a hit.",
         code="paper_not_found",
         calls=calls,
-        paper_id=given[:SHOWN_CHARS],
+        paper_id=identifier[:NAME_CHARS],
         near=_brief(rows(snapshot, db, near), "paper_id", "title", "year") or None,
     )
 
 
-def _near(snapshot: Snapshot, db: sqlite3.Connection, given: str) -> list[str]:
+def _near(snapshot: Snapshot, db: sqlite3.Connection, identifier: str) -> list[str]:
     """The ids of the papers whose titles share most of the given text, at least half."""
-    wanted = suggest.trigrams(given)
-    if len(wanted) < TRIGRAMS_OF_NEAR:
+    query_trigrams = suggest.trigrams(identifier)
+    if len(query_trigrams) < TRIGRAMS_OF_NEAR:
         return []
     shares: dict[str, tuple[float, int, str]] = {}
-    for paper_id, title in suggest.similar(snapshot, db, given, "c0, c1"):
+    for paper_id, title in suggest.similar(snapshot, db, identifier, "c0, c1"):
         parts = suggest.trigrams(title)
-        share = len(wanted & parts) / len(wanted)
+        share = len(query_trigrams & parts) / len(query_trigrams)
         if share >= SHARE_OF_NEAR:
             shares[paper_id] = (-share, len(parts), paper_id)
     return sorted(shares, key=shares.__getitem__)[: BUDGETS.paper_suggestions]
 
 
-def _brief(found: dict[str, Row], *names: str) -> list[dict[str, str]]:
+def _brief(papers: dict[str, Row], *names: str) -> list[dict[str, str]]:
     """A few members of papers."""
-    return [{name: line(getattr(row, name)) for name in names} for row in found.values()]
+    return [{name: line(getattr(row, name)) for name in names} for row in papers.values()]

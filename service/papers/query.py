@@ -27,7 +27,7 @@ from service.papers.catalogue import is_number
 
 FIELDS = ("title", *CATEGORIES)
 
-_PIECE = re.compile(
+_TOKEN = re.compile(
     rf"""
     (?<!\S) (?P<minus> -? ) (?P<field> {"|".join(FIELDS)} ) :
         (?: "(?P<straight> [^"]* )"? | [“„«](?P<curly> [^”“»]* )[”“»]? | (?P<bare> \S+ ) )
@@ -77,68 +77,68 @@ def parse(text: str, languages: tuple[str, ...] = ("en",)) -> PaperQuery:
     parts: list[Term] = []
     titles: list[Term] = []
     names: list[Name] = []
-    for piece in _PIECE.finditer(text):
-        field = (piece["field"] or "").lower()
+    for token in _TOKEN.finditer(text):
+        field = (token["field"] or "").lower()
         if field == "title":
-            titles += _title(piece)
+            titles += _title(token)
         elif field:
-            names.append(Name(field, _value(piece), bool(piece["minus"])))
-        elif is_number(piece.group()):
-            parts += _indexed(question.parse_query(piece.group()).terms)
+            names.append(Name(field, _value(token), bool(token["minus"])))
+        elif is_number(token.group()):
+            parts += _indexed(question.parse_query(token.group()).terms)
         else:
-            plain.append(piece.group())
-    asked = question.parse(" ".join(plain), languages, roles=())
-    parts += _indexed(part.term for part in asked.required)
-    words = _indexed(asked.words)
+            plain.append(token.group())
+    plain_query = question.parse(" ".join(plain), languages, roles=())
+    parts += _indexed(part.term for part in plain_query.required)
+    words = _indexed(plain_query.words)
     if parts or titles or names:
-        known = frozenset[str]().union(*map(stop_words, languages))
-        if all(word in known for term in words for word in term.words):
+        stopwords = frozenset[str]().union(*map(stop_words, languages))
+        if all(word in stopwords for term in words for word in term.words):
             words = []
     query = PaperQuery(
         text=text,
         words=tuple(words),
-        required=_kept(parts, excluded=False),
-        titles=_kept(titles, excluded=False),
-        refused=_kept(parts, excluded=True),
-        refused_titles=_kept(titles, excluded=True),
+        required=_select(parts, excluded=False),
+        titles=_select(titles, excluded=False),
+        refused=_select(parts, excluded=True),
+        refused_titles=_select(titles, excluded=True),
         names=tuple(dict.fromkeys(names)),
     )
     _require_something(query)
     return query
 
 
-def _indexed(found: Iterable[Term]) -> list[Term]:
+def _indexed(terms: Iterable[Term]) -> list[Term]:
     """Terms as in the index: letters and digits, and no mark without its letter."""
-    kept = []
-    for term in found:
+    indexed_terms = []
+    for term in terms:
         words = tuple(word for word in term.words if unicodedata.category(word[0]) != "Co")
         # For two adjacent characters of a script without spaces, the first counts.
         pair = len(term.words) == 2 and all(map(question.is_unspaced, term.words))
         first = words[:1] if pair else words
         if any(map(str.isalnum, "".join(first))):
-            kept.append(replace(term, words=words))
-    return kept
+            indexed_terms.append(replace(term, words=words))
+    return indexed_terms
 
 
-def _kept(found: Iterable[Term], *, excluded: bool) -> tuple[Term, ...]:
-    return tuple(dict.fromkeys(term for term in found if term.excluded is excluded))
+def _select(terms: Iterable[Term], *, excluded: bool) -> tuple[Term, ...]:
+    return tuple(dict.fromkeys(term for term in terms if term.excluded is excluded))
 
 
-def _title(piece: re.Match[str]) -> list[Term]:
-    bare = piece["bare"] is not None
-    spelled = piece["bare"] if bare else f'"{_value(piece)}"'
-    found = _indexed(question.parse_query(spelled.lstrip("-") if bare else spelled).terms)
-    if not found:
-        raise _invalid(f'"{piece.group()}" has no word. Add one, such as title:attention.')
-    return [replace(term, excluded=bool(piece["minus"])) for term in found]
+def _title(token: re.Match[str]) -> list[Term]:
+    bare = token["bare"] is not None
+    text = token["bare"] if bare else f'"{_value(token)}"'
+    terms = _indexed(question.parse_query(text.lstrip("-") if bare else text).terms)
+    if not terms:
+        raise _invalid(f'"{token.group()}" has no word. Add one, such as title:attention.')
+    return [replace(term, excluded=bool(token["minus"])) for term in terms]
 
 
-def _value(piece: re.Match[str]) -> str:
+def _value(token: re.Match[str]) -> str:
     """The value of a field without its quotes."""
-    value = next(filter(None, (piece["straight"], piece["curly"], piece["bare"])), "")
+    value = next(filter(None, (token["straight"], token["curly"], token["bare"])), "")
     if not value.strip():
         raise _invalid(
-            f"{piece['field']}: has no value. Add one, such as {piece['field']}:\"a value\"."
+            f"{token['field']}: has no value. Add one, such as {token['field']}:\"a value\"."
         )
     return value.strip()
 

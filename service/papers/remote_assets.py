@@ -21,7 +21,7 @@ from service.papers import assets
 from service.papers.assets import Asset, AssetStore, Parts, failed
 from service.papers.text_file import TextFile
 
-NOT_KEPT = "does not fit on the disk of this server"
+DISK_FULL = "does not fit on the disk of this server"
 
 
 class RemoteAssets(AssetStore):
@@ -98,7 +98,7 @@ class RemoteAssets(AssetStore):
             _check_private(self._cache)
             number, name = tempfile.mkstemp(prefix="part-", dir=self._cache)
         except OSError as error:
-            raise failed(asset, NOT_KEPT) from error
+            raise failed(asset, DISK_FULL) from error
         with ExitStack() as stack:
             stack.callback(_remove, name)
             with ExitStack() as opened:
@@ -112,11 +112,11 @@ class RemoteAssets(AssetStore):
             return text
 
     def _fill(self, part: io.FileIO, parts: Parts, asset: Asset, deadline: Deadline) -> None:
-        url = "/".join((self._base, *(quote(each, safe="") for each in parts)))
+        url = "/".join((self._base, *(quote(name, safe="") for name in parts)))
         body = outbound.download(url, seconds=deadline.left(), most_bytes=asset.most_bytes)
         try:
-            for piece in body:
-                rest = memoryview(piece)
+            for chunk in body:
+                rest = memoryview(chunk)
                 while rest:
                     rest = rest[part.write(rest) :]
         except TimedOut as error:
@@ -126,7 +126,7 @@ class RemoteAssets(AssetStore):
         except Unavailable as error:
             raise failed(asset, "cannot be downloaded") from error
         except OSError as error:
-            raise failed(asset, NOT_KEPT) from error
+            raise failed(asset, DISK_FULL) from error
 
     def _make_room(self) -> None:
         """Removes the least recently used files until the cache is within its limit."""

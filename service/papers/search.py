@@ -34,26 +34,26 @@ class Paging:
     limit: int
 
     @staticmethod
-    def of(snapshot: Snapshot, operation: str, word: str, wanted: PaperSearch) -> "Paging":
+    def of(snapshot: Snapshot, operation: str, word: str, request: PaperSearch) -> "Paging":
         """The requested page; `word` is the name of the argument with its text.
 
         Raises `InvalidRequest` (`invalid_cursor`, or `invalid_request` past the deepest page)
         and `Gone` (`cursor_expired`) for a cursor of another generation.
         """
-        args = {word: wanted.text, "limit": wanted.limit}
-        offset, limit = wanted.offset, wanted.limit
+        args = {word: request.text, "limit": request.limit}
+        offset, limit = request.offset, request.limit
         deepest = CONTRACT.paper_offset_items
-        if wanted.cursor is not None:
-            offset = _opened(snapshot.tag, wanted.cursor, Continuation(operation, args, "retry"))
+        if request.cursor is not None:
+            offset = _opened(snapshot.tag, request.cursor, Continuation(operation, args, "retry"))
             limit = max(1, min(limit, deepest - offset))  # the last page may be a short one
         if offset + limit > deepest:
             raise InvalidRequest(
                 f"Paging ends at {deepest} papers. Add words or fields to narrow the search.",
-                param="offset" if wanted.cursor is None else "cursor",
+                param="offset" if request.cursor is None else "cursor",
             )
         return Paging(operation, args, snapshot.tag, offset, limit)
 
-    def page(self, hits: list[PaperHit], *, more: bool, did_you_mean: list[str]) -> PaperPage:
+    def page(self, hits: list[PaperHit], *, continues: bool, did_you_mean: list[str]) -> PaperPage:
         """The page. Past the deepest page it has no cursor."""
         following = self.offset + self.limit
         reachable = following < CONTRACT.paper_offset_items
@@ -62,8 +62,8 @@ class Paging:
             args=self.args,
             hits=hits,
             offset=self.offset,
-            has_more=more,
-            next_cursor=f"{self.tag}.{following}" if more and reachable else None,
+            has_more=continues,
+            next_cursor=f"{self.tag}.{following}" if continues and reachable else None,
             did_you_mean=did_you_mean,
         )
 
@@ -89,49 +89,49 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
     return int(match[2])
 
 
-def search(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
+def search(snapshot: Snapshot, request: PaperSearch) -> PaperPage:
     """A page of papers by words, best first; see `query` for the syntax.
 
     Ties go to the newer paper, then by paper id. A paper named by its DOI, arXiv id or paper id is
     the first. Raises `InvalidRequest` (`invalid_query`, `invalid_cursor`) and `Gone`
     (`cursor_expired`).
     """
-    paging = Paging.of(snapshot, SEARCH, "query", wanted)
+    paging = Paging.of(snapshot, SEARCH, "query", request)
     with snapshot.connection() as db:
-        query = parse(wanted.text, languages(snapshot))
-        matches = Matches(snapshot, db, query, catalogue.named(snapshot, db, wanted.text))
+        query = parse(request.text, languages(snapshot))
+        matches = Matches(snapshot, db, query, catalogue.paper_by_id(snapshot, db, request.text))
         end = paging.offset + paging.limit
         hits = _hits(snapshot, db, query, matches, matches.page(paging.offset, end))
         near = []
         if not matches.count:
             near = suggest.queries(snapshot, db, query, lambda text: _finds(snapshot, db, text))
-    page = paging.page(hits, more=matches.count > end, did_you_mean=near)
+    page = paging.page(hits, continues=matches.count > end, did_you_mean=near)
     page.counts = PaperCounts(all=matches.all, some=matches.count)
     return page
 
 
-def by_keyword(snapshot: Snapshot, wanted: PaperSearch) -> PaperPage:
+def by_keyword(snapshot: Snapshot, request: PaperSearch) -> PaperPage:
     """A page of papers with a keyword or tag that contains a text; see `suggest.papers`.
 
     Raises as `search` does.
     """
-    paging = Paging.of(snapshot, BY_KEYWORD, "keyword", wanted)
+    paging = Paging.of(snapshot, BY_KEYWORD, "keyword", request)
     with snapshot.connection() as db:
-        papers = suggest.papers(snapshot, db, wanted.text)[paging.offset :]
+        papers = suggest.papers(snapshot, db, request.text)[paging.offset :]
         page = papers[: paging.limit]
-        lines = suggest.shown(db, page, wanted.text)
-        shown = rows(snapshot, db, page)
-        about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
+        lines = suggest.keyword_lines(db, page, request.text)
+        papers_by_id = rows(snapshot, db, page)
+        about = names.read(snapshot, db, {row.paper_id: row.title for row in papers_by_id.values()})
         hits = [
-            _hit(shown[paper_id], about[paper_id], Snippet(lines[paper_id], "keywords"))
+            _hit(papers_by_id[paper_id], about[paper_id], Snippet(lines[paper_id], "keywords"))
             for paper_id in page
         ]
         near = []
         if not papers and not paging.offset:
             near = suggest.near_keywords(
-                snapshot, wanted.text, lambda text: bool(suggest.papers(snapshot, db, text))
+                snapshot, request.text, lambda text: bool(suggest.papers(snapshot, db, text))
             )
-    return paging.page(hits, more=len(papers) > paging.limit, did_you_mean=near)
+    return paging.page(hits, continues=len(papers) > paging.limit, did_you_mean=near)
 
 
 def _finds(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> bool:
@@ -145,18 +145,18 @@ def _hits(
     matches: Matches,
     page: Sequence[Candidate],
 ) -> list[PaperHit]:
-    shown = rows(snapshot, db, [candidate.paper_id for candidate in page])
-    about = names.read(snapshot, db, {each.paper_id: each.title for each in shown.values()})
+    papers_by_id = rows(snapshot, db, [candidate.paper_id for candidate in page])
+    about = names.read(snapshot, db, {row.paper_id: row.title for row in papers_by_id.values()})
     in_title = {*query.titles} - {*query.words, *query.required}
     hits = []
     for candidate in checked(page, "looking for excerpts"):
-        paper, metadata = shown[candidate.paper_id], about[candidate.paper_id]
-        held = matches.held(candidate.rowid)
-        texts = Texts(db, matches.spelled, candidate.rowid, paper.title, metadata.text)
+        paper, metadata = papers_by_id[candidate.paper_id], about[candidate.paper_id]
+        groups = matches.groups_in(candidate.rowid)
+        texts = Texts(db, matches.expression, candidate.rowid, paper.title, metadata.text)
         proven = snippet(
             texts,
-            [group for group in held if group.word not in in_title],
-            [group for group in held if group.word in in_title],
+            [group for group in groups if group.word not in in_title],
+            [group for group in groups if group.word in in_title],
             paper.summary_preview,
         )
         hit = _hit(paper, metadata, proven)

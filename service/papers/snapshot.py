@@ -63,7 +63,7 @@ class Snapshot:
         self.folder = Path(stamp.file).parent
         self._mark = mark(os.fstat(self._source))
         self._process = os.getpid()
-        self._held = threading.local()
+        self._of_thread = threading.local()
         self._values: dict[Hashable, Any] = {}
         self._building = threading.RLock()
         self._closed = False
@@ -78,19 +78,19 @@ class Snapshot:
         Raises `Unavailable` (`snapshot_unavailable`) if the file cannot be read, or was
         written to meanwhile, which invalidates what was read.
         """
-        held: sqlite3.Connection | None = getattr(self._held, "db", None)
-        with _typed_errors():
-            if held is not None:
-                yield held
+        outer: sqlite3.Connection | None = getattr(self._of_thread, "db", None)
+        with _convert_errors():
+            if outer is not None:
+                yield outer
                 return
             with within(seconds) as deadline:
                 db = self._take(deadline)
                 try:
                     db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
-                    self._held.db = db
+                    self._of_thread.db = db
                     yield db
                 finally:
-                    self._held.db = None
+                    self._of_thread.db = None
                     db.set_progress_handler(None, 0)
                     self._idle.put(db)
                     if self._closed:
@@ -130,10 +130,10 @@ def once(build: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[S
     """Makes a function of a snapshot run once per snapshot and arguments."""
 
     @wraps(build)
-    def known(snapshot: Snapshot, /, *more: P.args, **named: P.kwargs) -> T:
-        return snapshot.once((build, *more), lambda: build(snapshot, *more, **named))
+    def cached(snapshot: Snapshot, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return snapshot.once((build, *args), lambda: build(snapshot, *args, **kwargs))
 
-    return known
+    return cached
 
 
 def open_snapshot(path: Path) -> Snapshot:
@@ -164,7 +164,7 @@ def _connect(file: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def _typed_errors() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -223,10 +223,10 @@ class Snapshots:
         self._path = path
         self._of_process: dict[int, _Generations] = {}
 
-    def current(self, wanted: str | None = None) -> Snapshot:
+    def current(self, tag: str | None = None) -> Snapshot:
         """The snapshot for one request; a newer file is opened in the background.
 
-        `wanted` is the tag in a cursor: if it is not the current one, it may belong to a newer
+        `tag` is that in a cursor: if it is not the current one, it may belong to a newer
         file, which is waited for briefly. Raises `Unavailable` (`snapshot_unavailable`) with the
         reason if there is no usable snapshot.
         """
@@ -237,7 +237,7 @@ class Snapshots:
             if snapshot is None:
                 with within(BUDGETS.upstream_seconds) as deadline:
                     loading.wait(deadline.left())
-            elif wanted is not None and wanted != snapshot.tag:
+            elif tag is not None and tag != snapshot.tag:
                 loading.wait(BUDGETS.snapshot_wait_seconds)
             snapshot = _usable(state)
         if snapshot is None:
@@ -256,8 +256,8 @@ class Snapshots:
 
     def _state(self) -> _Generations:
         process = os.getpid()
-        known = self._of_process.get(process)
-        return known or self._of_process.setdefault(process, _Generations())
+        generations = self._of_process.get(process)
+        return generations or self._of_process.setdefault(process, _Generations())
 
     def _check(self, state: _Generations) -> threading.Event | None:
         """Starts opening the file if it has changed; returns the pending load, if any."""

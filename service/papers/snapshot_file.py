@@ -50,7 +50,9 @@ def look(path: str | Path) -> Stamp:
     if not os.access(real, os.R_OK):
         raise SnapshotRefused("it cannot be read: permission denied")
     logs = ((ending, _log(real + ending)) for ending in LOGS)
-    return Stamp(real, mark(status), tuple((ending, seen) for ending, seen in logs if seen))
+    return Stamp(
+        real, mark(status), tuple((ending, log_mark) for ending, log_mark in logs if log_mark)
+    )
 
 
 def mark(status: os.stat_result) -> Mark:
@@ -196,7 +198,7 @@ def check_values(db: sqlite3.Connection, columns: Columns) -> None:
             if table in LISTED and column != "value":
                 fits = _is_number
             values = _values(db, table, column)
-            if not all(fits(one) or (one is None and column in optional) for one in values):
+            if not all(fits(cell) or (cell is None and column in optional) for cell in values):
                 raise SnapshotRefused(f"table {table} has an invalid value in column {column}")
     if "paper_fts_trigram_content" in columns:
         for column in ("c0", "c1", "c2"):
@@ -222,21 +224,24 @@ def _is_short(value: Any) -> bool:
 
 def read_columns(db: sqlite3.Connection) -> Columns:
     """The columns of every table. Refuses a file without the columns of every release."""
-    made = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
-    found = {name: _columns(db, name) for name in made}
-    for table, wanted in NEEDED.items():
-        if table not in found:
+    sql_by_table = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    columns_by_table = {name: _columns(db, name) for name in sql_by_table}
+    for table, required in NEEDED.items():
+        if table not in columns_by_table:
             raise SnapshotRefused(
                 f"it is not a deepresearch-flow snapshot: there is no table {table}"
             )
-        missing = [name for name in wanted if name not in found[table]]
+        missing = [name for name in required if name not in columns_by_table[table]]
         if missing:
             raise SnapshotRefused(f"table {table} has no column {missing[0]}")
-    for table in FULL_TEXT.keys() & found.keys():
-        wanted = FULL_TEXT[table]
-        if "using fts5" not in made[table].lower() or found[table][: len(wanted)] != wanted:
+    for table in FULL_TEXT.keys() & columns_by_table.keys():
+        required = FULL_TEXT[table]
+        if (
+            "using fts5" not in sql_by_table[table].lower()
+            or columns_by_table[table][: len(required)] != required
+        ):
             raise SnapshotRefused(f"table {table} is not the full-text index of a snapshot")
-    return {name: frozenset(columns) for name, columns in found.items()}
+    return {name: frozenset(columns) for name, columns in columns_by_table.items()}
 
 
 def read_build_id(db: sqlite3.Connection) -> str:

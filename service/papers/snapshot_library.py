@@ -52,7 +52,7 @@ class SnapshotLibrary:
         self._snapshots = snapshots
         self._static = static
         self._remote = static is not None and static.startswith(REMOTE)
-        self._held: Snapshot | None = None
+        self._current: Snapshot | None = None
         seconds = BUDGETS.upstream_seconds if self._remote else BUDGETS.store_seconds
         self._deadline = request_deadline(seconds)
 
@@ -60,11 +60,11 @@ class SnapshotLibrary:
     def fence_key(self) -> bytes:
         return self._snapshot().fence_key
 
-    def search(self, wanted: PaperSearch) -> PaperPage:
-        return search.search(self._snapshot(wanted.cursor), wanted)
+    def search(self, request: PaperSearch) -> PaperPage:
+        return search.search(self._snapshot(request.cursor), request)
 
-    def by_keyword(self, wanted: PaperSearch) -> PaperPage:
-        return search.by_keyword(self._snapshot(wanted.cursor), wanted)
+    def by_keyword(self, request: PaperSearch) -> PaperPage:
+        return search.by_keyword(self._snapshot(request.cursor), request)
 
     def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets:
         return facets(self._snapshot(), category, limit=limit, offset=offset)
@@ -86,13 +86,13 @@ class SnapshotLibrary:
         row, asset = self._text(read)
         with self._open(asset) as file:
             share = self._deadline.share(BUDGETS.paper_find_share, most=BUDGETS.upstream_seconds)
-            found, searched_to = text_places.find(file, query, read.offset_chars, share)
+            matches, searched_to = text_places.find(file, query, read.offset_chars, share)
             return PaperFinds(
-                **_named(row, asset, file),
+                **_reading_members(row, asset, file),
                 query=query,
                 offset=read.offset_chars,
                 searched_to=searched_to,
-                matches=found,
+                matches=matches,
                 read_chars=read.max_chars or BUDGETS.paper_match_read_chars,
                 read_before=BUDGETS.paper_match_read_before,
             )
@@ -102,7 +102,7 @@ class SnapshotLibrary:
         with self._open(asset) as file:
             places = text_places.outline(file, read.offset_chars, BUDGETS.paper_headings)
             return PaperOutline(
-                **_named(row, asset, file),
+                **_reading_members(row, asset, file),
                 offset=read.offset_chars,
                 headings=places[0],
                 next_offset=places[1],
@@ -111,9 +111,9 @@ class SnapshotLibrary:
 
     def _snapshot(self, cursor: str | None = None) -> Snapshot:
         """The generation for this request; that of the cursor if it is about to be opened."""
-        if self._held is None:
-            self._held = self._snapshots.current(cursor.partition(".")[0] if cursor else None)
-        return self._held
+        if self._current is None:
+            self._current = self._snapshots.current(cursor.partition(".")[0] if cursor else None)
+        return self._current
 
     def _assets(self) -> AssetStore:
         static, snapshot = self._static, self._snapshot()
@@ -128,7 +128,7 @@ class SnapshotLibrary:
         size = read.max_chars or DEFAULT_CHARS[operation]
         with self._open(asset) as file:
             return PaperText(
-                **_named(row, asset, file),
+                **_reading_members(row, asset, file),
                 operation=operation,
                 media_type=asset.media_type,
                 text=file.window(read.offset_chars, size),
@@ -150,8 +150,8 @@ class SnapshotLibrary:
         for stored, content_hash in there.items():
             if stored.lower() == lang.lower():
                 return assets.translation(row.paper_id, stored, content_hash)
-        asked = [{"lang": one} for one in list(there)[: BUDGETS.paper_suggestions]]
-        asked += [{}] if row.source_md_content_hash else []
+        choices = [{"lang": code} for code in list(there)[: BUDGETS.paper_suggestions]]
+        choices += [{}] if row.source_md_content_hash else []
         raise NotFound(
             f"This paper has no translation {lang!r}.",
             code="translation_not_available",
@@ -159,15 +159,15 @@ class SnapshotLibrary:
             paper_id=row.paper_id,
             lang=lang,
             available_languages=_first(there),
-            calls=_calls(SOURCE, row, asked),
+            calls=_calls(SOURCE, row, choices),
         )
 
     def _summary(self, row: Row, template: str | None) -> Asset:
         """A summary by its template; the default is the preferred one."""
         there = papers.templates(self._snapshot(), row)
         if template is not None and template not in there:
-            others = [tag for tag in there if tag != row.preferred_summary_template]
-            asked = [{}, *({"template": tag} for tag in others[: BUDGETS.paper_suggestions])]
+            tags = [tag for tag in there if tag != row.preferred_summary_template]
+            choices = [{}, *({"template": tag} for tag in tags[: BUDGETS.paper_suggestions])]
             raise NotFound(
                 f"This paper has no summary {template!r}.",
                 code="template_not_available",
@@ -176,7 +176,7 @@ class SnapshotLibrary:
                 template=template,
                 available_summary_templates=_first(there),
                 preferred_summary_template=line(row.preferred_summary_template),
-                calls=_calls(SUMMARY, row, asked),
+                calls=_calls(SUMMARY, row, choices),
             )
         path, content_hash = there.get(template or "", (None, None))
         return assets.summary(
@@ -188,7 +188,7 @@ class SnapshotLibrary:
         )
 
 
-def _named(row: Row, asset: Asset, file: TextFile) -> dict[str, Any]:
+def _reading_members(row: Row, asset: Asset, file: TextFile) -> dict[str, Any]:
     """The members of every `PaperReading`."""
     return {
         "paper_id": row.paper_id,
@@ -217,13 +217,13 @@ def _first(names: Collection[str]) -> list[str]:
 
 def _has(names: Collection[str]) -> str:
     """The available names, escaped on one line, or ""."""
-    shown = [name if name.isprintable() else repr(name) for name in _first(names)]
-    more = len(names) - len(shown)
-    tail = f" and {more} more, which get_paper_metadata lists" if more else ""
-    return f"It has {', '.join(shown)}{tail}." if shown else ""
+    labels = [name if name.isprintable() else repr(name) for name in _first(names)]
+    remaining = len(names) - len(labels)
+    tail = f" and {remaining} more, which get_paper_metadata lists" if remaining else ""
+    return f"It has {', '.join(labels)}{tail}." if labels else ""
 
 
-def _calls(operation: str, row: Row, asked: list[dict[str, str]]) -> tuple[Continuation, ...]:
+def _calls(operation: str, row: Row, choices: list[dict[str, str]]) -> tuple[Continuation, ...]:
     """The calls for the available texts."""
-    calls = ({"paper_id": row.paper_id, **one} for one in asked)
+    calls = ({"paper_id": row.paper_id, **choice} for choice in choices)
     return tuple(Continuation(operation, args, "retry") for args in calls)

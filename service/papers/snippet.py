@@ -57,32 +57,34 @@ class Snippet:
 class Texts:
     """The texts of one full-text row; `title` and `metadata` are given, the others are read.
 
-    `spelled` gives the FTS5 expression of any of some terms.
+    `expression` gives the FTS5 expression of any of some terms.
     """
 
     db: sqlite3.Connection
-    spelled: Callable[..., str]
+    expression: Callable[..., str]
     rowid: int
     title: str
     metadata: str
 
-    def of(self, place: Place) -> Iterator[str]:
+    def of(self, field_name: Place) -> Iterator[str]:
         """A text; for a long one only the beginning at first, so that the rest is not loaded."""
-        if place in _COLUMNS:
+        if field_name in _COLUMNS:
             for size in (*FIRST_BYTES, BUDGETS.paper_proof_bytes):
-                text, complete = self._beginning(_COLUMNS[place], size)
+                text, complete = self._beginning(_COLUMNS[field_name], size)
                 yield text
                 if complete:
                     return
         else:
-            yield self.title if place == "title" else self.metadata
+            yield self.title if field_name == "title" else self.metadata
 
-    def promised(self, place: Place, groups: Sequence[Group]) -> list[Group]:
+    def promised(self, field_name: Place, groups: Sequence[Group]) -> list[Group]:
         """The groups that a text contains according to the index, without reading the text."""
         return [
             group
             for group in groups
-            if matches_row(self.db, f"{place} : {self.spelled(*group.spellings)}", self.rowid)
+            if matches_row(
+                self.db, f"{field_name} : {self.expression(*group.spellings)}", self.rowid
+            )
         ]
 
     def _beginning(self, column: str, size: int) -> tuple[str, bool]:
@@ -92,10 +94,10 @@ class Texts:
         except sqlite3.OperationalError:  # NULL
             return "", True
         with blob:
-            piece, total = blob.read(size).decode("utf-8", "ignore"), len(blob)
+            beginning, total = blob.read(size).decode("utf-8", "ignore"), len(blob)
         if total > size:
-            piece = piece[: piece.rfind(" ") + 1]
-        return unspaced(piece), total <= size
+            beginning = beginning[: beginning.rfind(" ") + 1]
+        return unspaced(beginning), total <= size
 
 
 class _Proof(NamedTuple):
@@ -116,34 +118,34 @@ def snippet(
     """
     best: _Proof | None = None
     most = 0.0
-    for place in PLACES:
-        wanted = (*groups, *in_title) if place == "title" else groups
-        promised = texts.promised(place, wanted)
+    for field_name in PLACES:
+        field_groups = (*groups, *in_title) if field_name == "title" else groups
+        promised = texts.promised(field_name, field_groups)
         worth = sum(group.idf for group in promised)
-        if not promised or (best is not None and place in LONG and worth <= most):
+        if not promised or (best is not None and field_name in LONG and worth <= most):
             continue
-        proof = _proof(texts, place, promised)
+        proof = _proof(texts, field_name, promised)
         if proof is not None:
             most = max(most, worth)
             best = proof if best is None or proof.worth > best.worth else best
     if best is None:
         return Snippet(plain(preview), None)
     words = (best.text[start:end] for start, end in best.span.marks)
-    spelled = {" ".join(fold(each).split()): each for each in words}
-    return Snippet(marked(best.text, best.span), best.place, spelled)
+    spellings = {" ".join(fold(word).split()): word for word in words}
+    return Snippet(marked(best.text, best.span), best.place, spellings)
 
 
-def _proof(texts: Texts, place: Place, groups: Sequence[Group]) -> _Proof | None:
+def _proof(texts: Texts, field_name: Place, groups: Sequence[Group]) -> _Proof | None:
     """The best passage of a text; more of it is read until a passage with all groups is found.
 
     A passage within `ENOUGH_CHARS` of text is enough.
     """
     best: _Proof | None = None
-    for text in texts.of(place):
-        for span, worth, held in passages(text, groups, limit=1):
+    for text in texts.of(field_name):
+        for span, worth, present in passages(text, groups, limit=1):
             if best is None or worth > best.worth:
-                best = _Proof(place, text, span, worth)
-            if len(held) == len(groups):
+                best = _Proof(field_name, text, span, worth)
+            if len(present) == len(groups):
                 return best
         if best is not None and len(text) >= ENOUGH_CHARS:
             break
@@ -155,11 +157,11 @@ def marked(text: str, span: Span) -> str:
     size = BUDGETS.paper_snippet_bytes
     while True:
         start, end = excerpt(text, span, size=size)
-        shown, _ = mark(text, start=start, end=end, marks=span.marks)
-        used = len(shown.encode())
+        marked_text, _ = mark(text, start=start, end=end, marks=span.marks)
+        used = len(marked_text.encode())
         if used <= BUDGETS.paper_snippet_bytes or size == 1:
             before, after = "…" if start else "", "…" if end < len(text) else ""
-            return f"{before}{shown}{after}"
+            return f"{before}{marked_text}{after}"
         size = max(1, min(size - 1, size * BUDGETS.paper_snippet_bytes // used))
 
 

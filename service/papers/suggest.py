@@ -37,36 +37,36 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     Papers with a value equal to the text come first, then the others in list order. Raises
     `InvalidRequest` (`invalid_query`).
     """
-    wanted = key_of(text)
-    if not wanted:
+    needle = key_of(text)
+    if not needle:
         raise InvalidRequest(
             "The keyword is empty. Use a keyword or a part of one, such as transformer.",
             code="invalid_query",
             param="keyword",
         )
     exact: set[str] = set()
-    others: set[str] = set()
+    partial: set[str] = set()
     for field in FIELDS:
         matching = {
-            number: key for number, _, key in keyword_values(snapshot, field) if wanted in key
+            number: key for number, _, key in keyword_values(snapshot, field) if needle in key
         }
-        exact |= names.papers_of(db, field, [n for n, key in matching.items() if key == wanted])
-        others |= names.papers_of(db, field, matching)
-    listed = catalogue(snapshot).listed
-    return listed(exact) + listed(others - exact)
+        exact |= names.papers_of(db, field, [n for n, key in matching.items() if key == needle])
+        partial |= names.papers_of(db, field, matching)
+    in_order = catalogue(snapshot).in_order
+    return in_order(exact) + in_order(partial - exact)
 
 
-def shown(db: sqlite3.Connection, papers: Sequence[str], text: str) -> dict[str, str]:
+def keyword_lines(db: sqlite3.Connection, papers: Sequence[str], text: str) -> dict[str, str]:
     """The keywords and tags of papers as snippets: those with `text` first, highlighted."""
     lines: dict[str, str] = dict.fromkeys(papers, "")
     marks: dict[str, list[tuple[int, int]]] = {paper_id: [] for paper_id in papers}
     for field, label in FIELDS.items():
-        for paper_id, found in names.values_of(db, papers, field).items():
-            found.sort(key=lambda value: key_of(text) not in key_of(value))
-            if not found or key_of(text) not in key_of(found[0]):
+        for paper_id, values in names.values_of(db, papers, field).items():
+            values.sort(key=lambda value: key_of(text) not in key_of(value))
+            if not values or key_of(text) not in key_of(values[0]):
                 continue
             line = f"{lines[paper_id]}; {label}: " if lines[paper_id] else f"{label}: "
-            for number, value in enumerate(found):
+            for number, value in enumerate(values):
                 line += ", " if number else ""
                 marks[paper_id] += [
                     (len(line) + start, len(line) + end) for start, end in _places(value, text)
@@ -112,20 +112,24 @@ def queries(
 
 def near_keywords(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
     """Keywords and tags with a spelling close to `text` for which `finds` is true."""
-    known = {key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)}
-    listed = checked(known, "comparing keywords", 64)
-    close = get_close_matches(key_of(text), listed, n=TRIED, cutoff=CLOSENESS)
-    return _working((known[key] for key in close), text, finds)
+    texts_by_key = {
+        key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)
+    }
+    keys = checked(texts_by_key, "comparing keywords", 64)
+    close = get_close_matches(key_of(text), keys, n=TRIED, cutoff=CLOSENESS)
+    return _working((texts_by_key[key] for key in close), text, finds)
 
 
 def close_words(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> list[str]:
     """Words of titles and venues with a spelling close to a folded word, closest first."""
-    seen = {
-        other
+    candidates = {
+        candidate
         for title, venue in similar(snapshot, db, word, "c1, c2")
-        for other in fold(f"{title} {venue}").split()
+        for candidate in fold(f"{title} {venue}").split()
     }
-    return get_close_matches(word, sorted(seen), n=BUDGETS.paper_suggestions, cutoff=CLOSENESS)
+    return get_close_matches(
+        word, sorted(candidates), n=BUDGETS.paper_suggestions, cutoff=CLOSENESS
+    )
 
 
 def similar(
@@ -155,15 +159,15 @@ def _indexed(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> bool:
     return row.fetchone() is not None
 
 
-def _changed(text: str, words: Iterable[str], others: Iterable[str]) -> str:
+def _changed(text: str, words: Iterable[str], replacements: Iterable[str]) -> str:
     """A text with the first occurrence of each of the words replaced."""
-    for word, other in zip(words, others):
+    for word, replacement in zip(words, replacements):
         for span in spans(text, Query(word, (Term((word,)),)), limit=1):
-            text = text[: span.start] + other + text[span.end :]
+            text = text[: span.start] + replacement + text[span.end :]
     return text
 
 
-def _working(texts: Iterable[str], given: str, finds: Finds) -> list[str]:
+def _working(texts: Iterable[str], original: str, finds: Finds) -> list[str]:
     """The first few that differ from the given text and have matches."""
-    working = (text for text in dict.fromkeys(texts) if text != given and finds(text))
+    working = (text for text in dict.fromkeys(texts) if text != original and finds(text))
     return list(islice(working, BUDGETS.paper_suggestions))

@@ -20,7 +20,7 @@ from service.lru import LruCache
 
 STEP_CHARS = 8_192
 BLOCK_BYTES = 262_144
-INDEXES_KEPT = 256
+INDEXES_CACHED = 256
 
 
 class Identity(NamedTuple):
@@ -45,7 +45,7 @@ class TextIndex:
     is_text: bool
 
 
-_indexes: LruCache[Identity, TextIndex] = LruCache(INDEXES_KEPT)
+_indexes: LruCache[Identity, TextIndex] = LruCache(INDEXES_CACHED)
 
 
 def identity(file: io.FileIO) -> Identity:

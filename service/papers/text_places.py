@@ -23,7 +23,7 @@ BLOCK_CHARS = 65_536
 LINE_CHARS = 4_096  # of a heading that are examined for its title
 HEADINGS_MAX = 20_000  # of one text; later ones are not listed
 CHEAP_CHARS = 10_000_000  # a text whose headings are found without a request for them
-OUTLINES_KEPT = 64
+OUTLINES_CACHED = 64
 
 # A heading or a fence, with the preceding line ending, which makes the search fast.
 _NOTABLE = re.compile(
@@ -40,7 +40,7 @@ class Outline:
     sizes: "array[int]"
 
 
-_outlines: LruCache[Identity, Outline] = LruCache(OUTLINES_KEPT)
+_outlines: LruCache[Identity, Outline] = LruCache(OUTLINES_CACHED)
 
 
 def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int | None]:
@@ -54,15 +54,15 @@ def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int
     whole = _outlined(file)
     first = bisect_left(whole.starts, offset)
     after = first + limit
-    shown = range(first, min(after, len(whole.starts)))
+    positions = range(first, min(after, len(whole.starts)))
     headings = [
         Heading(_title(file, whole.starts[at]), whole.levels[at], whole.starts[at], whole.sizes[at])
-        for at in shown
+        for at in positions
     ]
     return headings, whole.starts[after] if after < len(whole.starts) else None
 
 
-def heading_above(file: TextFile, place: int) -> str | None:
+def heading_above(file: TextFile, offset: int) -> str | None:
     """The heading above a position; None if there is none, or if finding it takes too long."""
     if file.total > CHEAP_CHARS and _outlines.get(file.identity) is None:
         return None
@@ -70,7 +70,7 @@ def heading_above(file: TextFile, place: int) -> str | None:
         starts = _outlined(file).starts
     except TimedOut:
         return None
-    above = bisect_right(starts, place) - 1
+    above = bisect_right(starts, offset) - 1
     return _title(file, starts[above]) if above >= 0 else None
 
 
@@ -115,11 +115,11 @@ def _headings(file: TextFile) -> Iterator[tuple[int, int]]:
         text, base = text[done:], base + done
 
 
-def _fence_after(fence: str, found: str, rest: str) -> str:
+def _fence_after(fence: str, signs: str, rest: str) -> str:
     """The open code fence after a line with a fence; empty for none."""
     if not fence:
-        return "" if found[0] == "`" and "`" in rest else found
-    return "" if found.startswith(fence) and not rest.strip() else fence
+        return "" if signs[0] == "`" and "`" in rest else signs
+    return "" if signs.startswith(fence) and not rest.strip() else fence
 
 
 def _title(file: TextFile, start: int) -> str:
@@ -137,15 +137,15 @@ def _bare(title: str) -> str:
     return open_title.rstrip() if closed else title
 
 
-PIECE_CHARS = 32_768
-# Every piece overlaps the next by this much, so a match of this length is never cut.
+CHUNK_CHARS = 32_768
+# Every chunk overlaps the next by this much, so a match of this length is never cut.
 OVERLAP_CHARS = 4_096
 # The text around a match from which its excerpt is chosen.
 MARGIN_CHARS = BUDGETS.excerpt_chars + 32
-QUERIES_KEPT = 256
+QUERIES_CACHED = 256
 
 #: The offset from which a text has no exact place of a query.
-_inexact: LruCache[tuple[Identity, str], int] = LruCache(QUERIES_KEPT)
+_inexact: LruCache[tuple[Identity, str], int] = LruCache(QUERIES_CACHED)
 
 
 def find(
@@ -164,38 +164,38 @@ def find(
     advances. Resuming from there returns every match once.
     """
     file.check(offset)
-    found, searched_to = _search(file, parse_query(query), offset, deadline, limit)
-    return [_shown(file, span) for span in found], searched_to
+    match_spans, searched_to = _search(file, parse_query(query), offset, deadline, limit)
+    return [_text_match(file, span) for span in match_spans], searched_to
 
 
 def _search(
     file: TextFile, query: Query, offset: int, deadline: Deadline, limit: int
 ) -> tuple[list[Span], int]:
-    asked = (file.identity, query.text)
-    inexact_from = _inexact.get(asked)
+    key = (file.identity, query.text)
+    inexact_from = _inexact.get(key)
     look_exact = inexact_from is None or offset < inexact_from
-    exact, spread = _Found(offset, limit), _Found(offset, limit)
+    exact, spread = _SpanCollector(offset, limit), _SpanCollector(offset, limit)
     reached = offset
-    # Pieces have fixed positions, so that all searches see the same spans.
-    for base in range(offset - offset % PIECE_CHARS, file.total, PIECE_CHARS):
-        piece = file.read(base, base + PIECE_CHARS + OVERLAP_CHARS)
+    # Chunks have fixed positions, so that all searches see the same spans.
+    for base in range(offset - offset % CHUNK_CHARS, file.total, CHUNK_CHARS):
+        chunk = file.read(base, base + CHUNK_CHARS + OVERLAP_CHARS)
         if look_exact:
-            places = literals(piece, query.text)
-            exact.take(base, (Span(*place, (place,)) for place in places))
+            places = literals(chunk, query.text)
+            exact.take(base, (Span(*bounds, (bounds,)) for bounds in places))
         if not exact.spans and not spread.full:
-            spread.take(base, sorted(spans(piece, query, limit=len(piece))))
-        reached = min(base + PIECE_CHARS, file.total)
+            spread.take(base, sorted(spans(chunk, query, limit=len(chunk))))
+        reached = min(base + CHUNK_CHARS, file.total)
         if exact.full or (spread.full and not look_exact) or deadline.expired():
             break
     if look_exact and not exact.spans and reached == file.total:
-        _inexact.put(asked, offset)
+        _inexact.put(key, offset)
     result = exact if exact.spans else spread
     if result.full:
         return result.spans[:limit], result.spans[limit - 1].end
     return result.spans, max(reached, result.end)
 
 
-class _Found:
+class _SpanCollector:
     """Non-overlapping spans of the whole text, one more than the limit to show that more follow.
 
     `end` is where the last one ends, or where the search began.
@@ -210,10 +210,10 @@ class _Found:
     def full(self) -> bool:
         return len(self.spans) > self._limit
 
-    def take(self, base: int, found: Iterable[Span]) -> None:
-        """Adds the spans that begin in the piece at `base`; `found` are in order."""
-        for span in found:
-            if self.full or span.start >= PIECE_CHARS:
+    def take(self, base: int, new_spans: Iterable[Span]) -> None:
+        """Adds the spans that begin in the chunk at `base`; `new_spans` are in order."""
+        for span in new_spans:
+            if self.full or span.start >= CHUNK_CHARS:
                 return
             if base + span.start >= self.end:
                 self.spans.append(_moved(span, base))
@@ -225,14 +225,14 @@ def _moved(span: Span, by: int) -> Span:
     return Span(span.start + by, span.end + by, marks)
 
 
-def _shown(file: TextFile, span: Span) -> TextMatch:
+def _text_match(file: TextFile, span: Span) -> TextMatch:
     base = max(0, span.start - MARGIN_CHARS)
     text = file.read(base, span.end + MARGIN_CHARS)
     near = _moved(span, -base)
     start, end = excerpt(text, near, size=BUDGETS.excerpt_chars)
-    shown, _ = mark(text, start=start, end=end, marks=near.marks)
+    marked_text, _ = mark(text, start=start, end=end, marks=near.marks)
     return TextMatch(
-        shown=shown,
+        shown=marked_text,
         start=base + start,
         end=base + end,
         match_start=span.start,

@@ -81,10 +81,10 @@ class Vocabulary:
         for token in self._holding(term.words[start], term.prefix and last):
             if token == plain or (star and last and token.startswith(plain)):
                 continue
-            spelled = fold(token).split()
-            if not fused and sum(map(_is_base, spelled)) > 1:
+            words = fold(token).split()
+            if not fused and sum(map(_is_base, words)) > 1:
                 continue
-            if read := _words_read(spelled, term, start):
+            if read := _words_read(words, term, start):
                 yield token, read
 
     def beginning(self, begin: str) -> Iterator[str]:
@@ -109,8 +109,8 @@ class Vocabulary:
         if not fold(term.words[last]).startswith(" "):
             return False
         plain, _ = _plain(term, last)
-        known = self.tokens.get(term.words[last], ())
-        return any(token.startswith(plain) and token != plain for token in known)
+        tokens = self.tokens.get(term.words[last], ())
+        return any(token.startswith(plain) and token != plain for token in tokens)
 
 
 def matches_row(db: sqlite3.Connection, expression: str, rowid: int) -> bool:
@@ -134,16 +134,16 @@ def vocabulary(snapshot: Snapshot) -> Vocabulary:
     with snapshot.connection() as db:
         rows = db.execute(f"SELECT term, doc FROM {tokens_table(db)}")
         wide = [(papers, token) for token, papers in rows if not token.isascii()]
-    wide.sort(key=lambda each: (-each[0], each[1]))
+    wide.sort(key=lambda entry: (-entry[0], entry[1]))
     tokens: dict[str, list[str]] = {}
     for _, token in wide:
-        spelled = fold(token).split()
-        if spelled == [token]:
+        words = fold(token).split()
+        if words == [token]:
             continue
-        for word in dict.fromkeys(spelled):
-            known = tokens.setdefault(word, [])
-            if len(known) < TOKENS_MAX:
-                known.append(token)
+        for word in dict.fromkeys(words):
+            word_tokens = tokens.setdefault(word, [])
+            if len(word_tokens) < TOKENS_MAX:
+                word_tokens.append(token)
     return Vocabulary(tokens, sorted(tokens))
 
 
@@ -154,7 +154,7 @@ def _is_base(word: str) -> bool:
 
 def _last(term: Term) -> int:
     """The span of the last word of a term, without trailing punctuation."""
-    return max((place for place, word in enumerate(term.words) if _is_base(word)), default=0)
+    return max((position for position, word in enumerate(term.words) if _is_base(word)), default=0)
 
 
 def _plain(term: Term, start: int) -> tuple[str, int]:
@@ -165,23 +165,23 @@ def _plain(term: Term, start: int) -> tuple[str, int]:
     return unicodedata.normalize("NFC", "".join(term.words[start:end])), end - start
 
 
-def _words_read(spelled: list[str], term: Term, start: int) -> int:
+def _words_read(token_words: list[str], term: Term, start: int) -> int:
     """The number of words of the term from `start` on that a token covers; 0 if it does not fit.
 
     Only the first token may begin before the term, and only the last may continue after it.
     """
-    for skipped in range(len(spelled) if start == 0 else 1):
-        read = min(len(spelled) - skipped, len(term.words) - start)
-        after = spelled[skipped + read : skipped + read + 1]
+    for skipped in range(len(token_words) if start == 0 else 1):
+        read = min(len(token_words) - skipped, len(term.words) - start)
+        after = token_words[skipped + read : skipped + read + 1]
         if after and not _is_base(after[0]):
             continue  # half of a character, such as か of が
         ends = start + read == len(term.words)
-        wanted = term.words[start : start + read]
-        found = spelled[skipped : skipped + read]
+        term_words = term.words[start : start + read]
+        covered = token_words[skipped : skipped + read]
         if term.prefix and ends:
-            if found[:-1] == list(wanted[:-1]) and found[-1].startswith(wanted[-1]):
+            if covered[:-1] == list(term_words[:-1]) and covered[-1].startswith(term_words[-1]):
                 return read
-        elif found == list(wanted):
+        elif covered == list(term_words):
             return read
     return 0
 
@@ -193,7 +193,7 @@ BEGIN_CHARS = 3
 #: The number of papers whose language is detected. Ids are hashes, so the first ones are a fair
 #: sample.
 SAMPLED_PAPERS = 500
-WORDS_KEPT = 4_096
+WORDS_CACHED = 4_096
 _ENGLISH = "en"
 _BLOCK = 128  # code points of a part of Unicode with one alphabet
 _LAST = chr(0x10FFFF)
@@ -214,16 +214,16 @@ def languages(snapshot: Snapshot) -> tuple[str, ...]:
 def groups(snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery) -> list[Group]:
     """A group for each term of a query, without counts. Required terms have only one form."""
     lexicon = _Lexicon(db, vocabulary(snapshot), languages(snapshot))
-    recent = snapshot.once("forms", lambda: LruCache[str, Group](WORDS_KEPT))
+    recent = snapshot.once("forms", lambda: LruCache[str, Group](WORDS_CACHED))
     strict = {*query.required, *query.titles}
-    listed = []
+    term_groups = []
     for term in query.terms:
         if term in strict or len(term.words) > 1 or not term.words[0].isalpha():
-            listed.append(Group(term))
+            term_groups.append(Group(term))
             continue
         group = recent.once(term.words[0], lambda: lexicon.group(term))  # noqa: B023
-        listed.append(replace(group, word=term))
-    return listed
+        term_groups.append(replace(group, word=term))
+    return term_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,14 +239,14 @@ class _Lexicon:
         word = term.words[0]
         if is_unspaced(word):
             return Group(term)
-        bases = [word, *self._known(umlauts(word))]
-        known, repaired = self._known([word]) | self._forms(bases), False
-        if not known and len(word) >= REPAIRED_CHARS:
-            near = self._known(edits(word, _alphabet(word)))
+        bases = [word, *self._occurring(umlauts(word))]
+        counts, repaired = self._occurring([word]) | self._forms(bases), False
+        if not counts and len(word) >= REPAIRED_CHARS:
+            near = self._occurring(edits(word, _alphabet(word)))
             bases = _frequent(near, REPAIRS_MAX)
-            known, repaired = self._forms(bases), bool(near)
-        known.pop(word, None)
-        forms = _frequent(known, FORMS_MAX)
+            counts, repaired = self._forms(bases), bool(near)
+        counts.pop(word, None)
+        forms = _frequent(counts, FORMS_MAX)
         if repaired:  # the corrections before their forms
             forms = list(dict.fromkeys((*bases, *forms)))[:FORMS_MAX]
         return Group(term, tuple(Term((form,)) for form in forms), repaired)
@@ -262,17 +262,17 @@ class _Lexicon:
 
         words = list(words)
         forms = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
-        return self._known(words) | {word: counts[word] for word in forms}
+        return self._occurring(words) | {word: counts[word] for word in forms}
 
-    def _known(self, words: Iterable[str]) -> dict[str, int]:
+    def _occurring(self, words: Iterable[str]) -> dict[str, int]:
         """The words among these that occur, and their numbers of papers."""
-        wanted = list(words)
+        candidates = list(words)
         rows = self.db.execute(
             f"SELECT term, doc FROM json_each(?) CROSS JOIN {tokens_table(self.db)} "
             "ON term = json_each.value",
-            (orjson.dumps(wanted).decode(),),
+            (orjson.dumps(candidates).decode(),),
         )
-        return {word: 1 for word in wanted if word in self.tokens.tokens} | dict(rows)
+        return {word: 1 for word in candidates if word in self.tokens.tokens} | dict(rows)
 
     def _beginning(self, begin: str) -> dict[str, int]:
         """The words with this prefix, and their numbers of papers."""
@@ -284,8 +284,8 @@ class _Lexicon:
         return counts | {token: count for token, count in rows if token in fold(token).split()}
 
 
-def _frequent(known: dict[str, int], most: int) -> list[str]:
-    return sorted(known, key=lambda word: (-known[word], word))[:most]
+def _frequent(counts: dict[str, int], most: int) -> list[str]:
+    return sorted(counts, key=lambda word: (-counts[word], word))[:most]
 
 
 @lru_cache(maxsize=256)

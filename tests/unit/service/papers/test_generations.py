@@ -198,12 +198,12 @@ def test_a_cursor_of_the_next_generation_waits_for_it(
     here, there = Snapshots(snapshot_file), Snapshots(snapshot_file)
     here.current()
     os.replace(other_file, snapshot_file)
-    assert there.current().tag == here.current(wanted=there.current().tag).tag
+    assert there.current().tag == here.current(tag=there.current().tag).tag
 
 
 def test_a_cursor_of_a_lost_generation_does_not_wait(snapshot_file: Path) -> None:
     snapshots = Snapshots(snapshot_file)
-    assert snapshots.current(wanted="0123456789") is snapshots.current()
+    assert snapshots.current(tag="0123456789") is snapshots.current()
 
 
 def test_a_retired_generation_closes_when_its_last_request_ends(snapshot_file: Path) -> None:

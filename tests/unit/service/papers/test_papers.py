@@ -135,7 +135,7 @@ def test_an_unknown_number_is_not_searched_for(snapshot: Snapshot, given: str) -
 def test_a_long_name_is_cut_in_the_error(snapshot: Snapshot) -> None:
     with pytest.raises(NotFound) as refused:
         papers.identify(snapshot, "word " * 100)
-    assert len(refused.value.details["paper_id"]) == papers.SHOWN_CHARS
+    assert len(refused.value.details["paper_id"]) == papers.NAME_CHARS
 
 
 @settings(max_examples=80, deadline=None)

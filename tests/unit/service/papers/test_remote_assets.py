@@ -103,14 +103,14 @@ def test_the_cache_lies_under_the_temporary_folder(
 def test_a_cache_that_others_may_write_to_is_not_used(server: AssetServer, cache: Path) -> None:
     cache.mkdir()
     cache.chmod(0o777)
-    assert remote_assets.NOT_KEPT in refusal(store(server, cache)).message
+    assert remote_assets.DISK_FULL in refusal(store(server, cache)).message
     assert server.paths == []
 
 
 def test_a_cache_that_is_a_link_is_not_used(server: AssetServer, cache: Path) -> None:
     (cache.parent / "elsewhere").mkdir(mode=0o700)
     cache.symlink_to(cache.parent / "elsewhere")
-    assert remote_assets.NOT_KEPT in refusal(store(server, cache)).message
+    assert remote_assets.DISK_FULL in refusal(store(server, cache)).message
 
 
 def test_names_are_encoded(server: AssetServer, cache: Path) -> None:
@@ -271,13 +271,13 @@ def test_a_full_disk_is_a_clear_error(server: AssetServer, cache: Path) -> None:
         error = refusal(store(server, cache))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert remote_assets.NOT_KEPT in error.message and error.code == "asset_fetch_failed"
+    assert remote_assets.DISK_FULL in error.message and error.code == "asset_fetch_failed"
     assert list(cache.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(server: AssetServer, cache: Path) -> None:
     cache.write_bytes(b"a file")
-    assert remote_assets.NOT_KEPT in refusal(store(server, cache / "inside")).message
+    assert remote_assets.DISK_FULL in refusal(store(server, cache / "inside")).message
 
 
 def test_many_readers_may_fetch_the_same(server: AssetServer, cache: Path) -> None:

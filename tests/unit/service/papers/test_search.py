@@ -244,7 +244,7 @@ def test_paging_ends_where_it_is_promised_to(snapshot: Snapshot) -> None:
 def test_the_last_page_has_more_but_no_cursor(snapshot: Snapshot) -> None:
     wanted = PaperSearch("the", 100, offset=CONTRACT.paper_offset_items - 100)
     page = Paging.of(snapshot, "search_papers", "query", wanted).page(
-        [], more=True, did_you_mean=[]
+        [], continues=True, did_you_mean=[]
     )
     assert page.has_more and page.next_cursor is None
 
@@ -253,7 +253,7 @@ def test_pages_by_cursor_reach_the_deepest_paper_whatever_their_size(snapshot: S
     deepest = CONTRACT.paper_offset_items
     wanted = PaperSearch("the", 7, offset=deepest - 8)
     page = Paging.of(snapshot, "search_papers", "query", wanted).page(
-        [], more=True, did_you_mean=[]
+        [], continues=True, did_you_mean=[]
     )
     assert page.next_cursor is not None
     last = Paging.of(

@@ -17,7 +17,7 @@ from evidence.work import Deadline
 from service.papers import assets
 from service.papers.assets import LocalAssets
 from service.papers.text_file import BLOCK_BYTES, STEP_CHARS, TextFile
-from service.papers.text_places import OVERLAP_CHARS, PIECE_CHARS, find
+from service.papers.text_places import CHUNK_CHARS, OVERLAP_CHARS, find
 from tests.helpers.asset_files import PAPER, digest, soon, text_file
 
 DATA = Path(__file__).parents[3] / "data" / "papers"
@@ -189,7 +189,7 @@ def test_a_full_page_ends_with_its_last_match_and_the_last_page_with_the_text(
         assert len(second) == BUDGETS.paper_matches and reached == file.total
 
 
-@pytest.mark.parametrize("base", [PIECE_CHARS, 2 * PIECE_CHARS])
+@pytest.mark.parametrize("base", [CHUNK_CHARS, 2 * CHUNK_CHARS])
 @pytest.mark.parametrize("query", ["needle of gold", "gold needle"])
 def test_matches_across_the_edge_of_a_piece_are_found_once(
     tmp_path: Path, base: int, query: str
@@ -224,8 +224,8 @@ def test_the_deadline_ends_a_search_but_every_search_comes_further(
 
 
 def test_a_search_in_a_hurry_looks_at_one_piece(tmp_path: Path) -> None:
-    with text_file(tmp_path, "x " * PIECE_CHARS + "needle") as file:
-        assert find(file, "needle", 5, ever()) == ([], PIECE_CHARS)
+    with text_file(tmp_path, "x " * CHUNK_CHARS + "needle") as file:
+        assert find(file, "needle", 5, ever()) == ([], CHUNK_CHARS)
 
 
 def test_one_text_may_be_read_by_many_at_once(tmp_path: Path) -> None:
