@@ -75,29 +75,29 @@ class Entry(Generic[Op]):
             params.append(click.Argument([key], required=required, **joined))
         for key in [name for name in fields if name not in self.positional]:
             name, help = words.option_name(key), reword(self.described(key))
-            params.append(click.Option([name], help=help, **words.typed(fields[key])))
+            params.append(click.Option([name], help=help, **words.click_type(fields[key])))
         if self.last is not None:
             params.append(click.Argument([f"{self.last}_word"], required=False, metavar="[FIELD]"))
         return params
 
-    def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def arguments_of(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The given arguments in declaration order, unchecked."""
         arguments = {}
         for key, field in self.operation.arguments.fields.items():
-            given = options.get(key)
+            option = options.get(key)
             if key == self.last and (word := options.get(f"{key}_word")) is not None:
-                if given not in (None, word):
+                if option not in (None, word):
                     raise InvalidRequest(f"Give {word!r} or {words.option_name(key)}, not both.")
-                given = word
-            given = " ".join(given) if key == self.joined and given else given
-            value = words.value(key, field, given)
+                option = word
+            option = " ".join(option) if key == self.joined and option else option
+            value = words.value(key, field, option)
             if value is not None:
                 arguments[key] = value
         return arguments
 
-    def load(self, given: dict[str, Any]) -> dict[str, Any]:
+    def load(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """The validated arguments; raises `InvalidRequest` with the option names."""
-        return self.operation.load(given, self.spelled, self.described)
+        return self.operation.load(arguments, self.option_names, self.described)
 
     def described(self, name: str) -> str:
         """The help text of an argument, with its valid values."""
@@ -105,7 +105,7 @@ class Entry(Generic[Op]):
         return words.described(self.operation.arguments.fields[name], shapes[name])
 
     @property
-    def spelled(self) -> dict[str, str]:
+    def option_names(self) -> dict[str, str]:
         """The option names of the arguments."""
         return {
             name: name.upper() if name in self.positional else words.option_name(name)
@@ -125,35 +125,43 @@ class Spelling:
 
     prefix: tuple[str, ...]
     entries: Sequence[Entry[Any]]
-    kept: tuple[str, ...] = ()
+    constant_options: tuple[str, ...] = ()
 
-    def __call__(self, continuation: Continuation, *more: str) -> str:
+    def __call__(self, continuation: Continuation, *extra: str) -> str:
         """A next call as a command for a shell, with more options."""
-        entry = next(one for one in self.entries if one.operation.name == continuation.operation)
-        left = dict(continuation.args)
-        named = [str(left.pop(name)) for name in entry.positional if name in left]
-        options = [word for name, value in left.items() for word in words.spelled(name, value)]
-        return self._line(entry.name, named, [*options, *more, *self.kept])
+        entry = next(
+            entry for entry in self.entries if entry.operation.name == continuation.operation
+        )
+        arguments = dict(continuation.args)
+        positional = [str(arguments.pop(name)) for name in entry.positional if name in arguments]
+        options = [
+            word for name, value in arguments.items() for word in words.option_words(name, value)
+        ]
+        return self._line(entry.name, positional, [*options, *extra, *self.constant_options])
 
-    def _line(self, command: str, named: Sequence[str], options: Sequence[str]) -> str:
-        dashed = any(name.startswith("-") for name in named)  # would be parsed as options
-        before, after = ([], ["--", *named]) if dashed else (named, [])
+    def _line(self, command: str, positional: Sequence[str], options: Sequence[str]) -> str:
+        dashed = any(name.startswith("-") for name in positional)  # would be parsed as options
+        before, after = ([], ["--", *positional]) if dashed else (positional, [])
         return words.line([*self.prefix, *command.split(), *before, *options, *after])
 
-    def blob(self, found: Bytes) -> str:
+    def blob(self, binary: Bytes) -> str:
         """The command that writes the bytes of a blob or of base64 text to a file."""
-        if found.route is None:
-            return bytes_line(found)
-        options = ["--output", "FILE", *self.kept]
-        if isinstance(found.known, Base64):
-            return self._line("export blob", [found.id, found.field_path], options)
-        connection = handles.parse(found.id).connection_id
-        options = [*words.spelled("connection_id", connection), *options] if connection else options
-        return self._line("blob", [found.known.id], options)
+        if binary.route is None:
+            return bytes_line(binary)
+        options = ["--output", "FILE", *self.constant_options]
+        if isinstance(binary.known, Base64):
+            return self._line("export blob", [binary.id, binary.field_path], options)
+        connection = handles.parse(binary.id).connection_id
+        options = (
+            [*words.option_words("connection_id", connection), *options] if connection else options
+        )
+        return self._line("blob", [binary.known.id], options)
 
     def with_commands(self, text: str) -> str:
         """The text with the names of operations replaced by their commands."""
-        names = {one.operation.name: " ".join((*self.prefix, one.name)) for one in self.entries}
+        names = {
+            entry.operation.name: " ".join((*self.prefix, entry.name)) for entry in self.entries
+        }
         for name, command in names.items():
             if "_" in name:  # the others are also plain words
                 text = re.sub(rf"\b{name}\b", f"`{command}`", text)
@@ -181,14 +189,14 @@ class Words(click.Command):
 def report_errors(
     spelling: Spelling,
     operation: Operation | None = None,
-    given: Mapping[str, Any] | None = None,
+    arguments: Mapping[str, Any] | None = None,
     *,
     as_json: bool = False,
-    asked: str | None = None,
+    server: str | None = None,
 ) -> Iterator[None]:
     """Prints an error, its fix and the calls to try instead to stderr, and exits.
 
-    The exit code is that of `errors`. `as_json` prints the error as REST does; `asked` is the
+    The exit code is that of `errors`. `as_json` prints the error as REST does; `server` is the
     address of a server, which is named if that is what failed.
     """
     try:
@@ -198,25 +206,27 @@ def report_errors(
         sys.exit(USAGE)
     except EvidenceError as error:
         answered = isinstance(error, (Unavailable, TimedOut))
-        if asked and isinstance(error, (Unreached, Late)):
+        if server and isinstance(error, (Unreached, Late)):
             running = " Is it running?" if error.why.startswith("does not answer") else ""
-            error.message = f"{asked} {error.why}.{running} Run `rung doctor {asked}` for details."
+            error.message = (
+                f"{server} {error.why}.{running} Run `rung doctor {server}` for details."
+            )
             answered = False
         if as_json:
             kind = TYPES.get(STATUS[error.kind], "api_error")
             output.json({"error": {"type": kind, **wire.failure(error)["error"]}}, err=True)
             sys.exit(exit_code(error))
         if operation is not None:
-            error.calls += retries(error, operation, dict(given or {}))
+            error.calls += retries(error, operation, dict(arguments or {}))
         error.message = spelling.with_commands(error.message)
         error.hint = error.hint and spelling.with_commands(error.hint)
         code, _, lines = failure.render_lines(error, spelling).partition("\n")
         output.say(f"Error: {lines}" if output.on_terminal(err=True) else f"{code}\n{lines}")
-        if asked and answered:
-            output.say(f"asked: {asked}")
+        if server and answered:
+            output.say(f"asked: {server}")
         for note in getattr(error, "__notes__", ()):
             output.say(note)
         if isinstance(error, NoToken) and error.options and operation is not None:
-            again = Continuation(operation.name, dict(given or {}), "retry")
+            again = Continuation(operation.name, dict(arguments or {}), "retry")
             output.say(f"retry: {spelling(again, *error.options)}")
         sys.exit(exit_code(error))

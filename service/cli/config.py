@@ -42,7 +42,7 @@ class Values:
     """Effective keys; `written` are those of the file. `warning`: others can read its token."""
 
     path: Path
-    found: tuple[InForce, ...]
+    effective: tuple[InForce, ...]
     written: Mapping[str, str]
     warning: str = ""
 
@@ -129,8 +129,8 @@ def defaults(command: click.Command, written: Mapping[str, str]) -> dict[str, An
             if (reads and name == key.name) if key.name in TOKENS else variable == key.variable:
                 values[str(name)] = written[key.name]
     if isinstance(command, click.Group):
-        for name, one in command.commands.items():
-            if nested := defaults(one, written):
+        for name, subcommand in command.commands.items():
+            if nested := defaults(subcommand, written):
                 values[name] = nested
     return values
 
@@ -153,21 +153,21 @@ def _read(path: Path, *, required: bool) -> dict[str, str]:
         table = tomllib.loads(text)
     except ValueError as error:
         problem, _, where = str(error).partition(" (at ")
-        place = re.match(r"line (\d+)", where)
-        line = int(place[1]) if place else max(1, len(text.splitlines()))
+        match = re.match(r"line (\d+)", where)
+        line = int(match[1]) if match else max(1, len(text.splitlines()))
         raise ConfigError(f"{path}, line {line}: {problem}. {_LINE}") from None
     except RecursionError:
         raise ConfigError(f"{path}: a value is nested too deeply. {_LINE}") from None
-    known = {key.name: key for key in KEYS}
+    keys = {key.name: key for key in KEYS}
     values, faults = dict[str, str](), list[str]()
     for name, value in table.items():
         try:
-            values[name] = _value(known, name, value, path)
+            values[name] = _value(keys, name, value, path)
         except ValueError as error:
             faults.append(str(error))
-    for one, other in EXCLUSIVE:
-        if one in table and other in table:
-            faults.append(f"{one} and {other} conflict. Remove one.")
+    for first, second in EXCLUSIVE:
+        if first in table and second in table:
+            faults.append(f"{first} and {second} conflict. Remove one.")
     if faults:
         raise ConfigError("\n".join(f"{path}: {why}" for why in faults))
     return values
@@ -188,12 +188,12 @@ def _text(path: Path) -> str | None:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _value(known: Mapping[str, Setting], name: str, value: Any, path: Path) -> str:
+def _value(keys: Mapping[str, Setting], name: str, value: Any, path: Path) -> str:
     """The text of one key; raises `ValueError` with a complete error message."""
-    key = known.get(name)
+    key = keys.get(name)
     if key is None:
-        near = get_close_matches(name.lower().replace("-", "_"), known, n=1)
-        advice = f"Did you mean {near[0]}?" if near else f"Valid keys: {', '.join(known)}."
+        near = get_close_matches(name.lower().replace("-", "_"), keys, n=1)
+        advice = f"Did you mean {near[0]}?" if near else f"Valid keys: {', '.join(keys)}."
         raise ValueError(f"Unknown key {name}. {advice}")
     such = f'for example {key.name} = "{key.example}"'
     if not isinstance(value, str) or not value.strip():
@@ -228,8 +228,8 @@ def config(explain: bool, example: bool, check: bool) -> None:
         click.echo(explanation.example_file(), nl=False)
         return
     effective, faults = settings.examine()
-    of_commands, more = _of_commands()
-    faults += more
+    of_commands, file_faults = _of_commands()
+    faults += file_faults
     missing = False
     if check and not faults:
         missing, of_store = _store_faults(effective)
@@ -237,8 +237,8 @@ def config(explain: bool, example: bool, check: bool) -> None:
     if explain:
         click.echo("\n\n".join([*map(explanation.explained, effective), *of_commands]))
     elif not check:
-        for each in effective:
-            click.echo(explanation.line(each))
+        for entry in effective:
+            click.echo(explanation.line(entry))
     for line in explanation.strangers(settings.environment()):
         say(f"Warning: {line}")
     if missing:
@@ -252,7 +252,7 @@ def _store_faults(effective: list[InForce]) -> tuple[bool, list[str]]:
     """(whether there is no store yet, as before a first import; the faults of a store)."""
     from service.doctor.local import lacks_store, store_finding
 
-    values = {each.setting.name: each.value for each in effective}
+    values = {entry.setting.name: entry.value for entry in effective}
     if lacks_store(values):
         return True, []
     finding = store_finding(values)
@@ -266,10 +266,10 @@ def _of_commands() -> tuple[list[str], list[str]]:
     except ConfigError as error:
         return [], str(error).splitlines()
     lines = [f"For commands that read, from {values.path} unless set in the environment:"]
-    for each in values.found:
-        key, shown = each.setting, explanation.shown(each)
+    for entry in values.effective:
+        key, text = entry.setting, explanation.shown(entry)
         lines.append(
-            f"{key.name} ({key.variable or 'no variable'}) = {shown}   ({each.origin})\n"
+            f"{key.name} ({key.variable or 'no variable'}) = {text}   ({entry.origin})\n"
             f"  {key.help}\n  for example {key.example}"
         )
     return lines, []

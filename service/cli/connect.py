@@ -17,14 +17,14 @@ from evidence.errors import InvalidRequest
 from service import credentials, settings
 from service.addresses import MCP, endpoint, is_loopback
 from service.cli import tokens
-from service.cli.opening import given_token, refuse_owners
+from service.cli.opening import read_token, refuse_owners
 from service.cli.output import say
-from service.cli.source import PATH, typed_names
+from service.cli.source import PATH, explicit_names
 from service.cli.store import teaching
 from service.credentials import TOKEN_VARIABLE
 from service.clients.servers import Taken, Unreadable, add, remove, server
 from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Client, Config, Credential
-from service.clients.table import Entry, in_file, named
+from service.clients.table import Entry, in_file, client_of
 from service.clients.writing import Changed, FileState, alone
 from service.sources.remote.outbound import endpoint_problem
 
@@ -47,30 +47,30 @@ def rewrite(
     change: Callable[[str, FileState], str | None],
     *,
     private: bool = False,
-    shown: str | None = None,
+    preview: str | None = None,
 ) -> bool:
-    """True if the file was written; with `shown`, a dry run, that text is printed instead.
+    """True if the file was written; with `preview`, a dry run, that text is printed instead.
 
     `change` gives the new text, or None for no file. It is called again if another process writes
     the file meanwhile. A `private` file is readable by its owner only.
     """
     with alone():
         for _ in range(TRIES):
-            held = FileState.of(target.path)
-            text, mark = split(held.content or b"", target.path)
+            state = FileState.of(target.path)
+            text, mark = split(state.content or b"", target.path)
             try:
-                new = change(text, held)
+                new = change(text, state)
             except Unreadable as error:
                 raise click.ClickException(f"{target.path}: {error.message}") from error
             if new == text:
                 click.echo(f"{target.path} is up to date; nothing changed.")
                 return False
-            if shown is not None:
-                click.echo(f"Nothing was written. In {target.path}:\n{shown}")
+            if preview is not None:
+                click.echo(f"Nothing was written. In {target.path}:\n{preview}")
                 return False
             content = None if new is None else (mark + new).encode()
             with suppress(Changed):
-                backup = held.replace(content, datetime.now(UTC), private=private)
+                backup = state.replace(content, datetime.now(UTC), private=private)
                 done = "was written" if content is not None else "was removed"
                 click.echo(f"{target.path} {done}.")
                 if backup:
@@ -91,12 +91,12 @@ def split(content: bytes, path: Path) -> tuple[str, str]:
 
 
 PAPERS = "/mcp/papers"
-HERE = "http://127.0.0.1:8000"
+LOCAL_URL = "http://127.0.0.1:8000"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 #: The options of the command, by their names.
-Asked = SimpleNamespace
+Options = SimpleNamespace
 
 
 @click.command()
@@ -136,7 +136,7 @@ Asked = SimpleNamespace
 @click.option("--check/--no-check", default=True, help="Check first that the URL answers.")
 @click.pass_context
 def connect(
-    context: click.Context, /, url: str | None, client_name: str | None, **given: Any
+    context: click.Context, /, url: str | None, client_name: str | None, **parameters: Any
 ) -> None:
     """Show how a client connects, or write its configuration file.
 
@@ -146,68 +146,68 @@ def connect(
     write the token if the client can read it from elsewhere, or if you pass none and the client
     can sign in.
     """
-    asked, typed = Asked(**given), typed_names(context)
-    _refuse_misfits(asked, typed)
+    options, explicit = Options(**parameters), explicit_names(context)
+    _refuse_misfits(options, explicit)
     with teaching():
         refuse_owners()
-        address = endpoint(url or HERE)
-        needed = not (asked.tokenless or address.endswith(PAPERS))
+        address = endpoint(url or LOCAL_URL)
+        needed = not (options.tokenless or address.endswith(PAPERS))
         # A token in the environment is for records, and is not sent where none is needed.
-        secret = asked.token if needed or "token" in typed else None
-        secret = given_token(asked.token_file, secret) or ""
-        client = named(client_name) if client_name else RECOMMENDED
-        if client_name and not secret and _signs_in(client, address, asked):
-            start = f" To open it: {client.login.format(name=asked.name)}" if client.login else ""
+        secret = options.token if needed or "token" in explicit else None
+        secret = read_token(options.token_file, secret) or ""
+        client = client_of(client_name) if client_name else RECOMMENDED
+        if client_name and not secret and _signs_in(client, address, options):
+            start = f" To open it: {client.login.format(name=options.name)}" if client.login else ""
             say(f"{client.title} opens a page where the owner signs in and allows access.{start}")
             needed = False
         if client.config is None:
-            if asked.removing or asked.dry_run or asked.local or asked.file:
+            if options.removing or options.dry_run or options.local or options.file:
                 raise click.UsageError(
                     "Choose a client with --client whose file this command can write."
                 )
-            shown = secret if asked.inline_token else PLACEHOLDER
-            _tell(client, address, shown if secret or needed else "")
+            token = secret if options.inline_token else PLACEHOLDER
+            _tell(client, address, token if secret or needed else "")
             return
-        place = client.config.place
+        location = client.config.location
         try:
-            file = asked.file or place.path(sys.platform, Path.home(), settings.environment())
+            file = options.file or location.path(sys.platform, Path.home(), settings.environment())
         except RuntimeError:
             raise InvalidRequest(
                 "The home directory is unknown. Set HOME, or name the file with --config."
             ) from None
-        target = Target(client, client.config, file, asked.name)
-        if asked.removing:
-            _take_out(target, dry_run=asked.dry_run)
+        target = Target(client, client.config, file, options.name)
+        if options.removing:
+            _take_out(target, dry_run=options.dry_run)
             return
-        if asked.local:
-            if "url" in typed:
+        if options.local:
+            if "url" in explicit:
                 raise click.UsageError(
                     "With --stdio the client starts the server. Leave out the URL."
                 )
-            source = _source(asked, "store" in typed)
-            entry, bearer = _local(target, source, secret, asked)
+            source = _source(options, "store" in explicit)
+            entry, bearer = _local(target, source, secret, options)
         else:
-            if asked.check:
+            if options.check:
                 _check(address, secret, needed=needed)
-            bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
+            bearer = _credential(target, secret, inline=options.inline_token, needed=needed)
             entry = target.config.http(address, bearer)
-        _put_in(target, entry, bearer, asked)
+        _put_in(target, entry, bearer, options)
 
 
-def _signs_in(client: Client, address: str, asked: Asked) -> bool:
+def _signs_in(client: Client, address: str, options: Options) -> bool:
     """Whether the client gets its token from the server by itself."""
-    own = address.endswith(PAPERS) or asked.removing or asked.local or asked.inline_token
-    able = asked.check and client.signs_in and not own
+    own = address.endswith(PAPERS) or options.removing or options.local or options.inline_token
+    able = options.check and client.signs_in and not own
     return able and tokens.has_sign_in(address.removesuffix(MCP))
 
 
-def _refuse_misfits(asked: Asked, typed: set[str]) -> None:
+def _refuse_misfits(options: Options, explicit: set[str]) -> None:
     """Refuses options that conflict, rather than ignore one."""
-    if not _NAME.fullmatch(asked.name):
+    if not _NAME.fullmatch(options.name):
         raise click.UsageError("--name must be 1 to 64 letters, digits, - and _.")
-    if len(typed & {"token", "token_file", "tokenless"}) > 1:
+    if len(explicit & {"token", "token_file", "tokenless"}) > 1:
         raise click.UsageError("Use only one of --token, --token-file and --no-token.")
-    if typed & {"store", "provider_url", "papers"} and not asked.local:
+    if explicit & {"store", "provider_url", "papers"} and not options.local:
         raise click.UsageError("--store, --provider-url and --papers require --stdio.")
 
 
@@ -215,51 +215,55 @@ def _tell(client: Client, address: str, token: str) -> None:
     """Prints the snippet; for the recommended setup also the list of clients."""
     click.echo(f"{client.title}\n\n{client.note}")
     for snippet in client.snippets(address, token):
-        place = f" ({snippet.place})" if snippet.place else ""
-        click.echo(f"\n{snippet.label}{place}:\n")
+        location = f" ({snippet.place})" if snippet.place else ""
+        click.echo(f"\n{snippet.label}{location}:\n")
         click.echo("\n".join(f"  {line}" for line in snippet.text.split("\n")))
     if client is not RECOMMENDED:
         return
     click.echo("\nTo write a client's configuration, or to print it:\n")
     click.echo(f"  rung connect {address} --client NAME\n")
-    width = max(len(each.name) for each in CLIENTS)
-    for each in CLIENTS:
-        does = "writes its file" if each.config else "prints the configuration"
-        click.echo(f"  {each.name:<{width}}  {each.title}: {does}")
+    width = max(len(choice.name) for choice in CLIENTS)
+    for choice in CLIENTS:
+        does = "writes its file" if choice.config else "prints the configuration"
+        click.echo(f"  {choice.name:<{width}}  {choice.title}: {does}")
 
 
-def _source(asked: Asked, store_typed: bool) -> list[str]:
+def _source(options: Options, explicit_store: bool) -> list[str]:
     """What `rung stdio` serves, with absolute paths: clients start it in a folder of their own.
 
     Typed options override a store that only the environment names.
     """
-    if store_typed + sum(one is not None for one in (asked.provider_url, asked.papers)) > 1:
+    if (
+        explicit_store
+        + sum(source is not None for source in (options.provider_url, options.papers))
+        > 1
+    ):
         raise click.UsageError("Use only one of --store, --provider-url and --papers.")
-    if asked.papers is not None:
-        return ["--papers", str(asked.papers.absolute())]
-    if asked.provider_url is not None:
-        return ["--provider-url", credentials.provider_url(asked.provider_url)]
-    return ["--store", str((asked.store or Path("var/rung.db")).absolute())]
+    if options.papers is not None:
+        return ["--papers", str(options.papers.absolute())]
+    if options.provider_url is not None:
+        return ["--provider-url", credentials.provider_url(options.provider_url)]
+    return ["--store", str((options.store or Path("var/rung.db")).absolute())]
 
 
 def _local(
-    target: Target, source: list[str], secret: str, asked: Asked
+    target: Target, source: list[str], secret: str, options: Options
 ) -> tuple[Entry, Credential]:
     """The entry that starts `rung stdio`. A token in a separate file stays there."""
     arguments, bearer = ["stdio", *source], Credential("", inline=False)
-    if asked.papers is None and asked.token_file is not None:
-        arguments += ["--token-file", str(asked.token_file.absolute())]
-    elif asked.provider_url is not None and not secret:
-        provider = credentials.provider_url(asked.provider_url)
+    if options.papers is None and options.token_file is not None:
+        arguments += ["--token-file", str(options.token_file.absolute())]
+    elif options.provider_url is not None and not secret:
+        provider = credentials.provider_url(options.provider_url)
         root = tokens.root(provider)
         arguments += ["--cache-root", str(root.absolute())]
         path = credentials.cache_file(root, provider)
-        known = f"`rung stdio` uses and refreshes the token in {path}."
+        saved = f"`rung stdio` uses and refreshes the token in {path}."
         login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
-        say(known if path.exists() else login)
-    elif asked.papers is None:
-        needed = asked.provider_url is None
-        bearer = _credential(target, secret, inline=asked.inline_token, needed=needed)
+        say(saved if path.exists() else login)
+    elif options.papers is None:
+        needed = options.provider_url is None
+        bearer = _credential(target, secret, inline=options.inline_token, needed=needed)
     command = Path(sys.executable).with_name("rung")
     words = [str(command)] if command.exists() else [sys.executable, "-m", "service"]
     return target.config.stdio([*words, *arguments], bearer), bearer
@@ -291,21 +295,21 @@ def _check(address: str, secret: str, *, needed: bool) -> None:
         say(f"The token was not checked because none was given. {way}")
 
 
-def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> None:
-    def change(text: str, held: FileState) -> str:
+def _put_in(target: Target, entry: Entry, bearer: Credential, options: Options) -> None:
+    def change(text: str, state: FileState) -> str:
         try:
-            return add(target.config, text, target.name, entry, force=asked.force)
+            return add(target.config, text, target.name, entry, force=options.force)
         except Taken:
             raise click.ClickException(
                 f"{target.path} already has a different server named {target.name}. Replace it "
                 "with --force, or choose another --name."
             ) from None
 
-    shown, asks = None, bool(bearer.text) and not bearer.inline
-    if asked.dry_run:
-        shown = in_file(target.config, target.name, entry, asks=asks)
-        shown = shown.replace(bearer.text, PLACEHOLDER) if bearer.inline else shown
-    if not rewrite(target, change, private=bearer.inline, shown=shown):
+    preview, asks = None, bool(bearer.text) and not bearer.inline
+    if options.dry_run:
+        preview = in_file(target.config, target.name, entry, asks=asks)
+        preview = preview.replace(bearer.text, PLACEHOLDER) if bearer.inline else preview
+    if not rewrite(target, change, private=bearer.inline, preview=preview):
         return
     title = target.client.title
     if asks and target.config.prompts:
@@ -317,11 +321,11 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, asked: Asked) -> N
 
 
 def _take_out(target: Target, *, dry_run: bool) -> None:
-    def change(text: str, held: FileState) -> str | None:
-        if held.content is None or server(target.config, text, target.name) is None:
+    def change(text: str, state: FileState) -> str | None:
+        if state.content is None or server(target.config, text, target.name) is None:
             return text
-        earlier = [split(content, target.path)[0] for content in held.earlier()]
+        earlier = [split(content, target.path)[0] for content in state.earlier()]
         return remove(target.config, text, target.name, [*earlier, None])
 
-    shown = f"the server {target.name} would be removed." if dry_run else None
-    rewrite(target, change, shown=shown)
+    preview = f"the server {target.name} would be removed." if dry_run else None
+    rewrite(target, change, preview=preview)

@@ -14,7 +14,7 @@ from service.cli.opening import DEMO_TOKEN
 from service.cli.reading import search
 from service.cli.store import teaching
 from service.addresses import endpoint
-from service.clients.table import RECOMMENDED, named
+from service.clients.table import RECOMMENDED, client_of
 from service.demo.fill import fill, questions, token_for
 from service.demo.papers import write
 from service.records.opening import open_writer
@@ -22,7 +22,7 @@ from service.records.opening import open_writer
 PAPERS_FOLDER = "demo-papers"
 HOST = "127.0.0.1"
 TITLE = "A year of Ada Brandt"
-ASKED = 10
+QUESTIONS = 10
 PASTED = ("curl", "claude-code")
 WELCOME = files("service.demo").joinpath("welcome.txt").read_text(encoding="utf-8")
 
@@ -45,14 +45,14 @@ def demo(context: click.Context, store: Place, serving: bool, port: int) -> None
         connections = fill(writer)
         token = token_for(writer, connections, store.parent / DEMO_TOKEN)
         counts = writer.counts()
-        records = sum(each.records for each in counts if each.connection_id in connections)
+        records = sum(count.records for count in counts if count.connection_id in connections)
     if not serving:
         click.echo(f"connections {len(connections)}\nrecords {records}\ntoken {token}")
         return
-    held = f"{len(connections)} connections and {records} records"
-    said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / DEMO_TOKEN, held)
-    more = {"RUNG_SIGN_IN": "on", "RUNG_TITLE": TITLE, "RUNG_SHOW_CONTENTS": "on"}
-    serve.run(store, papers, host=HOST, port=port, workers=1, say=said, more=more)
+    contents = f"{len(connections)} connections and {records} records"
+    said = _how_to_connect(f"http://{HOST}:{port}", token, store.parent / DEMO_TOKEN, contents)
+    defaults = {"RUNG_SIGN_IN": "on", "RUNG_TITLE": TITLE, "RUNG_SHOW_CONTENTS": "on"}
+    serve.run(store, papers, host=HOST, port=port, workers=1, say=said, defaults=defaults)
 
 
 @demo.command()
@@ -66,19 +66,25 @@ def ask(context: click.Context, words: tuple[str, ...], store: Place) -> None:
     """
     options = ["--limit", "1", "--store", str(store)]
     options += ["--token-file", str(store.parent / DEMO_TOKEN)]
-    for question in [" ".join(words)] if words else [one.question for one in questions()[:ASKED]]:
+    for question in (
+        [" ".join(words)] if words else [example.question for example in questions()[:QUESTIONS]]
+    ):
         click.secho(f"\n{question}", bold=True)
-        with search.make_context("search", [*options, "--", question], parent=context) as made:
-            search.invoke(made)
+        with search.make_context(
+            "search", [*options, "--", question], parent=context
+        ) as search_context:
+            search.invoke(search_context)
 
 
-def _how_to_connect(base: str, token: str, kept: Path, held: str) -> str:
+def _how_to_connect(base: str, token: str, token_file: Path, contents: str) -> str:
     """The URLs to open and the commands to paste."""
     url = endpoint(base)
     pasted = "\n".join(
         f"\n{client.title}:\n{indent(snippet.text, '  ')}"
-        for client in (RECOMMENDED, *map(named, PASTED))
+        for client in (RECOMMENDED, *map(client_of, PASTED))
         for snippet in client.snippets(url, token)
     )
     bin = Path(sys.executable).parent
-    return WELCOME.format(base=base, url=url, pasted=pasted, kept=kept, held=held, bin=bin)
+    return WELCOME.format(
+        base=base, url=url, pasted=pasted, kept=token_file, held=contents, bin=bin
+    )

@@ -11,7 +11,7 @@ import orjson
 from evidence.errors import EvidenceError
 from service import credentials, settings
 from service.cli import config
-from service.cli.source import NEW_FILE, typed_names
+from service.cli.source import NEW_FILE, explicit_names
 from service.doctor import local, remote
 from service.doctor.findings import Finding, summary
 
@@ -36,21 +36,21 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
 
     Exits with 0 if nothing failed, otherwise with 1.
     """
-    if url is None and (token_file or "token" in typed_names(click.get_current_context())):
+    if url is None and (token_file or "token" in explicit_names(click.get_current_context())):
         raise click.UsageError("A token requires the URL of a server.")
     if url is None:
-        steps = _here()
+        steps = _local_findings()
     else:
         steps = remote.look(url, _token(token, token_file), datetime.now(UTC))
     findings = list(steps) if as_json else _printed(steps)
-    failed = any(one.verdict == "FAIL" for one in findings)
+    failed = any(finding.verdict == "FAIL" for finding in findings)
     if as_json:
-        body = {"failed": failed, "steps": [one.json() for one in findings]}
+        body = {"failed": failed, "steps": [finding.json() for finding in findings]}
         click.echo(orjson.dumps(body, option=orjson.OPT_INDENT_2).decode())
     sys.exit(1 if failed else 0)
 
 
-def _here() -> Iterator[Finding]:
+def _local_findings() -> Iterator[Finding]:
     """Findings for this machine, and for the server that commands read from."""
     environ, fault, file = settings.environment(), "", None
     try:
@@ -58,7 +58,7 @@ def _here() -> Iterator[Finding]:
     except config.ConfigError as error:
         fault, url, token = str(error), environ.get("RUNG_URL"), environ.get("RUNG_TOKEN")
     else:
-        options = {each.setting.name: each.value for each in values.found}
+        options = {entry.setting.name: entry.value for entry in values.effective}
         url, token = options["url"], options["token"]
         if url != values.written.get("url") and token == values.written.get("token"):
             token = None  # the token of the file is for the server of the file
@@ -69,11 +69,11 @@ def _here() -> Iterator[Finding]:
         yield from remote.look(url, _token(token, file), datetime.now(UTC))
 
 
-def _token(given: str | None, file: Path | None) -> str | None:
+def _token(text: str | None, file: Path | None) -> str | None:
     try:
         if file is not None:
             return credentials.from_file(file)
-        return credentials.from_text(given, "The token") if given else None
+        return credentials.from_text(text, "The token") if text else None
     except EvidenceError as error:
         raise click.ClickException(f"{error.message} {error.hint or ''}".strip()) from error
 
@@ -81,10 +81,10 @@ def _token(given: str | None, file: Path | None) -> str | None:
 def _printed(steps: Iterable[Finding]) -> list[Finding]:
     """The findings, each printed as soon as it arrives."""
     findings = []
-    for one in steps:
-        findings.append(one)
-        first, *more = one.lines()
-        colour = click.style(first[:5], fg=COLOURS[one.verdict])
-        click.echo("\n".join([colour + first[5:], *more]))
+    for finding in steps:
+        findings.append(finding)
+        first, *details = finding.lines()
+        colour = click.style(first[:5], fg=COLOURS[finding.verdict])
+        click.echo("\n".join([colour + first[5:], *details]))
     click.echo(summary(findings))
     return findings

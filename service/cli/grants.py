@@ -79,7 +79,9 @@ def create_(
     with teaching(), existing(store) as writer:
         document = read_json(path) if path else _document(writer, narrowing)
         registry, now = Registry(writer), time_at(store)
-        same = [one for one in active_grants(writer, store) if label and one.label == label]
+        same = [
+            active for active in active_grants(writer, store) if label and active.label == label
+        ]
         if same:
             raise click.ClickException(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or "
@@ -116,7 +118,7 @@ def list_(as_json: bool, store: Place) -> None:
 def revoke_(name: str, store: Place) -> None:
     """Revoke the grant with this id or label."""
     with teaching(), existing(store) as writer:
-        same = [one for one in active_grants(writer, store) if one.label == name]
+        same = [active for active in active_grants(writer, store) if active.label == name]
         if len(same) > 1:
             say(f"{len(same)} grants have the label {name!r}:")
             for entry in same:
@@ -141,7 +143,7 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
     """
     with teaching(), existing(store) as writer:
         active = active_grants(writer, store)
-        ids = [one.grant_id for one in active if name in (one.grant_id, one.label)]
+        ids = [entry.grant_id for entry in active if name in (entry.grant_id, entry.label)]
         if name and len(ids) != 1:
             raise click.ClickException(
                 f"{len(ids)} active grants are named {name!r}. Use an id of `rung grant list`."
@@ -160,24 +162,25 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     limits = {"time_constraint": times, "resources": list(narrowing["records"])}
     limits = {word: limit for word, limit in limits.items() if limit}
     entries: list[dict[str, Any]] = []
-    known: set[str] = set()
+    declared_fields: set[str] = set()
     for connection_id in connections or writer.connection_ids():
         declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
         if not declared:
             entries.append({"connection_id": connection_id})
-        here = streams if connections else [name for name in streams if name in declared]
-        for name in here if streams else declared:
+        stream_names = streams if connections else [name for name in streams if name in declared]
+        for name in stream_names if streams else declared:
             entry = {"connection_id": connection_id, "stream": name} | limits
             if name in declared:
-                known |= declared[name].fields.keys()
+                declared_fields |= declared[name].fields.keys()
                 if fields:
-                    entry["fields"] = [one for one in fields if one in declared[name].fields]
+                    entry["fields"] = [field for field in fields if field in declared[name].fields]
             if entry.get("fields") != []:
                 entries.append(entry)
     for field in fields:
-        if known and field not in known:
+        if declared_fields and field not in declared_fields:
+            near = _near(field, declared_fields)
             raise click.ClickException(
-                f"No stream of this grant declares the field {field!r}. {_near(field, known)}"
+                f"No stream of this grant declares the field {field!r}. {near}"
             )
     for name in streams:
         if not any(entry.get("stream") == name for entry in entries):
@@ -187,21 +190,21 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     return {"streams": entries}
 
 
-def _near(name: str, known: Collection[str]) -> str:
-    """The nearest known name, or a list of them."""
-    found = get_close_matches(name, known, 1)
-    if found:
-        return f"Did you mean {found[0]!r}?"
-    more = ", …" if len(known) > BUDGETS.names_shown else ""
-    return f"There are {', '.join(sorted(known)[:BUDGETS.names_shown])}{more}."
+def _near(name: str, names: Collection[str]) -> str:
+    """The nearest of the names, or a list of them."""
+    close = get_close_matches(name, names, 1)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    ellipsis = ", …" if len(names) > BUDGETS.names_shown else ""
+    return f"There are {', '.join(sorted(names)[:BUDGETS.names_shown])}{ellipsis}."
 
 
 def expiry(text: str | None, now: datetime) -> str | None:
     """The time of `12h`, `30d`, `8w` or an ISO 8601 time, as ISO 8601; None of None."""
     if not text:
         return None
-    if found := _SPAN.fullmatch(text):
-        end = now + timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if span := _SPAN.fullmatch(text):
+        end = now + timedelta(**{_UNITS[span[2]]: int(span[1])})
         return end.isoformat(timespec="seconds").replace("+00:00", "Z")
     stored = microseconds(text)
     if stored is None:
@@ -224,8 +227,12 @@ def _to_json(entry: Grant, now: datetime) -> dict[str, Any]:
         "expires_at": entry.expires_at,
         "revoked_at": entry.revoked_at,
         "streams": [
-            {"connection_id": one.connection_id, "stream": one.stream, "fields": one.fields}
-            for one in entry.streams
+            {
+                "connection_id": stream.connection_id,
+                "stream": stream.stream,
+                "fields": stream.fields,
+            }
+            for stream in entry.streams
         ],
     }
 
@@ -269,10 +276,12 @@ def create_package(
         with closing(open_reader(store)) as reader, reader.snapshot() as snapshot:
             members = [packages.local_member(registry, snapshot, name) for name in names]
         members += _remote_members(urls, files)
-        sealer = keys.of_tokens(_secret(writer, kept=bool(urls)))
+        sealer = keys.of_tokens(_secret(writer, remote=bool(urls)))
         ends = expiry(expires, time_at(store))
         package_id, token = packages.create(registry, members, sealer, label=label, expires_at=ends)
-        (entry,) = [found for found in registry.packages() if found.package_id == package_id]
+        (entry,) = [
+            candidate for candidate in registry.packages() if candidate.package_id == package_id
+        ]
     say(f"{package_id}: {_describe_package(entry)}. Keep the token; it is not shown again.")
     click.echo(token)
 
@@ -307,18 +316,18 @@ def _remote_members(urls: Sequence[str], files: Sequence[Path]) -> Iterator[Memb
         yield remote_member(credentials.provider_url(url), token, deadline)
 
 
-def _secret(writer: Writing, *, kept: bool) -> bytes:
+def _secret(writer: Writing, *, remote: bool) -> bytes:
     """The secret of the deployment: that of the environment, or the one kept in the store."""
     try:
-        found = settings.load().secret_key
+        secret = settings.load().secret_key
     except settings.SettingsError as error:
         raise click.ClickException(str(error)) from error
-    if found is None and kept:
+    if secret is None and remote:
         say(
             "Warning: RUNG_SECRET_KEY is not set, so the key that encrypts these tokens is in "
             "the same store. Set it here and where the store is served."
         )
-    return (found or str(writer.meta("secret"))).encode()
+    return (secret or str(writer.meta("secret"))).encode()
 
 
 def _describe_package(entry: Package) -> str:

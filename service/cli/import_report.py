@@ -11,7 +11,7 @@ from evidence.limits import BUDGETS
 from evidence.pointer import find
 from service.access.registry import Grant
 from service.cli.output import say
-from service.cli.source import typed_names
+from service.cli.source import explicit_names
 from service.cli.store import active_grants
 from service.importing.importer import Import
 from service.importing.inference import Inferred
@@ -21,14 +21,14 @@ from service.records.writing.streams import manifests_of
 from service.records.writing import Writing
 
 SAMPLE_CHARS = 40
-FIELDS_SHOWN = 60
+FIELDS_MAX = 60
 
 
 def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> None:
     """Shows a proposed stream: each field with its type, role and a value, or a summary."""
     document = inferred.document
     fields = document["schema"]["properties"]
-    roles = [(one.get("x_pdpp_role"), name) for name, one in fields.items()]
+    roles = [(schema.get("x_pdpp_role"), name) for name, schema in fields.items()]
     assigned = [f"{role} {name}" for role, name in roles if role]
     key = ", ".join(document["primary_key"]) or "the content of a row"
     summary = "; ".join(filter(None, [f"{len(fields)} fields, id: {key}", ", ".join(assigned)]))
@@ -54,17 +54,17 @@ def _paths(properties: dict[str, Any], base: str = "") -> dict[str, dict[str, An
 
 
 def _table(fields: dict[str, Any], searched: set[str], rows: list[dict[str, Any]]) -> None:
-    shown = list(fields.items())[:FIELDS_SHOWN]
-    width = max(len(path) for path, _ in shown)
-    for path, schema in shown:
+    head = list(fields.items())[:FIELDS_MAX]
+    width = max(len(path) for path, _ in head)
+    for path, schema in head:
         kind = schema.get("x_rung_form") or schema.get("format") or schema["type"]
         values = (find(row, path) for row in rows)
-        sample = next((str(one) for one in values if one not in (None, "")), "")
+        sample = next((str(cell) for cell in values if cell not in (None, "")), "")
         role = schema.get("x_pdpp_role", "searched" if path in searched else "")
         cut = sample[:SAMPLE_CHARS] + ("…" if len(sample) > SAMPLE_CHARS else "")
         say(f"  {path:<{width}}  {kind:<13}  {role:<13}  {cut!r}".rstrip())
-    if len(fields) > len(shown):
-        say(f"  … and {len(fields) - len(shown)} more.")
+    if len(fields) > len(head):
+        say(f"  … and {len(fields) - len(head)} more.")
 
 
 def of_file(report: FileReport) -> None:
@@ -82,14 +82,14 @@ def of_file(report: FileReport) -> None:
         say(f"{name} has no rows, so nothing of it was imported.")
 
 
-def of_left_out(left_out: Sequence[tuple[str, str, str]], *, each: bool) -> None:
-    """Reports the files that are left out: counts by kind, and `each` with its reason."""
-    for line in by_kind(left_out):
+def of_skipped(skipped: Sequence[tuple[str, str, str]], *, detailed: bool) -> None:
+    """Reports the files that are left out: counts by kind; `detailed` adds each reason."""
+    for line in by_kind(skipped):
         say(f"Left out: {line}")
-    if each:
-        for name, _, reason in left_out:
+    if detailed:
+        for name, _, reason in skipped:
             say(f"  {reason if name in reason else f'{name}: {reason}'}")
-    elif len(left_out) > len(by_kind(left_out)):
+    elif len(skipped) > len(by_kind(skipped)):
         say("--list-left-out lists each file that is left out, with its reason.")
 
 
@@ -99,9 +99,9 @@ def report(task: Import) -> None:
     if counts.refused > len(counts.refusals):
         say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
     for name, fields in sorted(task.undeclared.items()):
-        listed = ", ".join(sorted(fields)[: BUDGETS.names_shown])
+        excerpt = ", ".join(sorted(fields)[: BUDGETS.names_shown])
         say(
-            f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {listed}. "
+            f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {excerpt}. "
             "Declare them with --manifest."
         )
     for name, misfits in sorted(task.misfits.items()):
@@ -137,25 +137,29 @@ def report_coverage(writer: Writing, connection_id: str) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
     manifests = manifests_of(writer, connection_id)
     grants = active_grants(writer, click.get_current_context().params["store"])
-    labels = {one.label for one in grants}
-    lacking = [(one, lacks) for one in grants if (lacks := _lacking(one, connection_id, manifests))]
+    labels = {grant.label for grant in grants}
+    lacking = [
+        (grant, lacks) for grant in grants if (lacks := _lacking(grant, connection_id, manifests))
+    ]
     for grant, lacks in lacking[: BUDGETS.names_shown]:
-        names = [*_others(writer, grant, connection_id), connection_id]
+        names = [*_sibling_connections(writer, grant, connection_id), connection_id]
         number, label = 2, grant.label
         while label in labels and label is not None:
             number, label = number + 1, f"{grant.label} {number}"
         title = f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
         say(f"Grant {title} does not cover {lacks}. {_command(names, label)}")
-    if (more := len(lacking) - BUDGETS.names_shown) > 0:
-        others = "1 more grant does" if more == 1 else f"{more} more grants do"
-        say(f"… and {others} not cover it either. List them: rung grant list.")
+    if (rest := len(lacking) - BUDGETS.names_shown) > 0:
+        uncovered = "1 more grant does" if rest == 1 else f"{rest} more grants do"
+        say(f"… and {uncovered} not cover it either. List them: rung grant list.")
     if not grants and manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
 
 
 def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifest]) -> str | None:
     """Describes what a grant does not cover of a connection."""
-    covered = {one.stream: one for one in grant.streams if one.connection_id == connection_id}
+    covered = {
+        stream.stream: stream for stream in grant.streams if stream.connection_id == connection_id
+    }
     if not covered:
         return connection_id
     parts = []
@@ -164,18 +168,18 @@ def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifes
         if manifest.name not in covered:
             parts.append(name)
         elif fields := sorted(manifest.fields.keys() - set(covered[manifest.name].fields)):
-            more = ", …" if len(fields) > BUDGETS.names_shown else ""
-            parts.append(f"{', '.join(fields[: BUDGETS.names_shown])}{more} of {name}")
+            ellipsis = ", …" if len(fields) > BUDGETS.names_shown else ""
+            parts.append(f"{', '.join(fields[: BUDGETS.names_shown])}{ellipsis} of {name}")
     return "; ".join(parts[: BUDGETS.names_shown]) or None
 
 
-def _others(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
+def _sibling_connections(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
     """The other connections of a grant; none if it is narrower than these, or has limits."""
-    names = dict.fromkeys(one.connection_id for one in grant.streams)
-    others = [name for name in names if name != connection_id]
-    limits = {(one.since, one.until, one.resources) for one in grant.streams}
-    narrow = any(_lacking(grant, name, manifests_of(writer, name)) for name in others)
-    return [] if narrow or limits - {(None, None, None)} else others
+    names = dict.fromkeys(stream.connection_id for stream in grant.streams)
+    siblings = [name for name in names if name != connection_id]
+    limits = {(stream.since, stream.until, stream.resources) for stream in grant.streams}
+    narrow = any(_lacking(grant, name, manifests_of(writer, name)) for name in siblings)
+    return [] if narrow or limits - {(None, None, None)} else siblings
 
 
 def _command(connections: Sequence[str], label: str | None) -> str:
@@ -184,6 +188,6 @@ def _command(connections: Sequence[str], label: str | None) -> str:
     words += [word for name in connections for word in ("--connection", name)]
     words += ["--label", label] if label else []
     context = click.get_current_context()
-    if "store" in typed_names(context):
+    if "store" in explicit_names(context):
         words += ["--store", str(context.params["store"])]
     return f"For a token that does: {shlex.join(words)}"

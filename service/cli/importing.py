@@ -16,7 +16,7 @@ import orjson
 from evidence.errors import InvalidRequest, Unavailable
 from service.place import Place
 from service.cli import import_report
-from service.cli.source import FILE, NEW_FILE, read_json, store_option, typed_names
+from service.cli.source import FILE, NEW_FILE, read_json, store_option, explicit_names
 from service.cli.output import FileRows, Meter, say
 from service.cli.store import teaching
 from service.importing import formats
@@ -80,7 +80,7 @@ AT_ONCE_BYTES = 65_536
 )
 @click.option(
     "--list-left-out",
-    "each",
+    "detailed",
     is_flag=True,
     help="List each file that is left out, with its reason (default: count them by kind).",
 )
@@ -98,7 +98,7 @@ def import_(
     written: Path | None,
     form: str | None,
     no_roles: bool,
-    each: bool,
+    detailed: bool,
     dry_run: bool,
     strict: bool,
     store: Place,
@@ -114,20 +114,20 @@ def import_(
         teaching(),
         _parser(paths, form, options, roles=not no_roles) as parser,
         _fewer_collections(),
-        _place(store, dry_run) as place,
+        _import_target(store, dry_run) as target,
     ):
-        _find(parser, each=each)
-        found = parser.listing
+        _find(parser, detailed=detailed)
+        listing = parser.listing
         if connection is None:
             connection = formats.connection_name(paths)
             say(f"Importing into the connection {connection!r}; --connection names another.")
         if written is not None and written.exists():
             raise click.ClickException(f"{written} already exists. Choose a new file.")
-        for line in [*UNUSABLE, found.recognized]:
+        for line in [*UNUSABLE, listing.recognized]:
             say(line)
-        large = (AT_ONCE_BYTES if found.size is None else found.size) >= AT_ONCE_BYTES
+        large = (AT_ONCE_BYTES if listing.size is None else listing.size) >= AT_ONCE_BYTES
         aside = large and (strict or dry_run)
-        with _writing(place, connection, manifest, aside=aside) as (writer, aside):
+        with _writing(target, connection, manifest, aside=aside) as (writer, aside):
             task = Import(writer, connection, stream, not no_roles, key)
             full = dry_run or sys.stderr.isatty()
             words = [*paths, "--connection", connection]
@@ -138,7 +138,7 @@ def import_(
                 connect(writer, connection, connector_key=connector, label=label)
                 if manifest is not None:
                     task.declare(read_json(manifest))
-                _import_files(task, parser, each=each)
+                _import_files(task, parser, detailed=detailed)
                 if written is not None:
                     _write_manifest(task, written)
 
@@ -147,13 +147,13 @@ def import_(
     return task.counts
 
 
-def _find(parser: Parser, *, each: bool) -> None:
-    """Finds the files; if there are none, reports `each` that is left out and raises an error."""
+def _find(parser: Parser, *, detailed: bool) -> None:
+    """Finds the files; if there are none, raises an error, `detailed` with the files left out."""
     try:
         parser.find()
     except InvalidRequest:
-        if each:
-            import_report.of_left_out(parser.listing.left_out, each=True)
+        if detailed:
+            import_report.of_skipped(parser.listing.left_out, detailed=True)
         raise
 
 
@@ -189,7 +189,7 @@ def _ask(words: list[str], new: str, old: str, count: int, rows: int) -> None:
     if sys.stdin.isatty() and click.confirm(f"{problem} Create {new!r} anyway?"):
         return
     context = click.get_current_context()
-    if "store" in typed_names(context):
+    if "store" in explicit_names(context):
         words = [*words, "--store", str(context.params["store"])]
     into_old, into_new = (
         shlex.join(["rung", "import", *words, "--stream", name]) for name in (old, new)
@@ -216,7 +216,7 @@ def _leave(task: Import, strict: bool, dry_run: bool) -> None:
 
 
 @contextmanager
-def _place(store: Place, dry_run: bool) -> Iterator[Place]:
+def _import_target(store: Place, dry_run: bool) -> Iterator[Place]:
     """The store; for a dry run without one, a temporary store."""
     if not dry_run or store.exists():
         yield store
@@ -264,10 +264,10 @@ def _writing(
     meanwhile. A database needs no copy. A store that the calling command has opened is used as it
     is.
     """
-    given: Writing | None = click.get_current_context().obj
+    shared: Writing | None = click.get_current_context().obj
     with suppress(Undone):
-        if given is not None:
-            yield given, False
+        if shared is not None:
+            yield shared, False
             return
         with open_writer(store) as writer:
             streams = parse(read_json(manifest)) if manifest is not None else []
@@ -298,7 +298,7 @@ def _parser(
     return Parser(paths, form, reading, replace=options["replace_undecodable"])
 
 
-def _import_files(task: Import, parser: Parser, *, each: bool) -> None:
+def _import_files(task: Import, parser: Parser, *, detailed: bool) -> None:
     """Imports the files, and reports each."""
     with Meter(task.connection_id, "rows") as meter:
         progress = FileRows(meter, [file.size for file in parser.listing.files])
@@ -314,15 +314,15 @@ def _import_files(task: Import, parser: Parser, *, each: bool) -> None:
                 ask(new, old, count, rows)
 
         task.on_repeated = on_repeated
-        left_out = import_files(
+        skipped = import_files(
             task, parser, on_row=lambda: progress.row(parser.position), on_file=on_file
         )
-    import_report.of_left_out(left_out, each=each)
+    import_report.of_skipped(skipped, detailed=detailed)
 
 
 def _write_manifest(task: Import, path: Path) -> None:
     """Writes the manifest of the connection to a new file."""
-    streams = [found.document for found in manifests_of(task.writer, task.connection_id)]
+    streams = [manifest.document for manifest in manifests_of(task.writer, task.connection_id)]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
     say(f"{path} has the manifest. To change it, edit the file and pass it with --manifest.")

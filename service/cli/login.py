@@ -51,18 +51,18 @@ class _Page(BaseHTTPRequestHandler):
     server: Callback
 
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        query = dict(parse_qsl(asked.query))
+        url = urlsplit(self.path)
+        query = dict(parse_qsl(url.query))
         state = query.get("state", "").encode()
-        known = asked.path == "/callback" and secrets.compare_digest(
+        valid = url.path == "/callback" and secrets.compare_digest(
             state, self.server.state.encode()
         )
-        self.send_response(200 if known else 400)
+        self.send_response(200 if valid else 400)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
-        self.wfile.write(b"Return to the terminal." if known else b"This is no answer to rung.")
-        if known:
+        self.wfile.write(b"Return to the terminal." if valid else b"This is no answer to rung.")
+        if valid:
             self.server.queries.put(query)
 
     def log_message(self, *_: object) -> None:
@@ -129,18 +129,18 @@ def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
     if base.startswith("http:") and not is_loopback(base):
         raise InvalidRequest("Sign-in requires https, because anyone could read the tokens.")
     try:
-        found = tokens.ask("GET", base + AUTHORIZATION_SERVER)
+        metadata = tokens.ask("GET", base + AUTHORIZATION_SERVER)
     except Unauthenticated:
         raise InvalidRequest(
             f"{base} has no sign-in.",
             hint="Its owner enables it with RUNG_SIGN_IN=on, or gives you a token.",
         ) from None
-    if found.get("issuer") != base:
-        raise InvalidRequest(f"The server calls itself {found.get('issuer')!r}. Use that URL.")
+    if metadata.get("issuer") != base:
+        raise InvalidRequest(f"The server calls itself {metadata.get('issuer')!r}. Use that URL.")
     for name in endpoints:
-        if not str(found.get(f"{name}_endpoint")).startswith(f"{base}/"):
+        if not str(metadata.get(f"{name}_endpoint")).startswith(f"{base}/"):
             raise InvalidRequest(f"The metadata of {base} name no {name} endpoint of that server.")
-    return found
+    return metadata
 
 
 def _sign_in(base: str, server: dict[str, Any]) -> None:

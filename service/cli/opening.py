@@ -22,7 +22,7 @@ from service.bootstrap import Services
 from service.place import Place
 from service.cli import tokens
 from service.cli.output import say
-from service.cli.source import NoToken, Source, typed_names
+from service.cli.source import NoToken, Source, explicit_names
 from service.credentials import TOKEN_VARIABLE
 from service.operations.base import Session
 from service.sources.remote.server import HttpResourceServer
@@ -47,7 +47,7 @@ def opener(source: Source) -> Callable[[float], Session]:
     Both raise the errors of `open_session`.
     """
     refuse_owners()
-    token = given_token(source.token_file, source.token)
+    token = read_token(source.token_file, source.token)
     if source.url is not None:
         return _running(rung_url(source.url), token)
     if source.provider_url is not None:
@@ -74,7 +74,7 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
 
 
 def provider_opener(
-    provider: str, token: str | None, root: Path, each: Each = serial
+    provider: str, token: str | None, root: Path, run_all: Each = serial
 ) -> Callable[[float], Session]:
     """A session on a PDPP resource server, by default with the token that `pdpp connect` saved."""
     current = _current(provider, token, root)
@@ -82,7 +82,7 @@ def provider_opener(
 
     def open(seconds: float) -> Session:
         server = authority.open(current(), request_deadline(seconds))
-        return Session(server, fence_key=key, each=each)
+        return Session(server, fence_key=key, each=run_all)
 
     return open
 
@@ -107,8 +107,8 @@ def store_opener(store: Place, token: str | None) -> Callable[[float], Session]:
             error.hint = f"{error.hint} The demo's token is in {demo}."
             error.options = ("--token-file", str(demo))
         raise error
-    found = services(store=store)
-    return lambda seconds: found.open_session(token)
+    store_services = services(store=store)
+    return lambda seconds: store_services.open_session(token)
 
 
 def _store(store: Place, token: str | None) -> Callable[[float], Session]:
@@ -142,14 +142,14 @@ def _no_token(how: str) -> NoToken:
 
 def services(**source: Place) -> Services:
     """The services for one source; others in the environment are ignored."""
-    others = ("upstream_url", "store_url", "papers_db", "papers_url")
+    unused = ("upstream_url", "store_url", "papers_db", "papers_url")
     # A shell has no address, and its own processor.
     served = ("rate_limit_address", "rate_limit_failures", "work_seconds")
-    alone: dict[str, Any] = {**dict.fromkeys((*others, *served)), "papers_tokens": (), **source}
+    alone: dict[str, Any] = {**dict.fromkeys((*unused, *served)), "papers_tokens": (), **source}
     return bootstrap.build(replace(settings.load(), **alone))
 
 
-def given_token(file: Path | None, text: str | None) -> str | None:
+def read_token(file: Path | None, text: str | None) -> str | None:
     """The token from a file or from text; None if neither is given."""
     if file is not None:
         token = credentials.from_file(file)
@@ -158,8 +158,8 @@ def given_token(file: Path | None, text: str | None) -> str | None:
     if not text:
         return None
     context = click.get_current_context(silent=True)
-    typed = context is not None and "token" in typed_names(context)
-    return credentials.from_text(text, "--token" if typed else TOKEN_VARIABLE)
+    explicit = context is not None and "token" in explicit_names(context)
+    return credentials.from_text(text, "--token" if explicit else TOKEN_VARIABLE)
 
 
 def refuse_owners() -> None:

@@ -27,15 +27,15 @@ def on_terminal(*, err: bool = False) -> bool:
     return (sys.stderr if err else sys.stdout).isatty()
 
 
-def text(given: str, *, newline: bool = True, err: bool = False) -> None:
+def text(content: str, *, newline: bool = True, err: bool = False) -> None:
     """Writes arbitrary text, escaped for a terminal."""
-    shown = escape(given)[0] if on_terminal(err=err) else given
-    click.echo(shown.encode("utf-8", "surrogateescape"), nl=newline, err=err)
+    printed = escape(content)[0] if on_terminal(err=err) else content
+    click.echo(printed.encode("utf-8", "surrogateescape"), nl=newline, err=err)
 
 
-def say(given: str) -> None:
+def say(line: str) -> None:
     """Prints our own lines to stderr."""
-    text(given, err=True)
+    text(line, err=True)
 
 
 def counted(number: int, noun: str) -> str:
@@ -62,12 +62,17 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw: boo
 
     Cells are made `safe` unless `raw`.
     """
-    made = io.StringIO(newline="")
-    writer = csv.writer(made)
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer)
     cells = [list(columns), *([_cell(row.get(name)) for name in columns] for row in rows)]
     for line in cells:
-        writer.writerow([safe(one) if isinstance(one, str) and not raw else one for one in line])
-    text(made.getvalue().replace("\r\n", "\n") if on_terminal() else made.getvalue(), newline=False)
+        writer.writerow(
+            [safe(cell) if isinstance(cell, str) and not raw else cell for cell in line]
+        )
+    text(
+        buffer.getvalue().replace("\r\n", "\n") if on_terminal() else buffer.getvalue(),
+        newline=False,
+    )
 
 
 def safe(cell: str, *, begins: bool = True) -> str:
@@ -75,8 +80,8 @@ def safe(cell: str, *, begins: bool = True) -> str:
 
     Line breaks stay. `begins` is false for a later piece of a cell.
     """
-    shown = "\r".join(escape(part)[0] for part in cell.split("\r"))
-    return f"'{shown}" if begins and _FORMULA.match(cell) else shown
+    escaped = "\r".join(escape(part)[0] for part in cell.split("\r"))
+    return f"'{escaped}" if begins and _FORMULA.match(cell) else escaped
 
 
 def _cell(value: Any) -> Any:

@@ -19,7 +19,7 @@ from evidence.papers import SOURCE, PaperText
 from renderers.rendering import Context
 from service.cli import output
 from service.cli.commands import FORMS, Entry, Spelling, Words, form_options, report_errors
-from service.cli.source import PATH, typed_words
+from service.cli.source import PATH, explicit_words
 from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations import paper_links as links
 from service.operations.papers import PAPER_OPERATIONS
@@ -74,9 +74,11 @@ def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--assets", envvar="RUNG_PAPERS_ASSETS", help=ASSETS)
     @click.pass_context
     @wraps(command)
-    def taking(context: click.Context, /, db: Path | None, assets: str | None, **given: Any) -> Any:
-        shelf = Shelf(db, assets, typed_words(context, "db", "assets"))
-        return context.invoke(command, shelf, **given)
+    def taking(
+        context: click.Context, /, db: Path | None, assets: str | None, **parameters: Any
+    ) -> Any:
+        shelf = Shelf(db, assets, explicit_words(context, "db", "assets"))
+        return context.invoke(command, shelf, **parameters)
 
     return taking
 
@@ -92,14 +94,14 @@ def _command(entry: Entry[PaperOperation]) -> click.Command:
 
     @snapshot_options
     def run(shelf: Shelf, /, *, form: str | None, **options: Any) -> None:
-        library, given = shelf.snapshot, dict[str, Any]()
-        with report_errors(shelf.spell, operation, given):
-            given |= entry.given(options)
+        library, arguments = shelf.snapshot, dict[str, Any]()
+        with report_errors(shelf.spell, operation, arguments):
+            arguments |= entry.arguments_of(options)
             session = PaperSession(library.open())
-            result = run_bounded(operation, session, entry.load(given))
+            result = run_bounded(operation, session, entry.load(arguments))
             if form == "json":
-                here = links.href(Continuation(operation.name, given, "self"))
-                output.json(links.body(papers_wire.body(result, links.as_links), here))
+                address = links.href(Continuation(operation.name, arguments, "self"))
+                output.json(links.body(papers_wire.body(result, links.as_links), address))
                 return
             context = Context(fence_key=session.fence_key, spell=shelf.spell)
             text, *beside = operation.render(result, context).blocks

@@ -53,29 +53,31 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
         from service.cli.opening import open_session
 
         spelling, operation = Spelling(("rung",), ENTRIES, source.words), entry.operation
-        given: dict[str, Any] = {}
-        as_json, asked = form == "json", source.server
-        with report_errors(spelling, operation, given, as_json=as_json, asked=asked):
-            given |= entry.given(options)
-            if "id" in given:
-                given["id"] = id_of(given["id"])
+        arguments: dict[str, Any] = {}
+        as_json, server = form == "json", source.server
+        with report_errors(spelling, operation, arguments, as_json=as_json, server=server):
+            arguments |= entry.arguments_of(options)
+            if "id" in arguments:
+                arguments["id"] = id_of(arguments["id"])
             session = open_session(source)
             if entry.name == "read":
-                given |= _primary_text(session, given)
+                arguments |= _primary_text(session, arguments)
             if form in (None, "plain"):
-                result = run_bounded(operation, session, entry.load(given))
+                result = run_bounded(operation, session, entry.load(arguments))
                 _text(result, operation, session, spelling, plain=form == "plain")
                 return
-            here = bodies.address(operation, given)
-            body = bodies.body(operation, session, {**operation.route.defaults, **given}, here)
+            address = bodies.address(operation, arguments)
+            body = bodies.body(
+                operation, session, {**operation.route.defaults, **arguments}, address
+            )
             if form == "json":
                 output.json(body)
             else:
-                table = rows.READERS[operation.name](body, given)
+                table = rows.READERS[operation.name](body, arguments)
                 _table(table, operation.name, spelling, form, raw)
 
-    listed = entry.operation.name in rows.READERS
-    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or listed}
+    has_rows = entry.operation.name in rows.READERS
+    about = {name: _help(entry, name) for name in FORMS if name not in LISTS or has_rows}
     forms = form_options(about)
     if "csv" in about:
         forms.append(click.Option(["--raw"], is_flag=True, help=RAW))
@@ -85,11 +87,11 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
     return click.command(entry.name, kind, params=params, help=reword(entry.help))(run)
 
 
-def _primary_text(session: Session, given: dict[str, Any]) -> dict[str, Any]:
+def _primary_text(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
     """The path of the text of the record, if no field is named and the record has one."""
-    if "field_path" in given or given["id"].startswith(handles.FIELD_WINDOW_SCHEME):
+    if "field_path" in arguments or arguments["id"].startswith(handles.FIELD_WINDOW_SCHEME):
         return {}
-    ref = handles.parse(given["id"], connection_id=given.get("connection_id"))
+    ref = handles.parse(arguments["id"], connection_id=arguments.get("connection_id"))
     name = session.rs.record(RecordRead(ref)).value.text_field
     return {"field_path": pointer.path_of(name)} if name else {}
 
@@ -155,7 +157,7 @@ def open_(source: Source, id: str) -> None:
     page: that of --url, otherwise that of RUNG_PUBLIC_URL or PORT.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
-    with report_errors(spelling, asked=source.server):
+    with report_errors(spelling, server=source.server):
         if source.provider_url is not None:
             raise InvalidRequest("Only a Rung has pages. Name one with --url.")
         ref = handles.parse(id_of(id))
@@ -168,7 +170,7 @@ def open_(source: Source, id: str) -> None:
 
 def keep_ids(page: SearchPage) -> None:
     """Stores the ids of a page by their numbers; a later page adds its own."""
-    ids = _kept_ids() if page.args.get("cursor") else {}
+    ids = _saved_ids() if page.args.get("cursor") else {}
     ids |= {str(number): hit.id for number, hit in page.numbered()}
     path = _ids_path()
     with suppress(OSError):  # the home folder is not writable
@@ -182,19 +184,19 @@ def id_of(text: str) -> str:
     """The id for an argument; raises `InvalidRequest` for an unknown hit number."""
     if not (text.isascii() and text.isdigit()):
         return text
-    found = _kept_ids().get(str(int(text)))
-    if found is None:
+    hit_id = _saved_ids().get(str(int(text)))
+    if hit_id is None:
         raise InvalidRequest(
             f"The last search on a terminal has no hit {text}.",
             hint="Search again, or give the id of a record.",
         )
-    return found
+    return hit_id
 
 
-def _kept_ids() -> dict[str, str]:
+def _saved_ids() -> dict[str, str]:
     with suppress(OSError, ValueError):
-        found = orjson.loads(_ids_path().read_bytes())
-        return {name: one for name, one in found.items() if isinstance(one, str)}
+        document = orjson.loads(_ids_path().read_bytes())
+        return {name: hit_id for name, hit_id in document.items() if isinstance(hit_id, str)}
     return {}
 
 

@@ -34,7 +34,10 @@ class Rows:
 
     def beside(self, spell: Spell) -> list[str]:
         """Warnings and next calls."""
-        return [*map(warning, self.warnings), *(step(one, spell) for one in self.following)]
+        return [
+            *map(warning, self.warnings),
+            *(step(continuation, spell) for continuation in self.following),
+        ]
 
 
 def _records(body: dict[str, Any], args: dict[str, Any]) -> Rows:
@@ -69,9 +72,11 @@ def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
     cells = []
     for hit in page.hits:
         match = hit.matches[0] if hit.matches else None
-        shown = (match.field_path, match.match_start, unmark(match.shown)) if match else (None,) * 3
-        found = (hit.id, hit.heading, hit.at, hit.source.connection_id, hit.source.label, *shown)
-        cells.append(dict(zip(HIT_COLUMNS, found)))
+        window = (
+            (match.field_path, match.match_start, unmark(match.shown)) if match else (None,) * 3
+        )
+        row = (hit.id, hit.heading, hit.at, hit.source.connection_id, hit.source.label, *window)
+        cells.append(dict(zip(HIT_COLUMNS, row)))
     return Rows(body.get("data", []), HIT_COLUMNS, cells, page.warnings, page.continuations())
 
 

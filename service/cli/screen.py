@@ -44,7 +44,7 @@ def order(page: RecordPage, session: Session) -> list[str]:
     short words and numbers, references to other records, long values, and the text.
     """
     stream = None if page.args.get("fields") else _stream(page, session)
-    roles = {one.role: name for name, one in stream.fields.items()} if stream else {}
+    roles = {field.role: name for name, field in stream.fields.items()} if stream else {}
     cursor = stream.cursor_field if stream else None
     time = str(page.args.get("sort") or "").removeprefix("-") or cursor or roles.get("event-time")
     first = page.args.get("fields") or [time, *map(roles.get, LEADING)]
@@ -78,7 +78,7 @@ def _stream(page: RecordPage, session: Session) -> StreamSchema | None:
 #: If ids leave less space than this, cells go below them.
 LEAST_BESIDE = 40
 #: The minimum width for a long value.
-MOST_ASKED = 24
+LONG_WIDTH = 24
 GAP = 2
 MOST_CELL = 400
 #: Deeper than our own lines, so that no line of a record looks like one of them.
@@ -104,12 +104,12 @@ def show(result: Any, text: str, context: Context, session: Session | None = Non
 
 def _text(console: Console, text: str) -> None:
     """The text of a tool: our lines unchanged, windows without their fence."""
-    place = 0
+    position = 0
     for window in _FENCED.finditer(text):
-        _line(console, text[place : window.start()].removesuffix("\n"))
+        _line(console, text[position : window.start()].removesuffix("\n"))
         _window(console, window[2])
-        place = window.end() + 1
-    if rest := text[place:]:
+        position = window.end() + 1
+    if rest := text[position:]:
         _line(console, rest)
 
 
@@ -131,14 +131,14 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
     longest = max(cell_len(item.id) for item in page.records)
     beside = console.width - longest - GAP >= LEAST_BESIDE
     cells = {name: [_cell(item, name) for item in page.records] for name in columns}
-    shown = _fitting(cells, console.width - GAP - (longest if beside else 0))
+    visible = _fitting(cells, console.width - GAP - (longest if beside else 0))
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     if beside:
         table.add_column("id", style="cyan", width=longest)
-    for name in shown:
+    for name in visible:
         table.add_column(Text(_plain(name), no_wrap=True), overflow="ellipsis")
     for number, item in enumerate(page.records):
-        row = [Text(cells[name][number], no_wrap=True) for name in shown]
+        row = [Text(cells[name][number], no_wrap=True) for name in visible]
         table.add_row(*([item.id] if beside else []), *row, style="strike" if item.deleted else "")
     if beside:
         console.print(table)
@@ -148,10 +148,10 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
         for id, below in zip(ids, lines):
             _line(console, id, "cyan")
             console.print(Segments([Segment(" " * GAP), *below, Segment.line()]))
-    left = [escape(name)[0] for name in columns if name not in shown]
-    if left:
-        more = "select columns with --fields, or use --json"
-        _line(console, f"hidden to fit the terminal: {', '.join(left)}; {more}", "dim")
+    hidden = [escape(name)[0] for name in columns if name not in visible]
+    if hidden:
+        advice = "select columns with --fields, or use --json"
+        _line(console, f"hidden to fit the terminal: {', '.join(hidden)}; {advice}", "dim")
     for item in page.records:
         for read in records.reads(item, context):
             _line(console, f"{item.id}{read}", "dim")
@@ -161,13 +161,13 @@ def _records(console: Console, page: RecordPage, context: Context, fields: Seque
 
 def _fitting(cells: Mapping[str, Sequence[str]], room: int) -> list[str]:
     """The columns that fit, at least the first; wide ones can be truncated."""
-    shown: list[str] = []
+    columns: list[str] = []
     for name, column in cells.items():
-        need = min(max(map(cell_len, [_plain(name), *column])), MOST_ASKED) + GAP
-        if need <= room or not shown:
-            shown.append(name)
+        need = min(max(map(cell_len, [_plain(name), *column])), LONG_WIDTH) + GAP
+        if need <= room or not columns:
+            columns.append(name)
             room -= need
-    return shown
+    return columns
 
 
 def _cell(item: Record, name: str) -> str:
@@ -208,15 +208,15 @@ def _local(time: str | None) -> str | None:
         return time
     if at.tzinfo is None or not (at.hour or at.minute or at.second):
         return time
-    here = at.astimezone()
-    return time if here.utcoffset() == at.utcoffset() else here.isoformat(timespec="minutes")
+    local = at.astimezone()
+    return time if local.utcoffset() == at.utcoffset() else local.isoformat(timespec="minutes")
 
 
-def _window(console: Console, shown: str) -> None:
+def _window(console: Console, marked: str) -> None:
     """A window with its marks as colour; without colour, the marks stay."""
     text = Text()
-    for place, piece in enumerate(_MARK.split(shown)):
-        text.append(piece, style="bold reverse" if place % 2 else None)
+    for number, part in enumerate(_MARK.split(marked)):
+        text.append(part, style="bold reverse" if number % 2 else None)
     console.print(Padding(text, (0, 0, 0, WINDOW_INDENT), expand=False))
 
 
@@ -267,35 +267,39 @@ def _(page: PaperPage) -> str:
     return f"{_matches('paper', page.counts.some, page.counts.all, len(page.hits))}."
 
 
-def _matches(noun: str, some: int, whole: int | None, shown: int) -> str:
+def _matches(noun: str, some: int, whole: int | None, visible: int) -> str:
     """The number of matches, of those with every word, and of those shown."""
     every = f", {whole:,} with every word" if whole not in (None, some) else ""
     verb = "matches" if some == 1 else "match"
-    return f"{counted(some, noun)} {verb}{every}{_shown(shown, some)}"
+    return f"{counted(some, noun)} {verb}{every}{_count_note(visible, some)}"
 
 
 @sentence.register
 def _(page: RecordPage) -> str:
     noun = "change" if "changes_since" in page.args else "record"
-    shown, total = len(page.records), page.count.value
+    visible, total = len(page.records), page.count.value
     if total is not None:
-        return f"{counted(total, noun)} of {page.stream}{_shown(shown, total)}."
-    return f"{counted(shown, noun)} of {page.stream}{', and more follow' * page.has_more}."
+        return f"{counted(total, noun)} of {page.stream}{_count_note(visible, total)}."
+    return f"{counted(visible, noun)} of {page.stream}{', and more follow' * page.has_more}."
 
 
 @sentence.register
-def _(found: Buckets) -> str:
-    number = found.filtered_record_count
-    of = f"{counted(number, 'record')} of {found.stream}" if number is not None else found.stream
-    if found.groups is not None:
-        by = found.group_by or f"{found.granularity} of {found.group_by_time}"
-        total = len(found.groups) if found.group_count is None else found.group_count
-        if found.metric != "count":
-            of = f"{METRICS[found.metric]} {found.field}: {of}"
-        return f"{of} in {counted(total, 'group')} by {by}{_shown(len(found.groups), total)}."
-    if found.metric == "count":
-        return f"{records.group_key(found.value)} records of {found.stream}."
-    return f"{METRICS[found.metric]} {found.field} in {of}: {records.group_key(found.value)}"
+def _(buckets: Buckets) -> str:
+    number = buckets.filtered_record_count
+    of = (
+        f"{counted(number, 'record')} of {buckets.stream}" if number is not None else buckets.stream
+    )
+    if buckets.groups is not None:
+        by = buckets.group_by or f"{buckets.granularity} of {buckets.group_by_time}"
+        total = len(buckets.groups) if buckets.group_count is None else buckets.group_count
+        if buckets.metric != "count":
+            of = f"{METRICS[buckets.metric]} {buckets.field}: {of}"
+        return (
+            f"{of} in {counted(total, 'group')} by {by}{_count_note(len(buckets.groups), total)}."
+        )
+    if buckets.metric == "count":
+        return f"{records.group_key(buckets.value)} records of {buckets.stream}."
+    return f"{METRICS[buckets.metric]} {buckets.field} in {of}: {records.group_key(buckets.value)}"
 
 
 @sentence.register
@@ -312,9 +316,9 @@ def _(paper: Paper) -> str:
 
 
 @sentence.register
-def _(found: PaperFinds) -> str:
-    rest = "" if found.searched_to >= found.total else ", and more of the text to search"
-    return f"{counted(len(found.matches), 'place')} in the text{rest}."
+def _(finds: PaperFinds) -> str:
+    rest = "" if finds.searched_to >= finds.total else ", and more of the text to search"
+    return f"{counted(len(finds.matches), 'place')} in the text{rest}."
 
 
 @sentence.register
@@ -324,9 +328,9 @@ def _(outline: PaperOutline) -> str:
 
 @sentence.register
 def _(facets: PaperFacets) -> str:
-    shown = _shown(len(facets.values), facets.total)
-    return f"{counted(facets.total, 'value')} of {facets.category}{shown}."
+    note = _count_note(len(facets.values), facets.total)
+    return f"{counted(facets.total, 'value')} of {facets.category}{note}."
 
 
-def _shown(shown: int, total: int) -> str:
-    return f", {shown} shown" if shown < total else ""
+def _count_note(visible: int, total: int) -> str:
+    return f", {visible} shown" if visible < total else ""

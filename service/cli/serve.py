@@ -67,15 +67,15 @@ def serve(
 
 def _how_to_connect(store: Place, host: str, port: int) -> str:
     """Where to open the server, and the commands that give access to its store."""
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}"
+    address = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    url = f"http://{address}:{port}"
     lines = [f"Open {url}"]
     if store.exists():
-        named = ["--store", str(store.absolute())] if isinstance(store, Path) else []
-        create = shlex.join(["rung", "grant", "create", *named])
+        store_words = ["--store", str(store.absolute())] if isinstance(store, Path) else []
+        create = shlex.join(["rung", "grant", "create", *store_words])
         lines.append(f"Create a token that reads everything: {create}")
         if settings.environment().get("RUNG_SIGN_IN") == "on":
-            link = shlex.join(["rung", "owner", "link", "--url", url, *named])
+            link = shlex.join(["rung", "owner", "link", "--url", url, *store_words])
             lines.append(f"Sign in as the owner: {link}")
     return "\n".join(lines)
 
@@ -89,12 +89,12 @@ def run(
     port: int,
     workers: int,
     say: str = "",
-    more: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> None:
     """Prints a message and becomes the server; never returns.
 
-    Refuses to start without data, with a file that is not a store, or on a port in use. `more` are
-    settings for variables that the environment does not set.
+    Refuses to start without data, with a file that is not a store, or on a port in use. `defaults`
+    are settings for variables that the environment does not set.
     """
     served = {
         name: spelled(path.absolute())
@@ -122,7 +122,7 @@ def run(
     if say:
         click.echo(say)
     sys.stdout.flush()
-    changed = {**(more or {}), **settings.environment(**served, PORT=str(port))}
+    changed = {**(defaults or {}), **settings.environment(**served, PORT=str(port))}
     os.execve(sys.executable, command, changed)
 
 

@@ -31,12 +31,12 @@ class PlaceType(click.ParamType[Place]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Place:
         try:
-            found = value if isinstance(value, (Path, Database)) else place.read(str(value))
+            location = value if isinstance(value, (Path, Database)) else place.read(str(value))
         except ValueError as error:
             self.fail(f"it {error}.", param, ctx)
-        if isinstance(found, Path):
-            click.Path(dir_okay=False).convert(found, param, ctx)
-        return found
+        if isinstance(location, Path):
+            click.Path(dir_okay=False).convert(location, param, ctx)
+        return location
 
 
 def _default() -> Place:
@@ -102,17 +102,19 @@ class Source:
         return None
 
 
-def typed_names(context: click.Context) -> set[str]:
+def explicit_names(context: click.Context) -> set[str]:
     """The parameters that were given on the command line."""
-    given = context.get_parameter_source
-    return {name for name in context.params if given(name) is ParameterSource.COMMANDLINE}
+    origin_of = context.get_parameter_source
+    return {name for name in context.params if origin_of(name) is ParameterSource.COMMANDLINE}
 
 
-def typed_words(context: click.Context, *names: str) -> tuple[str, ...]:
+def explicit_words(context: click.Context, *names: str) -> tuple[str, ...]:
     """The words of these options that were given on the command line, with their values."""
-    typed, values = typed_names(context), context.params
-    given = [(f"--{name.replace('_', '-')}", str(values[name])) for name in names if name in typed]
-    return tuple(word for pair in given for word in pair)
+    explicit, values = explicit_names(context), context.params
+    pairs = [
+        (f"--{name.replace('_', '-')}", str(values[name])) for name in names if name in explicit
+    ]
+    return tuple(word for pair in pairs for word in pair)
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,31 +137,33 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--token-file", type=PATH, help="A file that contains the token.")
     @click.pass_context
     @wraps(command)
-    def taking(context: click.Context, /, **given: Any) -> Any:
-        options = {name: given.pop(name) for name in (*NAMES, "token", "token_file")}
-        return context.invoke(command, source=_chosen(context, options), **given)
+    def taking(context: click.Context, /, **parameters: Any) -> Any:
+        options = {name: parameters.pop(name) for name in (*NAMES, "token", "token_file")}
+        return context.invoke(command, source=_chosen(context, options), **parameters)
 
     return taking
 
 
 def _chosen(context: click.Context, options: dict[str, Any]) -> Source:
     """The one source: the command line overrides the environment, and that the configuration."""
-    given, typed = context.get_parameter_source, typed_names(context)
-    if len(typed & {*NAMES}) > 1:
+    origin_of, explicit = context.get_parameter_source, explicit_names(context)
+    if len(explicit & {*NAMES}) > 1:
         raise click.UsageError("Use only one of --url, --provider-url and --store.")
     for name in ("url", "provider_url"):
-        if name in typed and not options[name]:
+        if name in explicit and not options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
-    if "token" in typed and "token_file" in typed:
+    if "token" in explicit and "token_file" in explicit:
         raise click.UsageError("Use only one of --token and --token-file.")
-    named = [name for level in LEVELS for name in NAMES if given(name) is level and options[name]]
-    chosen = named[0] if named else "store"
+    candidates = [
+        name for level in LEVELS for name in NAMES if origin_of(name) is level and options[name]
+    ]
+    chosen = candidates[0] if candidates else "store"
     for name in ("token", "token_file"):
-        by_file = given(name) is ParameterSource.DEFAULT_MAP
-        if by_file and named and not config.file_names(context, chosen, options[chosen]):
+        by_file = origin_of(name) is ParameterSource.DEFAULT_MAP
+        if by_file and candidates and not config.file_names(context, chosen, options[chosen]):
             options[name] = None
-    words = typed_words(context, *NAMES, "token_file")
-    by_file = "token_file" in typed or options["token"] is None
+    words = explicit_words(context, *NAMES, "token_file")
+    by_file = "token_file" in explicit or options["token"] is None
     options["token" if by_file else "token_file"] = None
     options |= {name: None for name in ("url", "provider_url") if name != chosen}
     return Source(**options, words=words)

@@ -18,8 +18,8 @@ from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
 from service.cli import tokens
-from service.cli.source import PATH, store_option, typed_names
-from service.cli.opening import given_token, note, provider_opener, refuse_owners, services
+from service.cli.source import PATH, store_option, explicit_names
+from service.cli.opening import read_token, note, provider_opener, refuse_owners, services
 from service.cli.opening import store_opener
 from service.credentials import TOKEN_VARIABLE
 from service.mcp.surface import PapersSurface, RecordsSurface, Surface
@@ -32,9 +32,9 @@ WRONG_USAGE, NO_PERMISSION, NOT_CONFIGURED = 64, 77, 78
 class Command(click.Command):
     """Exits with 64 after a usage error."""
 
-    def make_context(self, *args: Any, **more: Any) -> click.Context:
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
         try:
-            return super().make_context(*args, **more)
+            return super().make_context(*args, **options)
         except click.UsageError as error:
             error.show()
             sys.exit(WRONG_USAGE)
@@ -83,12 +83,12 @@ def stdio(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: sys.exit(0))
         refuse_owners()
-        named = typed_names(context) & {"store", "provider_url", "papers"}
-        if len(named) > 1:  # the command line overrides the environment
+        explicit = explicit_names(context) & {"store", "provider_url", "papers"}
+        if len(explicit) > 1:  # the command line overrides the environment
             raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
         if papers is not None:
             surface, open_session, name = _papers(papers)
-        elif provider_url and "store" not in named:
+        elif provider_url and "store" not in explicit:
             surface, open_session, name = _provider(provider_url, cache_root, token_file)
         else:
             surface, open_session, name = _store(store, token_file)
@@ -97,7 +97,7 @@ def stdio(
 
 
 def _store(path: Place, token_file: Path | None) -> Served:
-    token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
+    token = read_token(token_file, settings.environment().get(TOKEN_VARIABLE))
     open_session = store_opener(path, token)
     open_session(BUDGETS.start_seconds)
     name = f"the records of {path}"
@@ -106,7 +106,7 @@ def _store(path: Place, token_file: Path | None) -> Served:
 
 def _provider(url: str, cache_root: Path | None, token_file: Path | None) -> Served:
     provider = credentials.provider_url(url)
-    token = given_token(token_file, settings.environment().get(TOKEN_VARIABLE))
+    token = read_token(token_file, settings.environment().get(TOKEN_VARIABLE))
     open_session = provider_opener(
         provider, token, cache_root or tokens.root(provider), rendering_pool()
     )
@@ -124,12 +124,12 @@ def _provider(url: str, cache_root: Path | None, token_file: Path | None) -> Ser
 def _papers(path: Path) -> Served:
     if not path.exists():
         raise InvalidRequest(f"{path} does not exist. Name a snapshot with --papers.")
-    found = services(papers_db=path)
-    assert found.papers is not None, "a snapshot is named"
-    status = found.papers.status()
+    library = services(papers_db=path)
+    assert library.papers is not None, "a snapshot is named"
+    status = library.papers.status()
     if status["status"] != "ready":
         raise errors.Unavailable(f"{path} cannot be served: {status['refused']}")
-    return PapersSurface(), lambda: found.open_papers(None), f"the papers of {path}"
+    return PapersSurface(), lambda: library.open_papers(None), f"the papers of {path}"
 
 
 @contextmanager

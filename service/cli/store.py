@@ -102,7 +102,7 @@ def time_at(store: Place) -> datetime:
 def active_grants(writer: Writing, store: Place) -> list[Grant]:
     """The grants of the store that have not ended."""
     now = time_at(store)
-    return [one for one in Registry(writer).grants() if one.state(now) == "active"]
+    return [grant for grant in Registry(writer).grants() if grant.state(now) == "active"]
 
 
 def required(store: Place) -> Place:
@@ -125,7 +125,7 @@ def required(store: Place) -> Place:
 @store_option
 def log(since: date | None, name: str | None, as_json: bool, store: Place) -> None:
     with teaching(), existing(store) as writer:
-        labels = {one.grant_id: one.label for one in Registry(writer).grants()}
+        labels = {grant.grant_id: grant.label for grant in Registry(writer).grants()}
         uses = Activity(open_sidecar(store)).uses(f"{since:%Y-%m-%d}" if since else "")
     rows = [
         {**use._asdict(), "label": labels.get(use.grant_id)}

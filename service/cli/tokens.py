@@ -28,15 +28,15 @@ _CODE = re.compile(r"[a-z_]{1,40}")
 def root(provider: str = "") -> Path:
     """The folder of the credential cache: the one that PDPP_CACHE_ROOT names, else one outside of
     any checkout. If only `.pdpp` in this folder has a credential for `provider`, it is that."""
-    environ, here = settings.environment(), Path(".pdpp")
-    if named := environ.get("PDPP_CACHE_ROOT"):
-        return Path(named)
+    environ, local = settings.environment(), Path(".pdpp")
+    if configured := environ.get("PDPP_CACHE_ROOT"):
+        return Path(configured)
     try:
         home = Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "rung"
     except RuntimeError:  # no home folder
-        return here
-    old, new = (credentials.cache_file(folder, provider) for folder in (here, home))
-    return here if provider and old.exists() and not new.exists() else home
+        return local
+    old, new = (credentials.cache_file(folder, provider) for folder in (local, home))
+    return local if provider and old.exists() and not new.exists() else home
 
 
 def saved(provider: str, cache: Path) -> str:
@@ -87,10 +87,12 @@ def _refresh(path: Path, document: dict[str, Any], provider: str) -> None:
         raise
 
 
-def ask(method: str, url: str, **more: Any) -> dict[str, Any]:
+def ask(method: str, url: str, **options: Any) -> dict[str, Any]:
     """The JSON object from an authorization server; raises `Unauthenticated` if it refuses."""
     deadline = Deadline.after(BUDGETS.upstream_seconds)
-    answer = outbound.ask(method, url, deadline=deadline, most_bytes=BUDGETS.upstream_bytes, **more)
+    answer = outbound.ask(
+        method, url, deadline=deadline, most_bytes=BUDGETS.upstream_bytes, **options
+    )
     try:
         body = orjson.loads(answer.body or b"{}")
     except orjson.JSONDecodeError:
@@ -111,8 +113,8 @@ def keep(path: Path, document: dict[str, Any], answer: dict[str, Any]) -> None:
     end = None
     if isinstance(seconds, int):
         end = datetime.now(UTC) + timedelta(seconds=seconds - EARLY_SECONDS)
-    kept = document.get("credential", {})
-    document["credential"] = {**kept, **fresh, "expires_at": end and end.isoformat()}
+    previous = document.get("credential", {})
+    document["credential"] = {**previous, **fresh, "expires_at": end and end.isoformat()}
     durable.write(path, orjson.dumps(document))
 
 

@@ -63,21 +63,23 @@ def remove(name: str, yes: bool, store: Place) -> None:
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
         granted = {
-            (each.connection_id, each.stream)
+            (granted_stream.connection_id, granted_stream.stream)
             for grant in active_grants(writer, store)
-            for each in grant.streams
+            for granted_stream in grant.streams
         }
-        covered = [one for one in streams if (one.connection_id, one.stream) in granted]
+        covered = [stream for stream in streams if (stream.connection_id, stream.stream) in granted]
         said = "; ".join(
-            f"{one.connection_id}/{one.stream}: {one.records} records"
-            + (" (the empty stream is kept for its grants)" if one in covered else "")
-            for one in streams
+            f"{stream.connection_id}/{stream.stream}: {stream.records} records"
+            + (" (the empty stream is kept for its grants)" if stream in covered else "")
+            for stream in streams
         )
         confirm(f"This removes from {store}: {said}.", yes)
-        with staging(writer, [(one.connection_id, one.stream) for one in streams]) as stage:
-            stage.keep_manifests([(one.connection_id, one.stream) for one in covered])
+        with staging(
+            writer, [(stream.connection_id, stream.stream) for stream in streams]
+        ) as stage:
+            stage.keep_manifests([(stream.connection_id, stream.stream) for stream in covered])
             stage.publish()
-            say(f"{name}: {sum(one.records for one in streams)} records removed. {ERASING}")
+            say(f"{name}: {sum(stream.records for stream in streams)} records removed. {ERASING}")
         writer.finish()
 
 
@@ -94,8 +96,8 @@ def _replace(
     if infer and not isinstance(store, Path):
         raise click.UsageError("--infer does not work on a database. Use --manifest.")
     with teaching(), existing(store) as writer:
-        stream, *others = _streams(writer, target)
-        if others or target == stream.connection_id:
+        stream, *further = _streams(writer, target)
+        if further or target == stream.connection_id:
             raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
         files = ", ".join(options["paths"])
         records = f"{stream.records} records"
@@ -134,7 +136,7 @@ replace = click.Command(
         click.Argument(["target"], metavar="CONNECTION/STREAM"),
         click.Option(["--infer"], is_flag=True, help="Propose a new manifest."),
         click.Option(["--yes"], is_flag=True, help="Skip the confirmation."),
-        *(one for one in importing.import_.params if one.name not in _NOT_REPLACED),
+        *(param for param in importing.import_.params if param.name not in _NOT_REPLACED),
     ],
 )
 
@@ -224,15 +226,17 @@ def _report(store: Path, faults: list[str]) -> list[str]:
 def _streams(writer: Writing, name: str) -> list[StreamCount]:
     """The streams of the connection with this name, or the one stream."""
     counts = writer.counts()
-    whole = [f"{one.connection_id}/{one.stream}" for one in counts]
-    found = [one for one in counts if one.connection_id == name]
-    found = found or [one for one, path in zip(counts, whole) if path == name]
-    if not found:
+    whole = [f"{stream.connection_id}/{stream.stream}" for stream in counts]
+    matches = [stream for stream in counts if stream.connection_id == name]
+    matches = matches or [stream for stream, path in zip(counts, whole) if path == name]
+    if not matches:
         near = [text for text in whole if text.endswith(f"/{name}")]
-        near = near or get_close_matches(name, [one.connection_id for one in counts] + whole, 1)
+        near = near or get_close_matches(
+            name, [stream.connection_id for stream in counts] + whole, 1
+        )
         hint = f"Did you mean {near[0]!r}?" if near else "See them with: rung stats."
         raise click.ClickException(f"The store has no connection or stream {name!r}. {hint}")
-    return found
+    return matches
 
 
 def _date(file: Path) -> str:
@@ -266,9 +270,9 @@ def copy(source: Place, target: Place) -> None:
                         meter.to(done, None)
 
                 with reader.snapshot(READ_SECONDS) as snapshot:
-                    given = copying.fill(snapshot, writer, on_row)
-                copying.complete(writer, given, on_row)
+                    copied = copying.fill(snapshot, writer, on_row)
+                copying.complete(writer, copied, on_row)
             writer.finish()
-    counts = ", ".join(f"{number} {part}" for part, number in given.counts.items())
-    say(f"Rows copied and verified: {counts}. SHA-256 {given.hash.hexdigest()}.")
+    counts = ", ".join(f"{number} {part}" for part, number in copied.counts.items())
+    say(f"Rows copied and verified: {counts}. SHA-256 {copied.hash.hexdigest()}.")
     say(f"Serve it with: RUNG_STORE={target}")

@@ -35,7 +35,7 @@ def option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def typed(field: Any) -> dict[str, Any]:
+def click_type(field: Any) -> dict[str, Any]:
     """The click type of an argument; the operation validates the values."""
     if isinstance(field, Flag):
         return {"is_flag": True}
@@ -59,21 +59,21 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
     return " ".join(sentences)
 
 
-def value(name: str, field: Any, given: Any) -> Any:
+def value(name: str, field: Any, option: Any) -> Any:
     """The value of an option; None if it was not given.
 
     Raises `InvalidRequest`.
     """
-    if given is None or given is False or given == ():
+    if option is None or option is False or option == ():
         return None
     if isinstance(field, Names):
-        return [one for text in given for one in _names(name, text)]
+        return [element for text in option for element in _names(name, text)]
     if isinstance(field, OBJECTS):
         merged: dict[str, Any] = {}
-        for text in given:
+        for text in option:
             _merge(name, merged, _object(name, field, text))
         return merged
-    return given
+    return option
 
 
 def _names(name: str, text: str) -> list[Any]:
@@ -102,9 +102,9 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     return {key: {BY_SIGN[sign]: operand} if sign in BY_SIGN else operand}
 
 
-def _merge(name: str, merged: dict[str, Any], more: dict[str, Any]) -> None:
+def _merge(name: str, merged: dict[str, Any], terms: dict[str, Any]) -> None:
     """Adds a term; two ranges of the same field are merged."""
-    for key, term in more.items():
+    for key, term in terms.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(term, dict) and not before.keys() & term.keys():
             merged[key] = {**before, **term}
@@ -125,23 +125,23 @@ def _json(name: str, text: str) -> Any:
         ) from error
 
 
-def spelled(name: str, given: Any) -> list[str]:
+def option_words(name: str, argument: Any) -> list[str]:
     """The words that set an option to this value."""
     option = option_name(name)
-    if given is True:
+    if argument is True:
         return [option]
-    texts = [json_line(given) if isinstance(given, dict) else str(given)]
-    if isinstance(given, (list, tuple)):
-        plain = not any("," in one or one.startswith("[") for one in given)
-        texts = list(given) if plain else [json_line(list(given))]
+    texts = [json_line(argument) if isinstance(argument, dict) else str(argument)]
+    if isinstance(argument, (list, tuple)):
+        plain = not any("," in element or element.startswith("[") for element in argument)
+        texts = list(argument) if plain else [json_line(list(argument))]
     # Joined if the value looks like an option itself.
     pairs = ([f"{option}={text}"] if text.startswith("-") else [option, text] for text in texts)
     return [word for pair in pairs for word in pair]
 
 
-def line(given: Sequence[str]) -> str:
+def line(words: Sequence[str]) -> str:
     """Words as one line for a shell, with misleading characters escaped."""
-    return " ".join(map(_quoted, given))
+    return " ".join(map(_quoted, words))
 
 
 def _quoted(word: str) -> str:

@@ -25,7 +25,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
     """The text with spaces in place of the matches that are not strings."""
-    return pattern.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
+    return pattern.sub(lambda match: match[1] or re.sub(r"[^\r\n]", " ", match[0]), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Document:
         try:
             value = _DECODER.decode(self._plain) if self._plain.strip() else None
         except json.JSONDecodeError as error:
-            place = f"line {error.lineno}, column {error.colno}"
-            raise ValueError(f"{place}: {error.msg}") from None
+            position = f"line {error.lineno}, column {error.colno}"
+            raise ValueError(f"{position}: {error.msg}") from None
         except RecursionError:
             raise ValueError("its values are nested too deeply") from None
         start = self._skip(0)
@@ -88,11 +88,11 @@ class Document:
     def member(self, parent: Part, path: tuple[str, ...], number: int) -> Part | None:
         """The member for the next key of a path; raises `Unfit` if it is ambiguous."""
         if not isinstance(parent.value, dict):
-            raise Unfit(f"{_spelled(path[:number])} is not an object")
-        named = [part for part in self.parts(parent) if part.key == path[number]]
-        if len(named) > 1:
-            raise Unfit(f"{_spelled(path[:number + 1])} occurs twice")
-        return named[0] if named else None
+            raise Unfit(f"{_dotted(path[:number])} is not an object")
+        members = [part for part in self.parts(parent) if part.key == path[number]]
+        if len(members) > 1:
+            raise Unfit(f"{_dotted(path[:number + 1])} occurs twice")
+        return members[0] if members else None
 
     def _skip(self, at: int) -> int:
         """The next position that is neither blank nor in a comment."""
@@ -160,7 +160,7 @@ def append(text: str, path: tuple[str, ...], value: Any) -> str:
     if part is None:
         return put(text, path, [value])
     if not isinstance(part.value, list):
-        raise Unfit(f"{_spelled(path)} is not a list")
+        raise Unfit(f"{_dotted(path)} is not a list")
     return _insert(document, Layout.of(text), part, value, None)
 
 
@@ -175,13 +175,13 @@ def take(text: str, path: tuple[str, ...], index: int | None = None) -> str:
     return _without(text, parent, parts, index)
 
 
-def found(text: str, path: tuple[str, ...]) -> Any:
+def lookup(text: str, path: tuple[str, ...]) -> Any:
     """The value at `path`, or None. Raises `ValueError` for other text, and `Unfit`."""
     part = Document(text).find(path)
     return None if part is None else part.value
 
 
-def _spelled(path: tuple[str, ...]) -> str:
+def _dotted(path: tuple[str, ...]) -> str:
     return ".".join(path) or "the whole"
 
 
@@ -234,10 +234,10 @@ def _without(text: str, parent: Part, parts: Sequence[Part], number: int) -> str
         start, rest = part.begin, rest[len(blank) :]
     elif len(parts) == 1 and not comments and rest[len(blank)] in "}]":
         rest = rest[len(blank) :]
-    kept = text[:start]
+    head = text[:start]
     if before is not None and part.comma is None and before.comma is not None:
-        kept = kept[: before.comma] + kept[before.comma + 1 :]
-    return kept + rest
+        head = head[: before.comma] + head[before.comma + 1 :]
+    return head + rest
 
 
 def _indent_of(text: str, at: int) -> str:

@@ -21,7 +21,7 @@ class Unreadable(InvalidRequest):
 def server(config: Config, text: str, name: str) -> Any:
     """The entry of that name, or None. Raises `Unreadable`."""
     try:
-        return _editor(config).found(text, (config.table, name))
+        return _editor(config).lookup(text, (config.table, name))
     except ValueError as error:
         raise _unreadable(config, error) from error
 
@@ -38,7 +38,7 @@ def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = Fal
                 raise Taken(name)
             text = _editor(config).put(text, (config.table, name), entry)
         asks = config.prompts and _reference(name) in str(entry)
-        if asks and _asked(text, name) is None:
+        if asks and _input_index(text, name) is None:
             text = editing.append(text, (_INPUTS,), prompt(name))
         return text
     except editing.Unfit as error:
@@ -62,7 +62,7 @@ def remove(config: Config, text: str, name: str, earlier: Iterable[str | None]) 
             continue
     try:
         text = _editor(config).take(text, (config.table, name))
-        number = _asked(text, name) if config.prompts else None
+        number = _input_index(text, name) if config.prompts else None
         if number is not None and _reference(name) not in text:  # no other server uses it
             text = editing.take(text, (_INPUTS,), number)
         return text
@@ -80,17 +80,17 @@ def _reference(name: str) -> str:
     return f"${{input:{prompt(name)['id']}}}"
 
 
-def _asked(text: str, name: str) -> int | None:
+def _input_index(text: str, name: str) -> int | None:
     """The index of the server's input among the inputs."""
-    inputs = editing.found(text, (_INPUTS,))
-    listed = inputs if isinstance(inputs, list) else []
-    ids = [one.get("id") if isinstance(one, dict) else None for one in listed]
-    wanted = prompt(name)["id"]
-    return ids.index(wanted) if wanted in ids else None
+    inputs = editing.lookup(text, (_INPUTS,))
+    entries = inputs if isinstance(inputs, list) else []
+    ids = [entry.get("id") if isinstance(entry, dict) else None for entry in entries]
+    input_id = prompt(name)["id"]
+    return ids.index(input_id) if input_id in ids else None
 
 
 def _unreadable(config: Config, error: ValueError) -> Unreadable:
-    spelled = "TOML" if config.language == "toml" else "JSON"
+    language = "TOML" if config.language == "toml" else "JSON"
     if isinstance(error, editing.Unfit):
         return Unreadable(f"It cannot be edited safely: {error}. Nothing was written.")
-    return Unreadable(f"It is not valid {spelled}: {error}. Nothing was written.")
+    return Unreadable(f"It is not valid {language}: {error}. Nothing was written.")

@@ -17,7 +17,7 @@ from service.credentials import TOKEN_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLocation:
     """One file. `linux` is the path on all other systems.
 
     `~` is the home folder, `%APPDATA%` the one of Windows. If the environment variable `variable`
@@ -32,17 +32,17 @@ class Place:
     def path(self, system: str, home: Path, environment: Mapping[str, str]) -> Path:
         """The file on a system, named as `sys.platform` does."""
         own = {"darwin": self.macos, "win32": self.windows}.get(system)
-        spelled = (own or self.linux).replace("\\", "/")
+        template = (own or self.linux).replace("\\", "/")
         chosen = environment.get(self.variable, "") if self.variable else ""
         if chosen:
-            return Path(chosen).expanduser() / spelled.rpartition("/")[2]
-        if spelled.startswith("%APPDATA%/"):
+            return Path(chosen).expanduser() / template.rpartition("/")[2]
+        if template.startswith("%APPDATA%/"):
             roaming = Path(environment.get("APPDATA") or home / "AppData" / "Roaming")
-            return roaming / spelled.removeprefix("%APPDATA%/")
-        return home / spelled.removeprefix("~/")
+            return roaming / template.removeprefix("%APPDATA%/")
+        return home / template.removeprefix("~/")
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         """The paths for all systems, as shown to a person."""
         if not (self.macos or self.windows):
             return self.linux
@@ -92,7 +92,7 @@ class Config:
 
     language: str
     table: str
-    place: Place
+    location: FileLocation
     http: Callable[[str, Credential], Entry]
     stdio: Callable[[Sequence[str], Credential], Entry]
     reference: str = ""
@@ -135,10 +135,10 @@ BRIDGE_VARIABLE = "RUNG_AUTHORIZATION"
 #: Writes a value in each language.
 QUOTED: dict[str, Callable[[str], str]] = {"sh": shlex.quote, "yaml": json.dumps}
 
-_NAMED = re.compile(r"\{(\w+)\}")
+_VARIABLE = re.compile(r"\{(\w+)\}")
 
 
-def named(name: str) -> Client:
+def client_of(name: str) -> Client:
     """The client of that name, which must be in the table."""
     return next(client for client in CLIENTS if client.name == name)
 
@@ -151,9 +151,9 @@ def _headers(credential: Credential) -> Entry:
     return {"headers": {"Authorization": bearer(credential.text)}} if credential.text else {}
 
 
-def _address(key: str, **more: str) -> Callable[[str, Credential], Entry]:
+def _address(key: str, **fixed: str) -> Callable[[str, Credential], Entry]:
     """The entry of a server, with its URL under this key."""
-    return lambda url, credential: {**more, key: url, **_headers(credential)}
+    return lambda url, credential: {**fixed, key: url, **_headers(credential)}
 
 
 def _codex_address(url: str, credential: Credential) -> Entry:
@@ -184,7 +184,7 @@ def _command(words: Sequence[str], credential: Credential) -> Entry:
     return {"command": words[0], "args": list(words[1:]), **variable}
 
 
-def _typed_command(words: Sequence[str], credential: Credential) -> Entry:
+def _stdio_command(words: Sequence[str], credential: Credential) -> Entry:
     return {"type": "stdio", **_command(words, credential)}
 
 
@@ -199,7 +199,7 @@ def _codex_command(words: Sequence[str], credential: Credential) -> Entry:
 #: The entry of a server: over HTTP, and as a local command.
 STYLES = {
     "bridge": (_bridge, _command),
-    "typed": (_address("url", type="http"), _typed_command),
+    "typed": (_address("url", type="http"), _stdio_command),
     "plain": (_address("url"), _command),
     "gemini": (_address("httpUrl"), _command),
     "windsurf": (_address("serverUrl"), _command),
@@ -235,9 +235,9 @@ def _pasted(
             header = f'"Authorization: {bearer("$" + TOKEN_VARIABLE)}"'
         values = {"url": quoted(url), "token": token, "header": header}
         values["plain"] = "".join(f" {word}" for word in _plain(url))
-        shown = text.replace("{more}", more if token else "").rstrip("\n")
-        shown = _NAMED.sub(lambda found: values.get(found[1], found[0]), shown)
-        file = Snippet(text=shown, **about)
+        filled = text.replace("{more}", more if token else "").rstrip("\n")
+        filled = _VARIABLE.sub(lambda match: values.get(match[1], match[0]), filled)
+        file = Snippet(text=filled, **about)
         return (_exported(token), file) if exported and token else (file,)
 
     return snippets
@@ -247,8 +247,8 @@ def in_file(config: Config, name: str, entry: Entry, *, asks: bool) -> str:
     """A file with only this server; `asks` if the file does not contain the token."""
     if config.language == "toml":
         return toml.block(config.table, name, entry).rstrip()
-    asked = {"inputs": [prompt(name)]} if asks and config.prompts else {}
-    return pretty({**asked, config.table: {name: entry}})
+    inputs = {"inputs": [prompt(name)]} if asks and config.prompts else {}
+    return pretty({**inputs, config.table: {name: entry}})
 
 
 def _written(config: Config) -> Callable[[str, str], tuple[Snippet, ...]]:
@@ -258,7 +258,7 @@ def _written(config: Config) -> Callable[[str, str], tuple[Snippet, ...]]:
         credential = config.credential(token, NAME)
         entry = config.http(url, credential)
         text = in_file(config, NAME, entry, asks=bool(token))
-        file = Snippet("Configuration", config.language, text, config.place.shown)
+        file = Snippet("Configuration", config.language, text, config.location.description)
         exported = token and not credential.inline and not config.prompts
         return (_exported(token), file) if exported else (file,)
 
@@ -273,9 +273,9 @@ def install_link(client: Client, url: str, token: str) -> str:
     if not client.link or client.config is None:
         return ""
     entry = client.config.http(url, client.config.credential(token, NAME))
-    asked = {"inputs": [prompt(NAME)]} if token and client.config.prompts else {}
+    inputs = {"inputs": [prompt(NAME)]} if token and client.config.prompts else {}
     encoded = base64.b64encode(json.dumps(entry).encode()).decode()
-    whole = json.dumps({"name": NAME, **entry, **asked})
+    whole = json.dumps({"name": NAME, **entry, **inputs})
     return client.link.format(base64=quote(encoded, safe=""), json=quote(whole, safe=""))
 
 
@@ -290,8 +290,8 @@ def _client(
     if file is None:
         return Client(snippets=_pasted(**paste or {}), **properties)
     http, stdio = STYLES[file.pop("style")]
-    place = Place(**file.pop("user"))
-    config = Config(**{"language": "json", **file}, place=place, http=http, stdio=stdio)
+    location = FileLocation(**file.pop("user"))
+    config = Config(**{"language": "json", **file}, location=location, http=http, stdio=stdio)
     snippets = _pasted(**paste) if paste else _written(config)
     return Client(snippets=snippets, config=config, **properties)
 

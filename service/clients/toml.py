@@ -6,7 +6,7 @@ from typing import Any
 from service.clients.editing import Unfit
 
 
-def found(text: str, path: tuple[str, str]) -> Any:
+def lookup(text: str, path: tuple[str, str]) -> Any:
     """The value under the two keys of `path`, or None.
 
     Raises `Unfit`, and `ValueError` with line and column for text that is not TOML.
@@ -40,15 +40,15 @@ def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
 
     Raises `Unfit` if no table can be added, for example because the others are one inline value.
     """
-    if found(text, path) is not None:
+    if lookup(text, path) is not None:
         text = take(text, path)
     newline = "\r\n" if "\r\n" in text else "\n"
     lead = "" if not text or text.endswith("\n") else newline
     lead += newline if text.strip() else ""
-    added = text + lead + block(*path, entry).replace("\n", newline)
+    extended = text + lead + block(*path, entry).replace("\n", newline)
     expected = tomllib.loads(text)
     expected.setdefault(path[0], {})[path[1]] = entry
-    return _checked(added, expected, f"no table can be added under {path[0]}")
+    return _checked(extended, expected, f"no table can be added under {path[0]}")
 
 
 def take(text: str, path: tuple[str, str]) -> str:
@@ -62,12 +62,12 @@ def take(text: str, path: tuple[str, str]) -> str:
     try:
         document = tomlkit.parse(text)
         del document[table][name]
-        left = document.as_string()
+        remaining = document.as_string()
     except (TOMLKitError, KeyError) as error:
         raise Unfit(f"{table}.{name} cannot be removed") from error
-    if not expected[table] and table not in tomllib.loads(left):
+    if not expected[table] and table not in tomllib.loads(remaining):
         del expected[table]
-    return _checked(left, expected, f"{table}.{name} cannot be removed")
+    return _checked(remaining, expected, f"{table}.{name} cannot be removed")
 
 
 def _checked(text: str, expected: dict[str, Any], problem: str) -> str:

@@ -35,7 +35,7 @@ def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | Non
 
 
 BACKUP = ".rung-backup-"
-OWN, OTHERS = 0o600, 0o077
+OWN, FOREIGN = 0o600, 0o077
 
 
 class Changed(Exception):
@@ -57,11 +57,11 @@ class FileState:
 
     def earlier(self) -> list[bytes]:
         """The contents of the backups, newest first; unreadable ones are skipped."""
-        held = []
+        contents = []
         for path in sorted(self.path.parent.glob(f"{self.path.name}{BACKUP}*"), reverse=True):
             with suppress(OSError):
-                held.append(content_of(path))
-        return [content for content in held if content is not None]
+                contents.append(content_of(path))
+        return [content for content in contents if content is not None]
 
     def replace(self, content: bytes | None, now: datetime, *, private: bool) -> Path | None:
         """Replaces the file by `content`, or deletes it for None; returns the path of the backup.
@@ -83,9 +83,9 @@ class FileState:
             else:
                 self.path.unlink()
         except BaseException:
-            for left in (fresh, backup):
-                if left:
-                    left.unlink(missing_ok=True)
+            for path in (fresh, backup):
+                if path:
+                    path.unlink(missing_ok=True)
             raise
         with suppress(OSError):  # some systems do not support it
             durable.sync_entry(self.path)
@@ -109,7 +109,7 @@ class FileState:
         opened, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         mode = stat.S_IMODE(status.st_mode) if status else OWN
         try:
-            _fill(Path(name), opened, content, status, mode & ~OTHERS if private else mode)
+            _fill(Path(name), opened, content, status, mode & ~FOREIGN if private else mode)
         except BaseException:
             Path(name).unlink()
             raise
@@ -138,7 +138,7 @@ def _fill(
         file.write(content)
         file.flush()
         os.fsync(opened)
-    here = path.stat()
-    if status is not None and (status.st_uid, status.st_gid) != (here.st_uid, here.st_gid):
+    current = path.stat()
+    if status is not None and (status.st_uid, status.st_gid) != (current.st_uid, current.st_gid):
         os.chown(path, status.st_uid, status.st_gid)
     path.chmod(mode)

@@ -35,14 +35,14 @@ class Finding:
 
     def json(self) -> dict[str, Any]:
         members = {"step": self.step, "verdict": self.verdict.lower(), "told": plain(self.message)}
-        more = {"meaning": self.meaning, "change": self.change}
-        return members | {name: plain(text) for name, text in more.items() if text}
+        details = {"meaning": self.meaning, "change": self.change}
+        return members | {name: plain(text) for name, text in details.items() if text}
 
 
 def plain(text: str) -> str:
     """Text on one line of a terminal, truncated if it is long."""
     cut = text if len(text) <= SAID_CHARS else text[: SAID_CHARS - 1] + "…"
-    return "".join(one if one.isprintable() else " " for one in cut)
+    return "".join(char if char.isprintable() else " " for char in cut)
 
 
 def ok(message: str) -> Finding:

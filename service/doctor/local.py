@@ -49,47 +49,47 @@ def store_finding(values: dict[str, Any]) -> Finding:
 
 def lacks_store(values: Mapping[str, Any]) -> bool:
     """Whether the only thing to serve is a store file that does not exist yet."""
-    others = ("store_url", "upstream_url", "papers_db", "papers_url")
+    alternatives = ("store_url", "upstream_url", "papers_db", "papers_url")
     path = values["store"]
-    return isinstance(path, Path) and not path.exists() and not any(map(values.get, others))
+    return isinstance(path, Path) and not path.exists() and not any(map(values.get, alternatives))
 
 
-def settings(place: Host) -> Finding:
-    effective, faults = examine(place.environ)
-    place.values = {each.setting.name: each.value for each in effective}
+def settings(host: Host) -> Finding:
+    effective, faults = examine(host.environ)
+    host.values = {entry.setting.name: entry.value for entry in effective}
     if faults:
         return problem("settings-invalid", faults=" ".join(faults))
-    changed = [each.setting.variable for each in effective if each.origin == "environment"]
+    changed = [entry.setting.variable for entry in effective if entry.origin == "environment"]
     return ok(f"{', '.join(changed)} from the environment" if changed else "all are defaults")
 
 
-def config(place: Host) -> Finding:
-    if not place.file:
+def config(host: Host) -> Finding:
+    if not host.file:
         return ok("the configuration file is valid, or does not exist")
-    return problem("file-invalid", fault=" ".join(place.file.split()))
+    return problem("file-invalid", fault=" ".join(host.file.split()))
 
 
-def names(place: Host) -> Finding:
-    if typos := " ".join(strangers(place.environ)):
+def names(host: Host) -> Finding:
+    if typos := " ".join(strangers(host.environ)):
         return problem("variables-misspelled", typos=typos)
     return ok("no variable looks like a misspelled setting")
 
 
-def store(place: Host) -> Finding:
-    path: Place = place.values["store"]
-    if place.values["store_url"]:
+def store(host: Host) -> Finding:
+    path: Place = host.values["store"]
+    if host.values["store_url"]:
         return skip("not checked: RUNG_STORE_URL is downloaded at start")
     if not isinstance(path, Path):
         return _database(path)
     if not path.exists():
-        if place.reads:
+        if host.reads:
             return skip(f"{path} does not exist; commands read from a server")
-        if lacks_store(place.values):
+        if lacks_store(host.values):
             return problem("store-missing", path=path)
         return skip(f"{path} does not exist; other sources are served")
     deadline = Deadline.after(BUDGETS.doctor_seconds)
     try:
-        examined = place.store = checkup.examine(path, deadline)
+        examined = host.store = checkup.examine(path, deadline)
     except Unreadable as error:
         name = "store-foreign" if isinstance(error, Foreign) else "store-unreadable"
         return problem(name, path=path, error=error)
@@ -100,51 +100,51 @@ def store(place: Host) -> Finding:
         return problem("store-damaged", path=path, damage=examined.damage[:200])
     if not examined.servable:
         return problem("store-in-read-only-directory", path=path)
-    more = "" if examined.checked else "; too large to check here"
-    return ok(f"{path} opens, {examined.records} records, layout {examined.layout}{more}")
+    note = "" if examined.checked else "; too large to check here"
+    return ok(f"{path} opens, {examined.records} records, layout {examined.layout}{note}")
 
 
-def _database(place: Database) -> Finding:
+def _database(location: Database) -> Finding:
     try:
-        with closing(open_reader(place)) as engine:
+        with closing(open_reader(location)) as engine:
             with engine.snapshot(BUDGETS.doctor_seconds) as snapshot:
                 snapshot.generation()  # a snapshot alone asks nothing
-            return ok(f"{place} answers and has a store")
+            return ok(f"{location} answers and has a store")
     except EvidenceError as error:
-        return problem("database-unreadable", place=place, error=error)
+        return problem("database-unreadable", place=location, error=error)
 
 
-def permissions(place: Host) -> Finding:
-    path: Place = place.values["store"]
+def permissions(host: Host) -> Finding:
+    path: Place = host.values["store"]
     if not isinstance(path, Path):
         return _role(path)
-    assert place.store is not None, "store comes before"
-    if place.store.private:
+    assert host.store is not None, "store comes before"
+    if host.store.private:
         return ok(f"other users cannot read {path}")
     return problem("store-exposed", path=path)
 
 
-def _role(place: Database) -> Finding:
+def _role(location: Database) -> Finding:
     from service.records.postgres import checkup as database
 
-    bound, walled = database.walls(place.url)
+    bound, walled = database.walls(location.url)
     if bound and walled:
         return ok("the role sees the connections that a request names, and no other")
     id = "role-owns-tables" if bound else "role-sees-everything"
     return problem(id, second_role=database.SECOND_ROLE)
 
 
-def grants(place: Host) -> Finding:
-    if place.store is None:
+def grants(host: Host) -> Finding:
+    if host.store is None:
         return skip("see them with rung grant list")
-    counts = place.store.grants
+    counts = host.store.grants
     message = ", ".join(f"{count} {state}" for state, count in counts.items())
     return ok(message) if counts["active"] else problem("no-active-grant", counts=message)
 
 
-def snapshot(place: Host) -> Finding:
-    path = place.values["papers_db"]
-    if place.values["papers_url"]:
+def snapshot(host: Host) -> Finding:
+    path = host.values["papers_db"]
+    if host.values["papers_url"]:
         return skip("not checked: RUNG_PAPERS_URL is downloaded at start")
     if path is None:
         return ok("none is configured")
@@ -157,10 +157,10 @@ def snapshot(place: Host) -> Finding:
     return ok(f"{path} opens, {status['papers']} papers")
 
 
-def disk(place: Host) -> Finding:
-    named = filter(None, (place.values["store"], place.values["papers_db"]))
-    above = ((path.parent.absolute(), *path.parent.absolute().parents) for path in named)
-    there = {next(folder for folder in one if folder.is_dir()) for one in above}
+def disk(host: Host) -> Finding:
+    paths = filter(None, (host.values["store"], host.values["papers_db"]))
+    above = ((path.parent.absolute(), *path.parent.absolute().parents) for path in paths)
+    there = {next(folder for folder in parents if folder.is_dir()) for parents in above}
     folders = there | {Path(tempfile.gettempdir())}
     free = {folder: shutil.disk_usage(folder).free for folder in sorted(folders)}
     space = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())

@@ -15,14 +15,14 @@ from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline
 from service.addresses import MCP, is_loopback, split_endpoint, with_scheme
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
-from service.doctor.route import NOBODY, Route, Stopped, in_place_of, message
+from service.doctor.route import NOBODY, Route, Stopped, foreign_answer, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import health_check, outbound
 from service.sources.remote.health_check import ProxyRefused
 
 MODERN_HEADERS: Final = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
-NAMED_HEADER: Final = re.compile(r"The (\S+) header")
+HEADER_NAME: Final = re.compile(r"The (\S+) header")
 METADATA: Final = re.compile(r'resource_metadata="([^"]+)"')
 SEARCHES: Final = ("search", "search_papers")
 QUERY: Final = "the"
@@ -125,9 +125,9 @@ def tls(route: Route) -> Finding:
         return problem(name, route=route, reason=error.verify_message)
     except (OSError, ValueError) as error:
         return problem("handshake-fails", route=route, reason=_reason(error))
-    left = handshake.ends - route.now
-    message = f"{handshake.version}, certificate of {handshake.issuer}, {left.days} days left"
-    if left < timedelta(days=BUDGETS.certificate_days):
+    remaining = handshake.ends - route.now
+    message = f"{handshake.version}, certificate of {handshake.issuer}, {remaining.days} days left"
+    if remaining < timedelta(days=BUDGETS.certificate_days):
         return problem("certificate-ends-soon", certificate=message)
     return ok(message)
 
@@ -143,7 +143,7 @@ def post(route: Route) -> Finding:
     """Checks that a POST arrives unchanged at an MCP endpoint."""
     path = urlsplit(route.endpoint).path
     reply = route.opened = route.post(message("ping", {}), {})
-    replaced = in_place_of(route, reply, f"POST {path}")
+    replaced = foreign_answer(route, reply, f"POST {path}")
     if replaced is not None:
         return replaced
     if reply.status == 200 and reply.result is not None:
@@ -173,17 +173,17 @@ def headers(route: Route) -> Finding:
     arrived = "Authorization is not needed" if route.is_open else "Authorization arrives"
     if reply.status != 200:
         return ok(f"{arrived}; checking the others needs a valid token")
-    named = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
-    if named.error.get("code") == HEADER_MISMATCH:
-        match = NAMED_HEADER.search(named.message)
+    tool_reply = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
+    if tool_reply.error.get("code") == HEADER_MISMATCH:
+        match = HEADER_NAME.search(tool_reply.message)
         header = match[1] if match else "a protocol header"
         return problem("header-removed", header=header, revision=MODERN[0])
-    if named.document is None:
-        return problem("headers-refused", revision=MODERN[0], status=named.status)
-    if named.error.get("code") == UNSUPPORTED_VERSION or named.status != 200:
+    if tool_reply.document is None:
+        return problem("headers-refused", revision=MODERN[0], status=tool_reply.status)
+    if tool_reply.error.get("code") == UNSUPPORTED_VERSION or tool_reply.status != 200:
         return ok(f"{arrived}; the others belong to a revision that this server does not support")
-    others = ", ".join(MODERN_HEADERS)
-    return ok(f"{others} arrive; {arrived}" if route.is_open else f"{arrived}, and so do {others}")
+    names = ", ".join(MODERN_HEADERS)
+    return ok(f"{names} arrive; {arrived}" if route.is_open else f"{arrived}, and so do {names}")
 
 
 def auth(route: Route) -> Finding:
@@ -213,8 +213,8 @@ def challenge(route: Route) -> Finding:
         return problem("no-challenge")
     if reply.document is None:
         return problem("no-body-of-401")
-    if named := METADATA.search(reply.challenge):
-        return _metadata(route, named[1])
+    if match := METADATA.search(reply.challenge):
+        return _metadata(route, match[1])
     return ok("the 401 has its Bearer challenge and its body")
 
 
@@ -257,7 +257,7 @@ def era(route: Route) -> Finding:
     legacy = (started.result or {}).get("protocolVersion")
     discovered = route.modern("server/discover", {})
     supported = (discovered.result or {}).get("supportedVersions")
-    modern = [str(one) for one in supported] if isinstance(supported, list) else []
+    modern = [str(version) for version in supported] if isinstance(supported, list) else []
     revisions = list(dict.fromkeys([*modern, *([legacy] if isinstance(legacy, str) else [])]))
     if not revisions:
         facts = {"legacy": started.status, "modern": discovered.status}
@@ -265,20 +265,22 @@ def era(route: Route) -> Finding:
     refused = route.modern("ping", {}, UNKNOWN_REVISION)
     if refused.document is None or not refused.error:
         return problem("no-body-of-error", status=refused.status)
-    listed = ", ".join(revisions)
-    return ok(listed) if isinstance(legacy, str) else problem("no-older-revision", revisions=listed)
+    summary = ", ".join(revisions)
+    return (
+        ok(summary) if isinstance(legacy, str) else problem("no-older-revision", revisions=summary)
+    )
 
 
 def tools(route: Route) -> Finding:
     """Checks the tool list."""
     reply = route.legacy("tools/list", {})
-    listed = (reply.result or {}).get("tools")
-    entries = listed if isinstance(listed, list) else []
-    names = [str(one.get("name")) for one in entries if isinstance(one, dict)]
+    tool_list = (reply.result or {}).get("tools")
+    entries = tool_list if isinstance(tool_list, list) else []
+    names = [str(entry.get("name")) for entry in entries if isinstance(entry, dict)]
     if not names:
         return problem("no-tools", status=reply.status, reason=reply.message or NOTHING)
     route.tools = tuple(names)
-    size = len(orjson.dumps(listed))
+    size = len(orjson.dumps(tool_list))
     outcome = f"{len(names)} tools, {size} bytes: {', '.join(names)}"
     if size > BUDGETS.tools_list_bytes:
         return problem("tools-large", listed=outcome)
@@ -287,7 +289,7 @@ def tools(route: Route) -> Finding:
 
 def search(route: Route) -> Finding:
     """Runs one search, as a model does."""
-    name = next((one for one in SEARCHES if one in route.tools), None)
+    name = next((tool for tool in SEARCHES if tool in route.tools), None)
     if name is None:
         return skip("not checked: there is no search tool")
     before = route.deadline.left()

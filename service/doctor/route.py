@@ -72,9 +72,9 @@ class Reply(Answer):
     def speaker(self) -> str:
         """The sender named in the response: page title, Server or Via."""
         parts = []
-        found = TITLE.search(self.body) if self.is_page else None
-        if found:
-            title = unescape(found[1].decode("utf-8", "replace"))
+        match = TITLE.search(self.body) if self.is_page else None
+        if match:
+            title = unescape(match[1].decode("utf-8", "replace"))
             parts.append(f'titled "{_line(title)[:TITLE_CHARS]}"')
         for name in ("Server", "Via"):
             if self.headers.get(name):
@@ -171,8 +171,8 @@ class Route:
 
     def legacy(self, method: str, params: Mapping[str, Any]) -> Reply:
         """A request of the older revisions, with the token if there is one."""
-        named = {VERSION_HEADER: LEGACY[0]} if method != "initialize" else {}
-        return self.post(message(method, params), {**named, **self.bearer})
+        version = {VERSION_HEADER: LEGACY[0]} if method != "initialize" else {}
+        return self.post(message(method, params), {**version, **self.bearer})
 
     def modern(self, method: str, params: Mapping[str, Any], revision: str = MODERN[0]) -> Reply:
         """A request of the newest revision, with all of its headers."""
@@ -183,29 +183,29 @@ class Route:
         return self.post(message(method, {**params, "_meta": claims}), headers)
 
     def _silence(self, error: EvidenceError, method: str, url: str) -> Finding:
-        asked = f"{method} {urlsplit(url).path or '/'}"
+        request = f"{method} {urlsplit(url).path or '/'}"
         if isinstance(error, TimedOut):
-            return problem("request-late", asked=asked, seconds=self.seconds)
+            return problem("request-late", asked=request, seconds=self.seconds)
         if isinstance(error, TooLarge):
-            return problem("answer-too-large", asked=asked, most=BUDGETS.doctor_bytes)
-        return problem("connection-closed" if isinstance(error, Cut) else "not-http", asked=asked)
+            return problem("answer-too-large", asked=request, most=BUDGETS.doctor_bytes)
+        return problem("connection-closed" if isinstance(error, Cut) else "not-http", asked=request)
 
 
 def message(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
+def foreign_answer(route: Route, reply: Reply, request: str) -> Finding | None:
     """The finding for an answer that is not Rung's; None if it may be Rung's.
 
-    `asked` names the request, such as "POST /mcp".
+    `request` is its method and path, such as "POST /mcp".
     """
     if 300 <= reply.status < 400:
-        return _redirect(route, reply, asked)
+        return _redirect(route, reply, request)
     if reply.status == 407:
-        return problem("proxy-wants-credentials", route=route, asked=asked)
+        return problem("proxy-wants-credentials", route=route, asked=request)
     by = f" ({reply.speaker})" if reply.speaker else ""
-    facts = {"asked": asked, "status": reply.status, "by": by}
+    facts = {"asked": request, "status": reply.status, "by": by}
     if reply.status in (502, 503, 504) and reply.document is None:
         return problem("gateway-fails", **facts)
     if reply.is_page and "Bearer" not in reply.challenge and reply.status in (200, 401, 403):
@@ -213,14 +213,14 @@ def in_place_of(route: Route, reply: Reply, asked: str) -> Finding | None:
     return None
 
 
-def _redirect(route: Route, reply: Reply, asked: str) -> Finding:
+def _redirect(route: Route, reply: Reply, request: str) -> Finding:
     target = urljoin(route.endpoint, reply.headers.get("Location", ""))
-    there, here = urlsplit(target), urlsplit(route.endpoint)
-    if (there.scheme, here.scheme) == ("https", "http") and there.hostname == here.hostname:
+    there, expected = urlsplit(target), urlsplit(route.endpoint)
+    if (there.scheme, expected.scheme) == ("https", "http") and there.hostname == expected.hostname:
         name = "redirected-to-tls"
-    elif there.path.rstrip("/") == here.path.rstrip("/") and there.netloc == here.netloc:
+    elif there.path.rstrip("/") == expected.path.rstrip("/") and there.netloc == expected.netloc:
         name = "redirected-by-slash"
     else:
         name = "redirected-elsewhere"
-    facts = {"asked": asked, "status": reply.status, "there": there}
+    facts = {"asked": request, "status": reply.status, "there": there}
     return problem(name, tls=route.base.replace("http://", "https://", 1), **facts)

@@ -259,7 +259,7 @@ def test_each_value_tells_where_it_comes_from(file: Path) -> None:
         config.load({"RUNG_CONFIG": str(file)})
     write(file, 'url = "https://a.example"', 'token = "secret"')
     values = config.load({"RUNG_CONFIG": str(file), "RUNG_STORE": "x.db"})
-    found = {one.setting.name: (shown(one), one.origin) for one in values.found}
+    found = {one.setting.name: (shown(one), one.origin) for one in values.effective}
     assert found == {
         "url": ("https://a.example", str(file)),
         "provider_url": ("none", "default"),

@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from service.clients.table import named
-from service.clients.editing import found
+from service.clients.table import client_of
+from service.clients.editing import lookup
 from tests.helpers.client_home import (
     DATA,
     TOKEN,
@@ -115,7 +115,7 @@ def test_a_missing_file_is_made_and_goes_again(client: str, client_home: ClientH
 @pytest.mark.parametrize("client", [name for name in USED if name != "claude-code"])
 def test_what_is_written_is_what_there_is_to_paste(client: str, client_home: ClientHome) -> None:
     client_home.write(client, "--token", TOKEN)
-    pasted = named(client).snippets(f"{URL}/mcp", TOKEN)[-1]
+    pasted = client_of(client).snippets(f"{URL}/mcp", TOKEN)[-1]
     path = client_home.project / "pasted"
     path.write_text(pasted.text)
     assert entry(client, path) == entry(client, client_home.file(client))
@@ -207,8 +207,8 @@ def test_a_prompt_that_another_server_uses_stays(client_home: ClientHome) -> Non
     )
     path.write_text(text)
     client_home.write("vscode", "--remove")
-    assert list(found(path.read_text(), ("servers",))) == ["kept"]
-    assert [one["id"] for one in found(path.read_text(), ("inputs",))] == ["rung-token"]
+    assert list(lookup(path.read_text(), ("servers",))) == ["kept"]
+    assert [one["id"] for one in lookup(path.read_text(), ("inputs",))] == ["rung-token"]
 
 
 def test_a_link_is_followed_and_stays_one(client_home: ClientHome) -> None:

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from service.__main__ import rung
-from service.clients.table import CLIENTS, named
+from service.clients.table import CLIENTS, client_of
 from tests.helpers.client_home import (
     DATA,
     TOKEN,
@@ -126,7 +126,7 @@ def test_a_client_without_a_file_is_told_what_to_paste(
 ) -> None:
     result = client_home.run(f"{URL}/mcp/papers", "--client", client, "--token", TOKEN)
     assert result.exit_code == 0 and TOKEN not in result.output
-    assert named(client).note in result.stdout
+    assert client_of(client).note in result.stdout
     assert client_home.run(URL, "--client", client, "--remove").exit_code == 2
 
 

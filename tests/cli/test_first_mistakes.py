@@ -37,7 +37,7 @@ def test_a_server_that_is_not_there_is_named(url: str, why: str) -> None:
 def test_a_server_that_is_silent_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with silent() as url:
         source = Source(store=Path("none.db"), url=url, token="abc")
-        with pytest.raises(SystemExit), report_errors(Spelling((), ()), asked=source.server):
+        with pytest.raises(SystemExit), report_errors(Spelling((), ()), server=source.server):
             open_session(source, seconds=0.1).rs.schema(SchemaQuery())
     assert f"{url} does not answer: timed out. Is it running?" in capsys.readouterr().err
 

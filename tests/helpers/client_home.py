@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.clients.table import named
+from service.clients.table import client_of
 from service.clients.servers import server
 
 #: Where clients look for their files, and where we look for what to write.
@@ -57,9 +57,9 @@ class ClientHome:
         return self.run(URL, "--client", client, "--no-check", *arguments, **environment)
 
     def file(self, client: str) -> Path:
-        config = named(client).config
+        config = client_of(client).config
         assert config is not None
-        return config.place.path(sys.platform, self.home, {})
+        return config.location.path(sys.platform, self.home, {})
 
     def place(self, client: str, content: bytes) -> Path:
         path = self.file(client)
@@ -69,7 +69,7 @@ class ClientHome:
 
 
 def entry(client: str, path: Path, name: str = "rung") -> Any:
-    config = named(client).config
+    config = client_of(client).config
     assert config is not None
     return server(config, path.read_bytes().decode("utf-8-sig"), name)
 

@@ -151,4 +151,4 @@ def options(words: list[str]) -> dict[str, object]:
     """What the command makes of its words."""
     command = loaded(rung.commands["search"])
     (entry,) = [entry for entry in ENTRIES if entry.name == "search"]
-    return entry.given(command.make_context("search", words[1:], root_context()).params)
+    return entry.arguments_of(command.make_context("search", words[1:], root_context()).params)

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from service.__main__ import rung
-from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, named
+from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, client_of
 from service.clients.servers import server as entry_of
 from service.settings import SETTINGS
 from tests.helpers.server import serving
@@ -53,9 +53,9 @@ def connect(*arguments: str) -> Result:
 
 def written(home: Path, client: str) -> Any:
     """The server's entry in the file of a client."""
-    config = named(client).config
+    config = client_of(client).config
     assert config is not None
-    text = config.place.path("linux", home, {}).read_text()
+    text = config.location.path("linux", home, {}).read_text()
     return entry_of(config, text, "rung")
 
 
@@ -181,7 +181,7 @@ def test_a_token_file_is_named_and_not_copied_where_the_server_is_started(
 
 
 def test_the_command_of_curl_is_answered(server: str, demo_store: tuple[Path, str]) -> None:
-    (snippet,) = named("curl").snippets(f"{server}/mcp", demo_store[1])
+    (snippet,) = client_of("curl").snippets(f"{server}/mcp", demo_store[1])
     words = shlex.split(snippet.text)
     headers = [words[at + 1] for at, word in enumerate(words) if word == "-H"]
     assert words[:2] == ["curl", "-s"] and json.loads(words[words.index("-d") + 1]) == LIST

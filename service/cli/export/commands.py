@@ -32,7 +32,7 @@ Begin = Callable[[Asker], tuple[State, Work]]
 
 #: Paging arguments, which the export sets itself, and those of related records, which have their
 #: own streams.
-NOT_ASKED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
+OMITTED = ("limit", "cursor", "count", "changes_since", "expand", "expand_limit")
 FORMATS = ("ndjson", "csv")
 GROUP = ("rung",)
 QUERY = next(entry for entry in ENTRIES if entry.name == "query")
@@ -60,9 +60,9 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--force", is_flag=True, help="Replace an existing file.")
     @click.option("--restart", is_flag=True, help="Start over instead of resuming.")
     @wraps(command)
-    def taking(*, output: str, force: bool, restart: bool, **given: Any) -> Any:
+    def taking(*, output: str, force: bool, restart: bool, **parameters: Any) -> Any:
         name = "-" if output in STDOUT else output
-        return command(target=Target(name, force, restart), **given)
+        return command(target=Target(name, force, restart), **parameters)
 
     return taking
 
@@ -91,8 +91,8 @@ def field(
     """
 
     def begin(asker: Asker) -> tuple[State, Work]:
-        found, _ = resolve(id=id, field_path=field_path, connection_id=connection_id)
-        text = FieldText(asker, found.record, found.field_path)
+        reference, _ = resolve(id=id, field_path=field_path, connection_id=connection_id)
+        text = FieldText(asker, reference.record, reference.field_path)
         what = {"field": text.path, "record": str(text.ref)}
         return what, partial(copying.text, text)
 
@@ -119,11 +119,11 @@ def stream(source: Source, target: Target, form: str | None, raw: bool, **option
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(asker: Asker) -> tuple[State, Work]:
-        given = QUERY.given(options)
-        loaded = QUERY.load(given)
+        arguments = QUERY.arguments_of(options)
+        loaded = QUERY.load(arguments)
         loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
         query = RecordQuery(**{**loaded, "limit": copying.PAGE, "whole": True})
-        what = {"stream": given, "format": kind}
+        what = {"stream": arguments, "format": kind}
         if kind == "ndjson":
             return what, partial(copying.copy, asker, query, b"", copying.line)
         columns = copying.fields_of(asker, query)
@@ -139,9 +139,9 @@ def stream(source: Source, target: Target, form: str | None, raw: bool, **option
         )
 
 
-_asked = QUERY.params(Spelling(GROUP, ENTRIES).with_commands)
+_query_params = QUERY.params(Spelling(GROUP, ENTRIES).with_commands)
 _params = [
-    *(param for param in _asked if param.name not in NOT_ASKED),
+    *(param for param in _query_params if param.name not in OMITTED),
     click.Option(
         ["--format", "form"],
         type=click.Choice(FORMATS),
@@ -213,10 +213,10 @@ def print_blob(
     if not as_json:
         _blob(source, Target(path, force=True, restart=False), blob_id, None, connection_id)
         return
-    with report_errors(Spelling(GROUP, ENTRIES, source.words), as_json=True, asked=source.server):
-        found = open_session(source).rs.blob(blob_id, connection_id=connection_id)
-        about = {"object": "blob", "blob_id": found.blob_id, "mime_type": found.media_type}
-        output.json({**about, "size_bytes": found.size_bytes, "sha256": found.sha256 or None})
+    with report_errors(Spelling(GROUP, ENTRIES, source.words), as_json=True, server=source.server):
+        blob = open_session(source).rs.blob(blob_id, connection_id=connection_id)
+        about = {"object": "blob", "blob_id": blob.blob_id, "mime_type": blob.media_type}
+        output.json({**about, "size_bytes": blob.size_bytes, "sha256": blob.sha256 or None})
 
 
 def _run(source: Source, target: Target, unit: str, begin: Begin) -> None:
@@ -224,11 +224,11 @@ def _run(source: Source, target: Target, unit: str, begin: Begin) -> None:
     from service.cli.opening import opener
 
     spelling = Spelling(GROUP, ENTRIES, source.words)
-    with _explained(target, spelling, asked=source.server):
+    with _explained(target, spelling, server=source.server):
         open = opener(source)
         what, does = begin(Asker(lambda: open(BUDGETS.upstream_seconds)))
-        place = source.server or str(source.store.absolute())
-        _write(target, {**what, "source": place}, unit, does)
+        location = source.server or str(source.store.absolute())
+        _write(target, {**what, "source": location}, unit, does)
 
 
 def _write(target: Target, what: State, unit: str, does: Work) -> None:
@@ -269,10 +269,10 @@ def _with_way_on(
 
 
 @contextmanager
-def _explained(target: Target, spelling: Spelling, *, asked: str | None = None) -> Iterator[None]:
+def _explained(target: Target, spelling: Spelling, *, server: str | None = None) -> Iterator[None]:
     """Converts an error that ends an export into a message and an exit code."""
     try:
-        with report_errors(spelling, asked=asked):
+        with report_errors(spelling, server=server):
             yield
     except BrokenPipeError:
         raise  # the reader closed the pipe

@@ -22,7 +22,7 @@ from service.pdpp.decode import reference, rows, source_of, text_of, warnings_of
 from service.pdpp.encode import body_of
 from service.ports import Blob, RecordQuery, RecordRead, ResourceServer, SchemaQuery
 
-KEPT_BYTES = 1 << 20
+SAVE_BYTES = 1 << 20
 
 Find = Callable[[ResourceServer], Blob]
 
@@ -51,7 +51,9 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
         if sink.state and sink.state["record"] != is_of:
             raise Changed
         begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
-        total = sum(len(one) if isinstance(one, bytes) else one.size for one in segments)
+        total = sum(
+            len(segment) if isinstance(segment, bytes) else segment.size for segment in segments
+        )
         for number, segment in enumerate(segments[begin:], begin):
             for data, state in reading.as_json(segment, within):
                 sink.write(data)
@@ -83,14 +85,14 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
     is_of = {"size": blob.size_bytes, "sha256": blob.sha256}
     if sink.state and sink.state["blob"] != is_of:
         raise Changed
-    begun = kept = sink.size
+    begun = saved = sink.size
     try:
-        for piece in blob.chunks(sink.size, blob.size_bytes):
-            sink.write(piece)
+        for chunk in blob.chunks(sink.size, blob.size_bytes):
+            sink.write(chunk)
             meter.to(sink.size, blob.size_bytes)
-            if sink.size - kept >= KEPT_BYTES:
+            if sink.size - saved >= SAVE_BYTES:
                 sink.keep({"blob": is_of})
-                kept = sink.size
+                saved = sink.size
     except (TimedOut, Unavailable):
         if sink.size == begun:
             raise
@@ -152,7 +154,7 @@ class Table:
         yield b"\r\n"
 
     def _line(self, cells: Iterable[Any]) -> bytes:
-        return b",".join(b"".join(reading.as_cell(one, raw=self.raw)) for one in cells)
+        return b",".join(b"".join(reading.as_cell(cell, raw=self.raw)) for cell in cells)
 
 
 @dataclass(slots=True)
@@ -160,7 +162,7 @@ class Progress:
     """Detects endless paging: repeated cursors, repeated records and empty pages."""
 
     printed: set[str] = field(default_factory=set)
-    seen: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
+    page_hashes: set[int] = field(default_factory=set)  # hashes: a stream may have many pages
     empty: int = 0
 
     def say(self, message: str) -> None:
@@ -173,12 +175,12 @@ class Progress:
         """Raises `Unavailable` if pages repeat or too many in a row are empty."""
         self.empty = 0 if refs else self.empty + 1
         places = {hash(cursor), *([hash(tuple(refs))] if refs else [])}
-        if places & self.seen or self.empty > BUDGETS.export_empty_pages:
+        if places & self.page_hashes or self.empty > BUDGETS.export_empty_pages:
             raise Unavailable(
                 "The source returns pages without end. Report this to its operator.",
                 code="upstream_invalid_response",
             )
-        self.seen |= places
+        self.page_hashes |= places
 
 
 def copy(
@@ -205,9 +207,9 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Pr
     """Writes the next page, completely or not at all."""
     state = sink.state
     cursor, total = state.get("cursor"), state.get("total")
-    body, total = _asked(asker, replace(query, cursor=cursor), total, counted=not state)
-    for each in warnings_of(body):
-        progress.say(warning(each))
+    body, total = _read_page(asker, replace(query, cursor=cursor), total, counted=not state)
+    for notice in warnings_of(body):
+        progress.say(warning(notice))
     page_rows = rows(body, "data", "records")
     refs = list[RecordRef]()
     for row in page_rows:
@@ -219,20 +221,20 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Pr
         for data in line(asker, row, ref):
             sink.write(data)
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
-    more = bool(body.get("has_more"))
-    if more and (following is None or following == cursor):
+    continues = bool(body.get("has_more"))
+    if continues and (following is None or following == cursor):
         raise InvalidRequest(
             "The source returned no cursor for the remaining records. Export one connection at "
             "a time with --connection-id; `rung schema` lists them.",
             param="connection_id",
         )
-    if more and following is not None:
+    if continues and following is not None:
         progress.check(following, refs)
     records = state.get("records", 0) + len(page_rows)
-    sink.keep({"cursor": following, "records": records, "total": total, "ended": not more})
+    sink.keep({"cursor": following, "records": records, "total": total, "ended": not continues})
 
 
-def _asked(
+def _read_page(
     asker: Asker, query: RecordQuery, total: int | None, *, counted: bool
 ) -> tuple[Body, int | None]:
     """(page, total number of records, if the source counts them)."""
@@ -255,8 +257,8 @@ def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
     """The columns of a stream: the requested fields, or all granted fields."""
     if query.fields:
         return query.fields
-    asked = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
-    rows_of = asker.ask(lambda rs: rs.schema(asked)).value.rows
+    schema_query = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
+    rows_of = asker.ask(lambda rs: rs.schema(schema_query)).value.rows
     streams = [row.stream for row in rows_of if row.stream.name == query.stream]
     # A field inside another has no column of its own.
     names = [

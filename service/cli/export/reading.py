@@ -103,11 +103,11 @@ def pieces(text: "FieldText", state: State) -> Iterator[tuple[FieldRead, State]]
 
 def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
     """Runs `work`, and restarts it if the source changes meanwhile."""
-    for left in reversed(range(TRIES)):
+    for remaining in reversed(range(TRIES)):
         try:
             return work()
         except Changed:
-            if left:
+            if remaining:
                 begin()
     raise Unavailable(
         "The field changed while it was read. Try again when no import is running.",
@@ -140,8 +140,8 @@ class FieldText:
 
     def window(self, offset: int, limit: int | None = None) -> FieldRead:
         """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
-        asked = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
-        window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, asked)).value
+        request = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
+        window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, request)).value
         if window.binary is not None:
             command = shlex.join(["rung", "export", "blob", str(self.ref), self.path])
             hint = f"Export its bytes: {command}"
@@ -260,7 +260,7 @@ def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
     large = [Large(asker, ref, name, value) for name, value in data.items() if is_cut(value)]
     marked = {name: mark if is_cut(value) else value for name, value in data.items()}
     first, *rest = (orjson.dumps({**record, "data": marked}) + b"\n").split(orjson.dumps(mark))
-    return [first, *(piece for pair in zip(large, rest) for piece in pair)]
+    return [first, *(segment for pair in zip(large, rest) for segment in pair)]
 
 
 def as_json(segment: Segment, state: State) -> Iterator[tuple[bytes, State]]:

@@ -40,7 +40,7 @@ class Sink:
         self._file = file
         self._hash = hashlib.sha256()
         self.state: State = {}
-        self.size = self._kept = 0
+        self.size = self._saved_size = 0
 
     def write(self, data: bytes) -> None:
         self._file.write(data)
@@ -53,11 +53,11 @@ class Sink:
 
     def keep(self, state: State) -> None:
         """Saves the state from which another run can resume."""
-        self.state, self._kept = state, self.size
+        self.state, self._saved_size = state, self.size
 
     def rewind(self) -> None:
         """Drops what was written since `keep`; raises `Unavailable` if that is not possible."""
-        if self.size > self._kept:
+        if self.size > self._saved_size:
             raise Unavailable(
                 "The source changed during the export, and output to a pipe cannot be undone. "
                 "Run the command again, or name a file with -o.",
@@ -66,7 +66,7 @@ class Sink:
 
     def restart(self) -> None:
         """Drops everything; raises `Unavailable` if that is not possible."""
-        self._kept = 0
+        self._saved_size = 0
         self.rewind()
         self.state = {}
 
@@ -108,7 +108,7 @@ class Part(Sink):
         super().__init__(_locked(self.path))
         try:
             self._recall(restart)
-            self._kept_hash = self._hash.copy()
+            self._saved_hash = self._hash.copy()
         except BaseException:
             self._file.close()
             raise
@@ -121,16 +121,16 @@ class Part(Sink):
         with open(fresh, "wb", opener=_private) as file:
             file.write(orjson.dumps(notes))
         fresh.replace(self._notes)
-        self._kept, self._kept_hash = self.size, self._hash.copy()
+        self._saved_size, self._saved_hash = self.size, self._hash.copy()
 
     def rewind(self) -> None:
-        self.size, self._hash = self._kept, self._kept_hash.copy()
+        self.size, self._hash = self._saved_size, self._saved_hash.copy()
         self._file.seek(self.size)
         self._file.truncate()
 
     def restart(self) -> None:
         self._notes.unlink(missing_ok=True)
-        self._kept, self._kept_hash, self.state = 0, hashlib.sha256(), {}
+        self._saved_size, self._saved_hash, self.state = 0, hashlib.sha256(), {}
         self.rewind()
 
     def finish(self) -> None:
@@ -157,7 +157,7 @@ class Part(Sink):
             )
         if notes is not None and self._holds(notes["bytes"], notes["sha256"]):
             self.state, self.size = notes["state"], notes["bytes"]
-            self._kept = self.size
+            self._saved_size = self.size
             self._file.truncate()
         elif self.path.stat().st_size or notes is not None:
             if not restart:
@@ -166,11 +166,11 @@ class Part(Sink):
 
     def _holds(self, size: int, sha256: str) -> bool:
         """True if the file begins with these bytes; if so, seeks to the position after them."""
-        left = size
-        while left and (piece := self._file.read(min(left, READ_BYTES))):
-            self._hash.update(piece)
-            left -= len(piece)
-        if left == 0 and self._hash.hexdigest() == sha256:
+        remaining = size
+        while remaining and (chunk := self._file.read(min(remaining, READ_BYTES))):
+            self._hash.update(chunk)
+            remaining -= len(chunk)
+        if remaining == 0 and self._hash.hexdigest() == sha256:
             return True
         self._hash = hashlib.sha256()
         return False
@@ -213,6 +213,8 @@ def _notes(path: Path) -> dict[str, Any] | None:
         notes = orjson.loads(path.read_bytes())
     except (FileNotFoundError, orjson.JSONDecodeError):
         return None
-    known: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
-    fit = isinstance(notes, dict) and all(isinstance(notes.get(one), known[one]) for one in known)
+    types: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
+    fit = isinstance(notes, dict) and all(
+        isinstance(notes.get(name), types[name]) for name in types
+    )
     return notes if fit else None

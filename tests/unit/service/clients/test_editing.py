@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from service.clients.editing import Document, Unfit, append, found, put, take
+from service.clients.editing import Document, Unfit, append, lookup, put, take
 
 NAMES = st.sampled_from(["a", "b", "mcpServers", "rung", "é", 'q"q', "//", "/*"])
 SCALARS = (
@@ -142,7 +142,7 @@ def test_what_is_replaced_changes_in_its_place(case: tuple[str, Any], entry: Any
     new = put(text, PATH, entry)
     assert says(new) == value | {"mcpServers": value["mcpServers"] | {"rung": entry}}
     assert put(new, PATH, entry) == new
-    assert found(new, PATH) == entry
+    assert lookup(new, PATH) == entry
 
 
 @given(texts(st.lists(VALUES, max_size=4)), VALUES)

@@ -8,7 +8,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import orjson
 import pytest
 
-from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Place, install_link, named
+from service.clients.table import (
+    CLIENTS,
+    PLACEHOLDER,
+    RECOMMENDED,
+    FileLocation,
+    install_link,
+    client_of,
+)
 
 URL = "https://rung.example.com/mcp"
 TOKEN = "rung_token"
@@ -57,7 +64,7 @@ STARTED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OVER_HTTP)
 def test_a_server_is_spelled_as_the_client_reads_it(name: str) -> None:
-    config = named(name).config
+    config = client_of(name).config
     assert config is not None
     bearer = config.credential(TOKEN, "rung")
     assert config.http(URL, bearer) == OVER_HTTP[name]
@@ -74,13 +81,13 @@ def test_every_client_that_has_a_file_is_in_these_tables() -> None:
 
 @pytest.mark.parametrize("token", ["", TOKEN])
 def test_a_link_has_the_server_in_the_form_of_its_client_and_no_token(token: str) -> None:
-    cursor = urlsplit(install_link(named("cursor"), URL, token))
+    cursor = urlsplit(install_link(client_of("cursor"), URL, token))
     assert (cursor.scheme, cursor.netloc) == ("cursor", "anysphere.cursor-deeplink")
     assert cursor.path == "/mcp/install"
     query = dict(parse_qsl(cursor.query, strict_parsing=True))
     entry = orjson.loads(base64.b64decode(query["config"], validate=True))
     assert query["name"] == "rung" and entry["url"] == URL
-    vscode = install_link(named("vscode"), URL, token)
+    vscode = install_link(client_of("vscode"), URL, token)
     assert vscode.startswith("vscode:mcp/install?")
     server = orjson.loads(unquote(vscode.partition("?")[2]))
     assert (server["name"], server["type"], server["url"]) == ("rung", "http", URL)
@@ -90,7 +97,7 @@ def test_a_link_has_the_server_in_the_form_of_its_client_and_no_token(token: str
         assert server["inputs"][0]["id"] == "rung-token" and server["inputs"][0]["password"]
     assert {"inputs", "headers"} <= server.keys() if token else "headers" not in {*server, *entry}
     assert TOKEN not in str(entry) + str(server)
-    assert install_link(named("zed"), URL, token) == ""
+    assert install_link(client_of("zed"), URL, token) == ""
 
 
 def test_plain_http_beyond_this_machine_is_allowed_to_the_bridge_by_name() -> None:
@@ -99,7 +106,7 @@ def test_plain_http_beyond_this_machine_is_allowed_to_the_bridge_by_name() -> No
         ("http://127.example.com/mcp", True),
         ("http://127.0.0.1:8000/mcp", False),
     ):
-        (snippet,) = named("mcp-remote").snippets(url, "")
+        (snippet,) = client_of("mcp-remote").snippets(url, "")
         assert ("--allow-http" in snippet.text) == allowed
 
 
@@ -116,7 +123,7 @@ def test_a_snippet_holds_the_address_and_the_token_where_one_is_needed(client: A
 
 def test_a_shell_takes_a_token_that_is_not_shown_from_its_environment() -> None:
     for name in ("curl", "claude-code", "mcp-remote"):
-        (snippet,) = named(name).snippets(URL, PLACEHOLDER)
+        (snippet,) = client_of(name).snippets(URL, PLACEHOLDER)
         assert '"Authorization: Bearer $RUNG_TOKEN"' in snippet.text
         assert PLACEHOLDER not in snippet.text
 
@@ -131,11 +138,11 @@ def test_a_shell_takes_a_token_that_is_not_shown_from_its_environment() -> None:
     ],
 )
 def test_a_file_is_looked_for_where_the_system_keeps_it(system: str, expected: str) -> None:
-    config = named("vscode").config
+    config = client_of("vscode").config
     assert config is not None
     where = (system, Path("/home/ada"), {"APPDATA": "/roaming"})
-    assert str(config.place.path(*where)) == expected
-    assert "(macOS)" in config.place.shown
-    moved = Place("~/.codex/config.toml", variable="CODEX_HOME")
+    assert str(config.location.path(*where)) == expected
+    assert "(macOS)" in config.location.description
+    moved = FileLocation("~/.codex/config.toml", variable="CODEX_HOME")
     moved_to = moved.path(system, Path("/home/ada"), {"CODEX_HOME": "/c"})
     assert str(moved_to) == "/c/config.toml"

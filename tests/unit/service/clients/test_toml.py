@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from service.clients.editing import Unfit
-from service.clients.toml import found, put, take
+from service.clients.toml import lookup, put, take
 
 PATH = ("mcp_servers", "rung")
 ENTRY = {"url": "https://rung.example.com/mcp", "bearer_token_env_var": "RUNG_TOKEN"}
@@ -24,7 +24,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_table_is_added_after_everything_and_taken_out_alone(text: str) -> None:
     new = put(text, PATH, ENTRY)
-    assert new.startswith(text) and found(new, PATH) == ENTRY
+    assert new.startswith(text) and lookup(new, PATH) == ENTRY
     assert ("\r\n" in new) == ("\r\n" in text)
     before = tomllib.loads(text)
     after = tomllib.loads(take(new, PATH))
@@ -44,8 +44,8 @@ def test_a_table_with_parts_is_taken_out_and_replaced_whole() -> None:
 
 def test_a_table_with_a_table_in_it_stays_one() -> None:
     entry = {"command": "x", "args": ["a b", 'c"d'], "env": {"RUNG_TOKEN": "t"}}
-    assert found(put("", PATH, entry), PATH) == entry
-    assert found(put("", ("mcp_servers", "odd name"), entry), ("mcp_servers", "odd name")) == entry
+    assert lookup(put("", PATH, entry), PATH) == entry
+    assert lookup(put("", ("mcp_servers", "odd name"), entry), ("mcp_servers", "odd name")) == entry
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {}\n", "mcp_servers = 1\n"])

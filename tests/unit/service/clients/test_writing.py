@@ -13,7 +13,7 @@ import pytest
 
 from evidence.limits import BUDGETS
 from service.cli.connect import Target, rewrite
-from service.clients.table import named
+from service.clients.table import client_of
 from service.clients.servers import add
 from service.clients.writing import Changed, FileState
 
@@ -22,7 +22,7 @@ ENTRY = {"url": "https://rung.example.com/mcp"}
 
 
 def target(path: Path) -> Target:
-    client = named("cursor")
+    client = client_of("cursor")
     assert client.config is not None
     return Target(client, client.config, path, "rung")
 
