@@ -47,8 +47,8 @@ codecs.register_error(_STRAY, _stray)
 def codec(label: str) -> str | None:
     """The codec for a charset's label; None if there is none."""
     label = label.strip().strip("\"'").lower()
-    found = webencodings.lookup(label)
-    name = _WIDER.get(found.name, found.name) if found else label
+    encoding = webencodings.lookup(label)
+    name = _WIDER.get(encoding.name, encoding.name) if encoding else label
     try:
         info = codecs.lookup(name)
         # Only codecs of text: others, such as `hex`, are not charsets.
@@ -95,7 +95,7 @@ class WebPolicy(EmailPolicy):
         if "=?" in value:
             value = _WORDS.sub(_in_utf_8, value)
         if "*=" in value:
-            value = _PARAMETER.sub(lambda one: one[1] + (codec(one[2]) or one[2]), value)
+            value = _PARAMETER.sub(lambda match: match[1] + (codec(match[2]) or match[2]), value)
         return name, value
 
     def header_fetch_parse(self, name: str, value: str) -> Any:

@@ -79,8 +79,8 @@ def as_stored(text: Any, type: str) -> Any:
     if type == "integer":
         return int(text) if INTEGER.fullmatch(text) else text or None
     if type == "number" and _NUMERAL.fullmatch(text):
-        found = exact_number(text)
-        return text if found is None else found
+        number = exact_number(text)
+        return text if number is None else number
     return BOOLEANS.get(text.lower(), text or None) if type == "boolean" else text or None
 
 
@@ -89,12 +89,12 @@ def kind_of(name: str, values: Sequence[Any], *, untyped: bool) -> Kind:
     counted = Counter(_TYPES.get(type(value), "string") for value in values if value != "")
     if not counted:
         return Kind("string")
-    found = counted.keys()
-    if found == {"string"}:
+    types = counted.keys()
+    if types == {"string"}:
         return _text(name, [value for value in values if value], untyped)
-    if found <= {"integer", "number", DECIMAL}:
-        kind = Kind("integer" if found == {"integer"} else "number")
-        if DECIMAL in found:
+    if types <= {"integer", "number", DECIMAL}:
+        kind = Kind("integer" if types == {"integer"} else "number")
+        if DECIMAL in types:
             kind = Kind("string", DECIMAL)
         form = _unix(name, [str(value) for value in values])
         return replace(kind, format=None, form=form) if form else kind
@@ -120,8 +120,8 @@ def _text(name: str, texts: list[str], untyped: bool) -> Kind:
 
 def _unix(name: str, texts: Sequence[str]) -> str | None:
     """The unit of times since 1970 in a column named like a time."""
-    named = _TIME_WORDS & {word.lower() for word in _WORD.findall(name)}
-    if not named or not all(map(_UNIX.fullmatch, texts)):
+    time_words = _TIME_WORDS & {word.lower() for word in _WORD.findall(name)}
+    if not time_words or not all(map(_UNIX.fullmatch, texts)):
         return None
     numbers = [float(text) for text in texts]
     least, most = min(numbers), max(numbers)
@@ -146,11 +146,11 @@ def _short_date(texts: list[str]) -> Kind | None:
 
 def _decimal(texts: list[str]) -> Kind | None:
     """Decimals with a point or a comma; text if every value can be read both ways."""
-    named = {one for text in texts for one in currencies(text)}
-    if len(named) > 1:
-        return Kind("string", doubt=f"it has the currencies {', '.join(sorted(named)[:3])}")
+    units = {unit for text in texts for unit in currencies(text)}
+    if len(units) > 1:
+        return Kind("string", doubt=f"it has the currencies {', '.join(sorted(units)[:3])}")
     texts = list(map(bare_number, texts))
-    likely = named or any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
+    likely = units or any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
     if not likely or any(map(_LEADING_ZERO.match, texts)):
         return None
     point = all(decimal_in(text) is not None for text in texts)
@@ -178,8 +178,8 @@ def _decisive(text: str) -> str | None:
     if len(orders) == 1:
         return orders[0]
     marks = [mark for mark in ".," if decimal_in(text, mark) is not None]
-    named = currencies(text) if marks else []
-    return "".join(named + marks) if named or len(marks) == 1 else None
+    units = currencies(text) if marks else []
+    return "".join(units + marks) if units or len(marks) == 1 else None
 
 
 def settle(kinds: dict[Tokens, Kind], comma: bool | None) -> dict[Tokens, Kind]:

@@ -18,7 +18,7 @@ from service.importing.tree import File, LeftOut, Tree, trees
 JSON: Final = "json"
 HEAD_BYTES: Final = 16_384
 #: The most files that are named with their formats; more are only counted.
-NAMED: Final = 3
+DETAILED_FILES: Final = 3
 #: The most groups of files of one shape in a folder.
 SHAPES: Final = 50
 #: The table with all rows that Notion exports beside that of a view.
@@ -49,11 +49,11 @@ class Listing:
     def recognized(self) -> str:
         """Describes the files in one sentence."""
         counts = Counter(file.format for file in self.files)
-        if len(self.files) <= NAMED:
+        if len(self.files) <= DETAILED_FILES:
             return " ".join(f"{file.name} is read as {file.format}." for file in self.files)
-        (first, count), *others = counts.most_common()
-        more = "".join(f", {number} as {form}" for form, number in others)
-        return f"{count} files are read as {first}{more}. --format reads all of them as one."
+        (first, count), *rest = counts.most_common()
+        counted = "".join(f", {number} as {form}" for form, number in rest)
+        return f"{count} files are read as {first}{counted}. --format reads all of them as one."
 
     @property
     def size(self) -> int | None:

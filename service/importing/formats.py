@@ -44,9 +44,9 @@ GROUP = "rung.formats"
 UNUSABLE: list[str] = []
 
 
-def _of_other_packages() -> dict[str, Format]:
+def _plugin_formats() -> dict[str, Format]:
     """The formats of other packages; they are tried before ours, but none replaces one of ours."""
-    found = {}
+    formats = {}
     for point in entry_points(group=GROUP):
         owner = point.dist.name if point.dist else point.module
         try:
@@ -57,14 +57,14 @@ def _of_other_packages() -> dict[str, Format]:
                 raise ValueError(
                     f"its name is already used, or is not that of the entry point {point.name}"
                 )
-            found[format.name] = format
+            formats[format.name] = format
         except Exception as error:  # our formats must work whatever another package does
             what = f"The format {point.name!r} of {owner} cannot be used: {error}."
             UNUSABLE.append(f"{what} Update or uninstall that package.")
-    return found
+    return formats
 
 
-FORMATS = _of_other_packages() | FORMATS
+FORMATS = _plugin_formats() | FORMATS
 STANDARD_INPUT = "ndjson"
 #: Extensions of texts that may begin like an HTML page, and of texts in any format.
 MARKUP = (".md", ".markdown")
@@ -87,29 +87,29 @@ def detect(name: str, head: bytes = b"") -> str:
         if format.any_extension and format.begins.match(text):
             return format.name
     suffix = Path(name).suffix.lower()
-    named = FORMATS.get(_SUFFIXES.get(suffix, ""))
-    if named and named.last and (named.begins.match(text) or head.startswith(ZIP)):
-        return named.name
-    if named is json_files.NDJSON and json_files.is_document(text):
+    by_suffix = FORMATS.get(_SUFFIXES.get(suffix, ""))
+    if by_suffix and by_suffix.last and (by_suffix.begins.match(text) or head.startswith(ZIP)):
+        return by_suffix.name
+    if by_suffix is json_files.NDJSON and json_files.is_document(text):
         return json_files.JSON.name
-    known = None if suffix in MARKUP else looks_like(head)
-    if suffix in _SUFFIXES and known is None:
-        fit = (one for one in FORMATS.values() if one.begins.match(text))
-        sorts = (one.name for one in fit if not one.untyped or _is_table(text))
+    description = None if suffix in MARKUP else looks_like(head)
+    if suffix in _SUFFIXES and description is None:
+        fit = (format for format in FORMATS.values() if format.begins.match(text))
+        sorts = (format.name for format in fit if not format.untyped or _is_table(text))
         return next(sorts, _SUFFIXES[suffix]) if suffix in PLAIN else _SUFFIXES[suffix]
-    if known is None:
-        texts = [one for one, form in _SUFFIXES.items() if not FORMATS[form].last]
-        longer = [one for one in texts if one.startswith(suffix) and len(suffix) > 2]
+    if description is None:
+        texts = [ending for ending, form in _SUFFIXES.items() if not FORMATS[form].last]
+        longer = [ending for ending in texts if ending.startswith(suffix) and len(suffix) > 2]
         near = longer or get_close_matches(suffix, texts, 1, 0.7)
         if near and (not text or FORMATS[_SUFFIXES[near[0]]].begins.match(text)):
             return _SUFFIXES[near[0]]
         for format in FORMATS.values():
             if text and format.begins.match(text):
                 return format.name
-    if known:
-        raise InvalidRequest(f"{name} cannot be read. This looks like {known}")
-    listed = "|".join(FORMATS)
-    raise InvalidRequest(f"The format of {name!r} was not recognized. Set it: --format {listed}.")
+    if description:
+        raise InvalidRequest(f"{name} cannot be read. This looks like {description}")
+    names = "|".join(FORMATS)
+    raise InvalidRequest(f"The format of {name!r} was not recognized. Set it: --format {names}.")
 
 
 def _is_table(text: bytes) -> bool:
@@ -117,7 +117,7 @@ def _is_table(text: bytes) -> bool:
     lines = text.splitlines()[:20]
     counts = [[line.count(mark) for line in lines] for mark in DELIMITERS]
     return len(lines) > 1 and any(
-        one[0] and one.count(one[0]) > len(one) * 3 // 4 for one in counts
+        marks[0] and marks.count(marks[0]) > len(marks) * 3 // 4 for marks in counts
     )
 
 

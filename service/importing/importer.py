@@ -89,8 +89,8 @@ class Fitter:
         return data
 
     def _type(self, name: str) -> str:
-        found = self._fields.get(name)
-        return found.type if found else "string"
+        kind = self._fields.get(name)
+        return kind.type if kind else "string"
 
 
 #: The number of rows of a new stream that its owner is shown.
@@ -137,7 +137,7 @@ class Import:
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
     _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
     #: How often the content of a row without a key has occurred in the current file.
-    _seen: Occurrences = field(init=False, default_factory=Occurrences)
+    _occurrences: Occurrences = field(init=False, default_factory=Occurrences)
     #: New streams declared by their format, until the first row of each.
     _unseen: dict[str, Inferred] = field(init=False, default_factory=dict)
     _untyped: bool = field(init=False, default=False)
@@ -190,7 +190,7 @@ class Import:
         if self.stream is None and header.stream and self._open(header.stream) is None:
             self._own = header.stream
         self._file += 1
-        self._seen.clear()
+        self._occurrences.clear()
         self._renamed.clear()
         for name in self._waiting.keys() - self._groups:
             del self._waiting[name]  # of a file that could not be read to the end
@@ -206,7 +206,7 @@ class Import:
         for name in [name for name in self._waiting if name not in self._groups]:
             self._settle(name)
         self.batch.flush()
-        self._seen.clear()
+        self._occurrences.clear()
 
     def finish(self) -> None:
         """Imports what waited for further files."""
@@ -247,14 +247,14 @@ class Import:
         """The stream of the rows of a file whose own stream is new."""
         if self._shared is None or self._open(self._shared) is None:
             columns = row.data.keys()
-            known = self._destinations.series(self._shared or name, columns, exact=self._untyped)
-            self._shared = known or self._shared or name
+            series = self._destinations.series(self._shared or name, columns, exact=self._untyped)
+            self._shared = series or self._shared or name
         return self._shared
 
     def _check_repeated(self, name: str, rows: list[dict[str, Any]]) -> None:
         """Reports an older stream that has most of the first rows of a new one."""
-        for other in self._destinations.alike({field for row in rows for field in row}):
-            handle = self._streams.open(other)
+        for older in self._destinations.alike({field for row in rows for field in row}):
+            handle = self._streams.open(older)
             fitter, records = Fitter(handle.manifest, {}), list[tuple[str, dict[str, Any]]]()
             for data in rows:
                 fit = fitter.fit(dict(data), 0, self._untyped)
@@ -264,7 +264,7 @@ class Import:
                 records.append((key, fit))
             count = sum(stored(self.writer, handle, records))
             if count >= LEAST_REPEATED and count * 2 > len(rows):
-                self.on_repeated(name, other, count, len(rows))
+                self.on_repeated(name, older, count, len(rows))
 
     def _settle(self, name: str) -> None:
         """Infers the manifest of a stream with waiting rows, and imports them."""
@@ -308,23 +308,23 @@ class Import:
         for key in self.key:
             if key not in fields:
                 near = get_close_matches(key, fields, 1)
-                listed = ", ".join(sorted(fields)[: BUDGETS.names_shown])
-                hint = f"Did you mean {near[0]!r}?" if near else f"It has {listed}."
+                names = ", ".join(sorted(fields)[: BUDGETS.names_shown])
+                hint = f"Did you mean {near[0]!r}?" if near else f"It has {names}."
                 raise InvalidRequest(f"--key {key!r}: {name!r} has no such field. {hint}")
 
     def _open(self, name: str) -> StreamHandle | None:
         if name not in self._handles:
             try:
-                found = self._streams.open(name)
+                handle = self._streams.open(name)
             except NotFound:
                 return None
-            if self.key and self.key != found.manifest.primary_key:
-                known = ", ".join(found.manifest.primary_key) or "their whole content"
+            if self.key and self.key != handle.manifest.primary_key:
+                key = ", ".join(handle.manifest.primary_key) or "their whole content"
                 raise InvalidRequest(
-                    f"Rows of {name!r} are identified by {known}; --key cannot change that. "
+                    f"Rows of {name!r} are identified by {key}; --key cannot change that. "
                     "Omit --key, or import into a new stream with --stream NAME."
                 )
-            self._handles[name] = found
+            self._handles[name] = handle
         return self._handles[name]
 
     def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
@@ -347,7 +347,7 @@ class Import:
             self.keyless.add(name)
             # The id is a hash of the content, plus a number if the file repeats it.
             key = content_key(row.data)
-            number = self._seen.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
+            number = self._occurrences.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
             row = row._replace(key=key if number == 1 else f"{key}-{number}", digest=None)
         elif self.files > 1 and row.key is None and row.emitted_at is None and not row.deleted:
             row = self._apart(handle, row)

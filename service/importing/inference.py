@@ -142,7 +142,7 @@ def infer(
     key_fields = list(key) or _key(top)
     times = [name for name, column in top.items() if column.kind.is_time]
     common = [name for name in times if len(top[name].values) * 2 > top[name].rows]
-    cursor = _named(times, TIME_NAMES) or next(iter(common or times), None)
+    cursor = _first_column(times, TIME_NAMES) or next(iter(common or times), None)
     properties = _properties(columns)
     if roles:
         for field, role in _roles(top, cursor).items():
@@ -170,19 +170,19 @@ def _columns(
         _gather(values, (), row)
     members = Counter(tokens[:-1] for tokens in values if len(tokens) > 1)
     kinds: dict[Tokens, Kind] = {}
-    for tokens, found in values.items():
+    for tokens, sample in values.items():
         if any(members[tokens[:size]] > MEMBERS for size in range(1, len(tokens))):
             continue
-        values_of_all = found + decisive.get(tokens[-1], []) if untyped else found
+        values_of_all = sample + decisive.get(tokens[-1], []) if untyped else sample
         kind = kind_of(tokens[-1], values_of_all, untyped=untyped)
-        text = kind.format == DECIMAL and is_id(tokens[-1]) and {*map(type, found)} == {str}
+        text = kind.format == DECIMAL and is_id(tokens[-1]) and {*map(type, sample)} == {str}
         kinds[tokens] = Kind("string") if text else kind
     columns = []
     for tokens, kind in settle(kinds, comma).items():
-        found = values[tokens]
+        sample = values[tokens]
         if untyped:
-            found = [one for value in found if (one := as_stored(value, kind.type)) is not None]
-        columns.append(_Column(tokens, kind, found, len(rows)))
+            sample = [cell for text in sample if (cell := as_stored(text, kind.type)) is not None]
+        columns.append(_Column(tokens, kind, sample, len(rows)))
     return columns
 
 
@@ -206,10 +206,10 @@ def _properties(columns: list[_Column]) -> dict[str, Any]:
     """The schemas of the fields and of the fields inside them."""
     properties: dict[str, Any] = {}
     for column in columns:
-        place = properties
+        parent = properties
         for token in column.tokens[:-1]:
-            place = place[token].setdefault("properties", {})
-        place[column.tokens[-1]] = column.kind.to_json()
+            parent = parent[token].setdefault("properties", {})
+        parent[column.tokens[-1]] = column.kind.to_json()
     return properties
 
 
@@ -264,21 +264,21 @@ def _roles(columns: dict[str, _Column], cursor: str | None) -> dict[str, str]:
         for name, column in texts.items()
         if column.is_wordy and name != cursor and (column.rows == 1 or len({*column.texts}) > 1)
     ]
-    title = _named(texts, TITLE_NAMES)
-    others = [name for name in wordy if name != title]
-    longest = max(others, key=lambda name: sum(map(len, texts[name].texts)), default=None)
+    title = _first_column(texts, TITLE_NAMES)
+    untitled = [name for name in wordy if name != title]
+    longest = max(untitled, key=lambda name: sum(map(len, texts[name].texts)), default=None)
     strings = {name: column for name, column in columns.items() if column.kind.type == "string"}
     roles = {
-        "primary-text": _named(wordy, TEXT_NAMES) or longest,
+        "primary-text": _first_column(wordy, TEXT_NAMES) or longest,
         "primary-title": title,
-        "actor": _named(texts, ACTOR_NAMES),
-        "thread": _named(strings, THREAD_NAMES),
+        "actor": _first_column(texts, ACTOR_NAMES),
+        "thread": _first_column(strings, THREAD_NAMES),
         "event-time": cursor,
     }
     return {name: role for role, name in roles.items() if name}
 
 
-def _named(columns: Iterable[str], names: Sequence[str]) -> str | None:
+def _first_column(columns: Iterable[str], names: Sequence[str]) -> str | None:
     """The column with the first of these names."""
     lower = {name.lower(): name for name in columns}
     return next((lower[name] for name in names if name in lower), None)

@@ -49,8 +49,8 @@ def loads(content: bytes) -> Any:
 
 
 def _number(text: str) -> Any:
-    found = exact_number(text)
-    return Numeral(text) if found is None else found
+    number = exact_number(text)
+    return Numeral(text) if number is None else number
 
 
 def _unwrapped(value: Any) -> Any:
@@ -74,7 +74,7 @@ def _unwrapped(value: Any) -> Any:
 
 _INGEST_WORDS = frozenset({"key", "data", "emitted_at", "stream", "op"})
 _EXPORTED = frozenset({"id", "stream", "emitted_at"})
-_ADDED = frozenset({"fetch_url", "available"})
+_SOURCE_MEMBERS = frozenset({"fetch_url", "available"})
 
 
 def parsed(content: bytes, repair: Repair, what: str) -> Row | str:
@@ -120,11 +120,11 @@ def _stored(value: Any) -> Any:
     if isinstance(value, list):
         return [_stored(item) for item in value]
     if isinstance(value, dict) and "blob_id" in value:
-        return {name: item for name, item in value.items() if name not in _ADDED}
+        return {name: item for name, item in value.items() if name not in _SOURCE_MEMBERS}
     return value
 
 
-PIECE_CHARS: Final = 1 << 20
+CHUNK_CHARS: Final = 1 << 20
 #: An error this close to the end of a piece may be caused by a word or an escape that continues.
 CUT_CHARS: Final = 16
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -140,34 +140,34 @@ class JsonReader:
     def __init__(self, source: Source, file: TextIO) -> None:
         self._source, self._name, self._file = source, source.name, file
         self._scan = JSONDecoder().raw_decode
-        self._text, self._place, self._before = "", 0, 0
+        self._text, self._position, self._before = "", 0, 0
 
     def next(self) -> str:
         """The next character other than a space; empty at the end."""
         while True:
-            found = _SPACE.match(self._text, self._place)
-            self._place = found.end() if found else self._place
-            if self._place < len(self._text):
-                return self._text[self._place]
-            if not self._more(PIECE_CHARS):
+            spaces = _SPACE.match(self._text, self._position)
+            self._position = spaces.end() if spaces else self._position
+            if self._position < len(self._text):
+                return self._text[self._position]
+            if not self._read_on(CHUNK_CHARS):
                 return ""
 
     def value(self) -> str:
         """The JSON of the next value."""
         self.next()
-        size = PIECE_CHARS
+        size = CHUNK_CHARS
         while True:
             try:
-                end, problem = self._scan(self._text, self._place)[1], None
+                end, problem = self._scan(self._text, self._position)[1], None
             except JSONDecodeError as error:
                 end, problem = len(self._text), error
                 open_ = error.msg.startswith("Unterminated") or error.pos >= end
                 if not open_ and error.pos + CUT_CHARS < end:
                     self._fail(error.msg, error.pos)
             except RecursionError:
-                self._fail("It is nested too deeply", self._place)
+                self._fail("It is nested too deeply", self._position)
             # With less than this left, a number may continue.
-            if end + len("e+1") <= len(self._text) or not self._more(size):
+            if end + len("e+1") <= len(self._text) or not self._read_on(size):
                 if problem is not None:
                     what = "It ends within a value" if open_ else problem.msg
                     self._fail(what, problem.pos)
@@ -176,8 +176,8 @@ class JsonReader:
             if len(self._text) > (limit := BUDGETS.import_row_bytes):
                 large = f"{self._name} has a value over {limit} bytes."
                 raise TooLarge(f"{large} Split it into several records.")
-        value = self._text[self._place : end]
-        self._place = end
+        value = self._text[self._position : end]
+        self._position = end
         return value
 
     def elements(self) -> Iterator[str]:
@@ -189,7 +189,7 @@ class JsonReader:
         """The name of each member of the object that begins here; read its value next."""
         for _ in self.inside("{}"):
             if self.next() != '"':
-                self._fail("Expecting a name in double quotes", self._place)
+                self._fail("Expecting a name in double quotes", self._position)
             name = JSONDecoder().decode(self.value())
             self._take(":")
             yield name
@@ -198,7 +198,7 @@ class JsonReader:
         """Checks that nothing is left to read."""
         if self.next():
             advice = " If every line is a JSON value, use --format ndjson."
-            self._fail("There is more text after the value", self._place, advice)
+            self._fail("There is more text after the value", self._position, advice)
 
     def inside(self, brackets: str) -> Iterator[None]:
         """Goes through the array or the object that begins here: read each value, or member."""
@@ -206,26 +206,26 @@ class JsonReader:
         if self.next() != brackets[1]:
             yield
             while self.next() == ",":
-                self._place += 1
+                self._position += 1
                 yield
         self._take(brackets[1])
 
     def _take(self, char: str) -> None:
         if self.next() != char:
-            self._fail(f"Expecting {char!r}", self._place)
-        self._place += 1
+            self._fail(f"Expecting {char!r}", self._position)
+        self._position += 1
 
-    def _more(self, size: int) -> bool:
+    def _read_on(self, size: int) -> bool:
         """Reads more, and forgets what was read before the current position."""
         try:
-            piece = self._source.repair.decoded(self._file.read(size))
+            chunk = self._source.repair.decoded(self._file.read(size))
         except Undecodable as error:
             raise InvalidRequest(f"{self._name} cannot be read. {error}.") from None
-        if piece:
-            self._before += self._place
-            self._text, self._place = self._text[self._place :] + piece, 0
-        return bool(piece)
+        if chunk:
+            self._before += self._position
+            self._text, self._position = self._text[self._position :] + chunk, 0
+        return bool(chunk)
 
-    def _fail(self, problem: str, place: int, advice: str = "") -> NoReturn:
-        at = self._before + place
+    def _fail(self, problem: str, position: int, advice: str = "") -> NoReturn:
+        at = self._before + position
         raise InvalidRequest(f"{self._name} is not JSON: {problem} (character {at}).{advice}")

@@ -40,7 +40,7 @@ def _calendar(text: str) -> str:
     for line in _FOLD.sub("", text).splitlines():
         entry = _ENTRY.fullmatch(line)
         if entry and entry[1].lower() in _CALENDAR:
-            value = _ESCAPED.sub(lambda one: "\n" if one[1] in "nN" else one[1], entry[3])
+            value = _ESCAPED.sub(lambda escape: "\n" if escape[1] in "nN" else escape[1], entry[3])
             name = re.search(r';CN="?([^;":]+)', entry[2])
             who = f"{name[1]} <{value}>" if name else value
             lines.append(f"{entry[1].capitalize()}: {who}")
@@ -79,7 +79,7 @@ def text_of(page: str) -> str:
         text = None
     if text is None or any("depth" in error.message for error in parser.error_log):
         text = unescape(_TAG.sub(" ", page))  # nested too deeply for the parsers, or broken
-    tidy = _SPACES.sub(lambda found: "\t" if "\t" in found[0] else "", text)
+    tidy = _SPACES.sub(lambda spaces: "\t" if "\t" in spaces[0] else "", text)
     return _BLANK_LINES.sub("\n\n", tidy).strip()
 
 
@@ -99,8 +99,8 @@ def _config() -> Any:
     from inscriptis.css_profiles import CSS_PROFILES
     from inscriptis.model.config import ParserConfig
 
-    shown = {"display_links": True, "display_images": True, "table_cell_separator": "\t"}
-    return ParserConfig(css=CSS_PROFILES["strict"], **shown)
+    options = {"display_links": True, "display_images": True, "table_cell_separator": "\t"}
+    return ParserConfig(css=CSS_PROFILES["strict"], **options)
 
 
 _STRING: Final = {"type": "string"}
@@ -138,7 +138,7 @@ def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any
     If `attached`, records of `attachments` refer to its records.
     """
     kinds = dict(pair.split(":") for pair in declared.split())
-    asked: dict[str, list[str]] = {
+    fields_by_query: dict[str, list[str]] = {
         word: [field for field, kind in kinds.items() if word in _KINDS[kind][2].split()]
         for word in ("search", "filter", "group", "distinct", "range")
     }
@@ -152,16 +152,16 @@ def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any
         "primary_key": ["id"],
         "schema": {"type": "object", "properties": properties},
         "query": {
-            "exact_filters": asked["filter"] + times,
-            "range_filters": {field: list(OPERATORS) for field in asked["range"]},
+            "exact_filters": fields_by_query["filter"] + times,
+            "range_filters": {field: list(OPERATORS) for field in fields_by_query["range"]},
             "aggregations": {
-                "min": asked["range"],
-                "max": asked["range"],
-                "group_by": asked["group"],
+                "min": fields_by_query["range"],
+                "max": fields_by_query["range"],
+                "group_by": fields_by_query["group"],
                 "group_by_time": times,
-                "count_distinct": asked["group"] + asked["distinct"],
+                "count_distinct": fields_by_query["group"] + fields_by_query["distinct"],
             },
-            "search": {"lexical_fields": asked["search"]},
+            "search": {"lexical_fields": fields_by_query["search"]},
         },
     }
     if cursor := next((field for field, kind in kinds.items() if kind == "time"), None):
@@ -231,8 +231,8 @@ class Attached:
             return self._pdf(content)
         if not kind.startswith("text/"):
             return ""
-        text, named = decode(content, charset)
-        if not named:
+        text, decoded = decode(content, charset)
+        if not decoded:
             self.problems[_MISNAMED] += 1
         text = text.replace("\r\n", "\n")
         if kind == "text/calendar":
@@ -284,14 +284,14 @@ def row(source: Source, stream: str, data: dict[str, Any]) -> Row:
     return Row(source.repair.value(described), stream=stream)
 
 
-def record_id(known: str, otherwise: bytes = b"") -> str:
+def record_id(external: str, otherwise: bytes = b"") -> str:
     """An external id, or a hash of it or of other bytes if it is too long or empty.
 
     Leaves space for the numbers of attachments.
     """
-    if known and len(known.encode()) <= CONTRACT.record_id_bytes - len("#000"):
-        return known
-    return hashlib.sha256(otherwise or known.encode()).hexdigest()
+    if external and len(external.encode()) <= CONTRACT.record_id_bytes - len("#000"):
+        return external
+    return hashlib.sha256(otherwise or external.encode()).hexdigest()
 
 
 CHAT_MESSAGES: Final = "chat_messages"
@@ -316,27 +316,27 @@ CHAT_MANIFEST: Final = manifest(
 class Members:
     """Reads members of JSON objects. One that has not the expected type counts as missing.
 
-    `left_out` counts these, by name.
+    `skipped` counts these, by name.
     """
 
     def __init__(self) -> None:
-        self.left_out = Counter[str]()
+        self.skipped = Counter[str]()
 
-    def one(self, data: dict[str, Any], name: str, kind: type[_Kind]) -> _Kind:
+    def get(self, data: dict[str, Any], name: str, kind: type[_Kind]) -> _Kind:
         """The member; if it is missing, the empty value of its type."""
         value = data.get(name)
         if isinstance(value, kind):
             return value
         if value is not None:
-            self.left_out[name] += 1
+            self.skipped[name] += 1
         return kind()
 
     def all(self, data: dict[str, Any], name: str, kind: type[_Kind]) -> list[_Kind]:
         """The elements of a member that is an array."""
-        values = self.one(data, name, list)
+        values = self.get(data, name, list)
         fit = [value for value in values if isinstance(value, kind)]
         if len(fit) < len(values):
-            self.left_out[name] += len(values) - len(fit)
+            self.skipped[name] += len(values) - len(fit)
         return fit
 
 
@@ -350,9 +350,9 @@ class Chats:
     def report(self) -> None:
         """Adds reports for the owner to the notes of the source."""
         self.attached.report()
-        if left_out := +self.members.left_out:
-            listed = ", ".join(f"{count} × {name}" for name, count in left_out.items())
-            self._source.notes.append(f"Left out, because of their types: {listed}.")
+        if skipped := +self.members.skipped:
+            counts = ", ".join(f"{count} × {name}" for name, count in skipped.items())
+            self._source.notes.append(f"Left out, because of their types: {counts}.")
 
     def conversation(self, key: str, title: str, **about: Any) -> Row:
         """A conversation, by its id."""
@@ -361,15 +361,15 @@ class Chats:
 
     def message(self, conversation: str, title: str, **data: Any) -> Row:
         """A message of a conversation, which is its thread unless `thread_id` names another."""
-        known = {"thread_id": conversation, "conversation_id": conversation}
-        known |= {"conversation": title, "app": self._app}
-        return row(self._source, CHAT_MESSAGES, known | data)
+        common = {"thread_id": conversation, "conversation_id": conversation}
+        common |= {"conversation": title, "app": self._app}
+        return row(self._source, CHAT_MESSAGES, common | data)
 
 
 def time_of(seconds: Any) -> str | None:
     """The time for seconds since 1970."""
-    found = FORMS["unix-seconds"](seconds)
-    return None if found is None else moment(found)
+    microseconds = FORMS["unix-seconds"](seconds)
+    return None if microseconds is None else moment(microseconds)
 
 
 def conversations(source: Source) -> Iterator[str]:

@@ -23,7 +23,7 @@ def import_files(
 
     Calls `on_file` after each. If there are several, one that cannot be read is a refused row.
     """
-    unique, used, left_out = _Unique(), set[str](), list[LeftOut]()
+    unique, used, skipped = _Unique(), set[str](), list[LeftOut]()
     task.files = len(parser.listing.files)
     if not task.writer.staged:
         parser.leave_out(StoredRows(task.batch, task.connection_id))
@@ -46,12 +46,12 @@ def import_files(
         if last and not report.rows:
             report.textless = True
             reason = f"{file.name} has no text, as a scan has none."
-            left_out.append((file.name, "documents without text", reason))
+            skipped.append((file.name, "documents without text", reason))
         on_file(report)
     task.finish()
-    left_out += [entry for entry in parser.listing.left_out if entry[0] not in used]
+    skipped += [entry for entry in parser.listing.left_out if entry[0] not in used]
     again = f"{unique.repeated} emails that are already in an earlier file."
-    return ([("", "", again)] if unique.repeated else []) + left_out
+    return ([("", "", again)] if unique.repeated else []) + skipped
 
 
 class _Unique:
@@ -59,21 +59,21 @@ class _Unique:
 
     def __init__(self) -> None:
         self.repeated = 0
-        self._seen: dict[str, set[int]] = {}
+        self._ids_by_tree: dict[str, set[int]] = {}
 
     def filter(self, items: Iterator[Received], header: FileHeader) -> Iterator[Received]:
         """The rows of a file; if its format is `unique`, without those of repeated records."""
         if not header.unique:
             yield from items
             return
-        seen, ids = self._seen.setdefault(header.tree, set()), set[int]()
+        earlier, ids = self._ids_by_tree.setdefault(header.tree, set()), set[int]()
         current, repeated = 0, False
         for record, line, content in items:
             if record != current:
                 key = hash(content.data.get("id")) if isinstance(content, Row) else None
-                current, repeated = record, key in seen
+                current, repeated = record, key in earlier
                 self.repeated += repeated
                 ids |= {key} if key is not None else set()
             if not repeated:
                 yield record, line, content
-        seen |= ids
+        earlier |= ids

@@ -304,8 +304,8 @@ def _detect(file: BinaryIO) -> str:
 def _wide(head: bytes) -> str | None:
     """UTF-16 without a byte order mark: every other byte of most texts is 0."""
     for first, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
-        zeros, others = head[first::2].count(0), head[1 - first :: 2].count(0)
-        if zeros * 2 > len(head) // 2 and not others:
+        zeros, zeros_between = head[first::2].count(0), head[1 - first :: 2].count(0)
+        if zeros * 2 > len(head) // 2 and not zeros_between:
             return encoding
     return None
 

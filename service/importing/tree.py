@@ -137,12 +137,12 @@ class _Bounded(gzip.GzipFile):
 
     def __init__(self, file: BinaryIO, name: str, limit: int) -> None:
         super().__init__(fileobj=file)
-        self._shown, self._limit = name, limit
+        self._file_name, self._limit = name, limit
 
     def read(self, size: int | None = -1) -> bytes:
         content = super().read(size)
         if self.tell() > self._limit:
-            raise bomb(self._shown, self._limit)
+            raise bomb(self._file_name, self._limit)
         return content
 
 
@@ -166,8 +166,8 @@ def _archive(path: str, within: str | None = None) -> zipfile.ZipFile:
     copy = TemporaryFile()
     limit = most(os.stat(path).st_size)
     with _archive(path).open(within) as packed:
-        while piece := packed.read(BUFFER_BYTES):
-            copy.write(piece)
+        while chunk := packed.read(BUFFER_BYTES):
+            copy.write(chunk)
             if copy.tell() > limit:
                 raise bomb(within, limit)
     return zipfile.ZipFile(copy)
@@ -212,7 +212,7 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _walk(root: str, left_out: list[LeftOut]) -> Iterator[str]:
+def _walk(root: str, skipped: list[LeftOut]) -> Iterator[str]:
     """The files of a folder, without hidden ones. Links are left out: they may lead anywhere."""
     for folder, folders, names in os.walk(root):
         mail = MAILDIR <= set(folders)
@@ -220,14 +220,14 @@ def _walk(root: str, left_out: list[LeftOut]) -> Iterator[str]:
             path = os.path.join(folder, name)
             if os.path.islink(path):
                 reason = f"{printable(path)} is a symbolic link. Import its target instead."
-                left_out.append((printable(path), "symbolic links", reason))
+                skipped.append((printable(path), "symbolic links", reason))
             elif name in names and not name.startswith("."):
                 if os.path.isfile(path):
                     yield path
                 else:
                     reason = f"{printable(path)} is a pipe, a socket or a device."
-                    left_out.append((printable(path), "pipes, sockets and devices", reason))
-        folders[:] = sorted(one for one in folders if mail or not one.startswith("."))
+                    skipped.append((printable(path), "pipes, sockets and devices", reason))
+        folders[:] = sorted(inner for inner in folders if mail or not inner.startswith("."))
 
 
 def check(archive: zipfile.ZipFile, name: str, limit: int) -> int:
@@ -251,7 +251,7 @@ def _add_members(tree: Tree, path: str, within: str | None, limit: int) -> int:
     """
     archive = _archive(path, within)
     unpacked = check(archive, within or tree.path, limit)
-    for info in sorted(archive.infolist(), key=lambda one: one.filename):
+    for info in sorted(archive.infolist(), key=lambda member: member.filename):
         name = _member_name(info)
         parts = PurePosixPath(name).parts
         if info.is_dir() or "__MACOSX" in parts or any(part.startswith("._") for part in parts):

@@ -111,10 +111,10 @@ def decode(content: Any, blobs: Sequence[bytes]) -> Row | Unchanged | str:
     if not isinstance(stream, (str, type(None))) or not isinstance(emitted_at, (str, type(None))):
         raise ValueError("it is not a row")
     if former is not None:
-        *place, same = former
-        if len(place) != 2 or not all(isinstance(one, str) for one in place):
+        *address, same = former
+        if len(address) != 2 or not all(isinstance(part, str) for part in address):
             raise ValueError("it is not a row")
-        former = (*place, dict(same))
+        former = (*address, dict(same))
     data = _restored(data, blobs) if marked else data
     return Row(data, key, emitted_at, stream, deleted, former, digest)
 

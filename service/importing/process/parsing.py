@@ -68,10 +68,10 @@ class FileReport:
     refusals: list[tuple[int, str]] = field(default_factory=list)
 
 
-def by_kind(left_out: Sequence[LeftOut]) -> list[str]:
+def by_kind(skipped: Sequence[LeftOut]) -> list[str]:
     """Counts files that are left out, by kind: a line each, with the reason for the first."""
     kinds = dict[str, list[LeftOut]]()
-    for entry in left_out:
+    for entry in skipped:
         kinds.setdefault(entry[1], []).append(entry)
     return [
         entries[0][2] if len(entries) == 1 else f"{len(entries)} {kind}. The first: {entries[0][2]}"
@@ -249,7 +249,7 @@ class Parser:
         listing = frame["listing"]
         self.listing = Listing(
             [FileEntry(**file) for file in listing["files"]],
-            [tuple(one) for one in listing["left_out"]],
+            [tuple(entry) for entry in listing["left_out"]],
         )
         return process
 

@@ -26,27 +26,27 @@ _FILE = re.compile(r"(?:^|/)(file[-_][A-Za-z0-9]+)[^/]*$")
 def read_chatgpt(source: Source) -> Iterator[Item]:
     """The conversations with all their messages, including those of other branches."""
     app = "DeepSeek" if source.format == DEEPSEEK.name else "ChatGPT"
-    chats, left_out = Chats(source, app), Counter[str]()
+    chats, skipped = Chats(source, app), Counter[str]()
     names = {match[1]: name for name in source.tree.files if (match := _FILE.search(name))}
     chats.attached.names = _file_names(source)
     for number, content in enumerate(conversations(source), start=1):
-        yield number, partial(_chatgpt, chats, content, names, left_out)
+        yield number, partial(_chatgpt, chats, content, names, skipped)
     chats.report()
-    for which, count in left_out.items():
+    for which, count in skipped.items():
         source.notes.append(f"Left out: {count} messages {which}.")
 
 
 def _chatgpt(
-    chats: Chats, content: str, names: dict[str, str], left_out: Counter[str]
+    chats: Chats, content: str, names: dict[str, str], skipped: Counter[str]
 ) -> Iterator[Content]:
     data, members = orjson.loads(content), chats.members
     if not isinstance(data, dict) or not isinstance(mapping := data.get("mapping"), dict):
         yield "This is not a conversation: it has no mapping of messages."
         return
     key = str(data.get("conversation_id") or data.get("id") or next(iter(mapping), 0))
-    title = members.one(data, "title", str) or "Untitled"
+    title = members.get(data, "title", str) or "Untitled"
     started, updated = (
-        time_of(data.get(f"{old}_time")) or members.one(data, new, str)
+        time_of(data.get(f"{old}_time")) or members.get(data, new, str)
         for old, new in (("create", "inserted_at"), ("update", "updated_at"))
     )
     yield chats.conversation(key, title, started_at=started, updated_at=updated)
@@ -55,34 +55,34 @@ def _chatgpt(
         if not isinstance(message, dict) or not isinstance(id := message.get("id"), str):
             yield NO_MESSAGE
             return
-        content = members.one(message, "content", dict)
+        content = members.get(message, "content", dict)
         text, files = _content(content, members)
-        metadata = members.one(message, "metadata", dict)
+        metadata = members.get(message, "metadata", dict)
         uploads = members.all(metadata, "attachments", dict)
-        files += filter(None, (members.one(upload, "id", str) for upload in uploads))
+        files += filter(None, (members.get(upload, "id", str) for upload in uploads))
         if not text.strip() and not files and not uploads:
-            left_out["without text and files"] += 1
+            skipped["without text and files"] += 1
             return
         if metadata.get("is_visually_hidden_from_conversation"):
-            left_out["that ChatGPT hides"] += 1
+            skipped["that ChatGPT hides"] += 1
             return
         at = time_of(message.get("create_time")) or message.get("inserted_at") or started
-        author = members.one(message, "author", dict)
+        author = members.get(message, "author", dict)
         yield chats.message(
             key,
             title,
             id=id,
-            author=members.one(author, "name", str) or members.one(author, "role", str),
+            author=members.get(author, "name", str) or members.get(author, "role", str),
             text=text,
             sent_at=at,
             position=position,
             reply_to=parent,
-            kind=members.one(content, "content_type", str),
-            model=members.one(metadata, "model_slug", str),
-            links=list(filter(None, (members.one(upload, "name", str) for upload in uploads))),
+            kind=members.get(content, "content_type", str),
+            model=members.get(metadata, "model_slug", str),
+            links=list(filter(None, (members.get(upload, "name", str) for upload in uploads))),
         )
-        here = [names.get(file, file) for file in dict.fromkeys(files)]
-        yield from chats.attached.files(id, here, at=at)
+        references = [names.get(file, file) for file in dict.fromkeys(files)]
+        yield from chats.attached.files(id, references, at=at)
 
     nodes = {
         id: node if isinstance(node, dict) else {"message": node} for id, node in mapping.items()
@@ -99,14 +99,14 @@ def _of_deepseek(message: dict[str, Any], key: str, members: Members) -> dict[st
     fragments = members.all(message, "fragments", dict)
     files = members.all(message, "files", dict)
     own = any(fragment.get("type") == "REQUEST" for fragment in fragments)
-    parts = [members.one(fragment, "content", str) for fragment in fragments]
-    parts += [members.one(file, name, str) for file in files for name in ("file_name", "content")]
+    parts = [members.get(fragment, "content", str) for fragment in fragments]
+    parts += [members.get(file, name, str) for file in files for name in ("file_name", "content")]
     return {
         "id": key,
         "author": {"role": "user" if own else "assistant"},
-        "inserted_at": members.one(message, "inserted_at", str),
+        "inserted_at": members.get(message, "inserted_at", str),
         "content": {"parts": list(filter(None, parts))},
-        "metadata": {"model_slug": members.one(message, "model", str)},
+        "metadata": {"model_slug": members.get(message, "model", str)},
     }
 
 
@@ -131,8 +131,8 @@ def _ordered(nodes: dict[str, dict[str, Any]]) -> Iterator[tuple[str | None, Any
             continue
         if message := node.get("message"):
             yield parent, message
-            known = message.get("id") if isinstance(message, dict) else None
-            parent = known if isinstance(known, str) else parent
+            message_id = message.get("id") if isinstance(message, dict) else None
+            parent = message_id if isinstance(message_id, str) else parent
         children = node.get("children")
         if isinstance(children, list):
             waiting += [(str(child), parent) for child in reversed(children)]
@@ -145,13 +145,13 @@ def _content(content: dict[str, Any], members: Members) -> tuple[str, list[str]]
         if isinstance(part, str):
             texts.append(part)
         elif isinstance(part, dict):
-            texts.append(members.one(part, "text", str))
-            inner = members.one(part, "audio_asset_pointer", dict) or part
-            if pointer := members.one(inner, "asset_pointer", str):
+            texts.append(members.get(part, "text", str))
+            inner = members.get(part, "audio_asset_pointer", dict) or part
+            if pointer := members.get(inner, "asset_pointer", str):
                 files.append(_POINTER.sub("", pointer))
-    texts += [one for name, one in content.items() if isinstance(one, str) and name not in _ABOUT]
+    texts += [text for n, text in content.items() if isinstance(text, str) and n not in _ABOUT]
     for thought in members.all(content, "thoughts", dict):
-        texts += [members.one(thought, name, str) for name in ("summary", "content")]
+        texts += [members.get(thought, name, str) for name in ("summary", "content")]
     return "\n\n".join(filter(None, texts)), files
 
 
@@ -175,9 +175,9 @@ def _claude(chats: Chats, content: str) -> Iterator[Content]:
     if not isinstance(data, dict) or not isinstance(data.get("chat_messages"), list):
         yield "This is not a conversation: it has no chat_messages."
         return
-    key, title = str(data.get("uuid") or ""), members.one(data, "name", str) or "Untitled"
+    key, title = str(data.get("uuid") or ""), members.get(data, "name", str) or "Untitled"
     times = {"started_at": data.get("created_at"), "updated_at": data.get("updated_at")}
-    about = members.one(data, "summary", str)
+    about = members.get(data, "summary", str)
     yield chats.conversation(key, title, description=about, **times)
 
     def rows(position: int, message: Any) -> Iterator[Row | str]:
@@ -189,21 +189,21 @@ def _claude(chats: Chats, content: str) -> Iterator[Content]:
             key,
             title,
             id=owner,
-            author=members.one(message, "sender", str),
+            author=members.get(message, "sender", str),
             text=_text(message, members),
             sent_at=at,
             position=position,
-            reply_to=members.one(message, "parent_message_uuid", str),
+            reply_to=members.get(message, "parent_message_uuid", str),
         )
         files = members.all(message, "attachments", dict)
-        texts = [(file, members.one(file, "extracted_content", str)) for file in files]
-        for place, (file, text) in enumerate(((f, t) for f, t in texts if t), start=1):
-            name = members.one(file, "file_name", str) or f"text-{place}.txt"
+        texts = [(file, members.get(file, "extracted_content", str)) for file in files]
+        for number, (file, text) in enumerate(((f, t) for f, t in texts if t), start=1):
+            name = members.get(file, "file_name", str) or f"text-{number}.txt"
             content = text.encode()
-            yield chats.attached.row(owner, 1_000 + place, name, content, at=at, text=text)
+            yield chats.attached.row(owner, 1_000 + number, name, content, at=at, text=text)
         files = members.all(message, "files", dict)
-        named = filter(None, (members.one(file, "file_name", str) for file in files))
-        yield from chats.attached.files(owner, list(named), at=at)
+        references = filter(None, (members.get(file, "file_name", str) for file in files))
+        yield from chats.attached.files(owner, list(references), at=at)
 
     for position, message in enumerate(data["chat_messages"]):
         yield partial(rows, position, message)
@@ -215,11 +215,13 @@ def _text(message: dict[str, Any], members: Members) -> str:
     for part in members.all(message, "content", dict):
         inner = part.get("text") or part.get("thinking") or part.get("content") or part.get("input")
         if isinstance(inner, list):
-            inner = "\n".join(str(one.get("text", "")) for one in inner if isinstance(one, dict))
+            inner = "\n".join(
+                str(block.get("text", "")) for block in inner if isinstance(block, dict)
+            )
         if inner:
             tool = part.get("type") in ("tool_use", "tool_result")
-            texts.append(f"{members.one(part, 'name', str)}: {inner}" if tool else str(inner))
-    return "\n\n".join(texts) or members.one(message, "text", str)
+            texts.append(f"{members.get(part, 'name', str)}: {inner}" if tool else str(inner))
+    return "\n\n".join(texts) or members.get(message, "text", str)
 
 
 CLAUDE = Format("claude", (), _CLAUDE, read_claude, CHAT_MANIFEST, any_extension=True)

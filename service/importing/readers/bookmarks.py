@@ -29,40 +29,40 @@ MANIFEST = {
 BEGINS = re.compile(
     rb"\s*<!DOCTYPE NETSCAPE-Bookmark-file|[^\x00]{0,2000}<title>Pocket Export", re.I
 )
-PIECE_CHARS = 1 << 16
+CHUNK_CHARS = 1 << 16
 
 
 def read(source: Source) -> Iterator[Item]:
     """The bookmarks with the path of their folders."""
     page = _Page()
     with as_text(source, newline="") as text:
-        while piece := text.read(PIECE_CHARS):
-            page.feed(piece)
-            yield from _rows(source, page, page.found[:-1])
+        while chunk := text.read(CHUNK_CHARS):
+            page.feed(chunk)
+            yield from _rows(source, page, page.bookmarks[:-1])
     page.close()
-    yield from _rows(source, page, list(page.found))
+    yield from _rows(source, page, list(page.bookmarks))
 
 
-def _rows(source: Source, page: "_Page", found: list[dict[str, Any]]) -> Iterator[Item]:
-    del page.found[: len(found)]
-    for one in found:
-        line = one.pop("line")
-        one["description"] = one.get("description", "").strip()
-        yield line, partial(_bookmark, source, one)
+def _rows(source: Source, page: "_Page", bookmarks: list[dict[str, Any]]) -> Iterator[Item]:
+    del page.bookmarks[: len(bookmarks)]
+    for bookmark in bookmarks:
+        line = bookmark.pop("line")
+        bookmark["description"] = bookmark.get("description", "").strip()
+        yield line, partial(_bookmark, source, bookmark)
 
 
-def _bookmark(source: Source, one: dict[str, Any]) -> Row:
-    known = f"{one['folder']}\n{one['url']}"
-    key = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return row(source, BOOKMARKS, one | {"id": key})
+def _bookmark(source: Source, bookmark: dict[str, Any]) -> Row:
+    identity = f"{bookmark['folder']}\n{bookmark['url']}"
+    key = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return row(source, BOOKMARKS, bookmark | {"id": key})
 
 
 class _Page(HTMLParser):
-    """Collects the links of a page in `found`; the last one may be incomplete."""
+    """Collects the links of a page in `bookmarks`; the last one may be incomplete."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[dict[str, Any]] = []
+        self.bookmarks: list[dict[str, Any]] = []
         self._folders: list[str] = []
         self._heading = {"text": ""}
         self._into: tuple[dict[str, Any], str] | None = None
@@ -80,7 +80,7 @@ class _Page(HTMLParser):
             self._heading = {"text": ""}
             self._into = (self._heading, "text")
         elif tag == "a" and values.get("href"):
-            one = {
+            bookmark = {
                 "line": self.getpos()[0],
                 "url": values["href"],
                 "title": "",
@@ -90,10 +90,10 @@ class _Page(HTMLParser):
                 "added_at": time_of(values.get("add_date") or values.get("time_added")),
                 "changed_at": time_of(values.get("last_modified")),
             }
-            self.found.append(one)
-            self._into = (one, "title")
-        elif tag == "dd" and self.found:
-            self._into = (self.found[-1], "description")
+            self.bookmarks.append(bookmark)
+            self._into = (bookmark, "title")
+        elif tag == "dd" and self.bookmarks:
+            self._into = (self.bookmarks[-1], "description")
         elif tag == "dt":
             self._into = None
 
@@ -105,8 +105,8 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._into is not None:
-            one, name = self._into
-            one[name] = (one.get(name, "") + data).replace("\r\n", "\n").rstrip("\n")
+            target, name = self._into
+            target[name] = (target.get(name, "") + data).replace("\r\n", "\n").rstrip("\n")
 
 
 FORMAT = Format("bookmarks", (), BEGINS, read, MANIFEST, any_extension=True)
@@ -127,7 +127,7 @@ def read_backup(source: Source) -> Iterator[Item]:
         raise InvalidRequest(f"{source.name} is not JSON: {error}.") from None
     roots = data.get("roots") or data
     tops = list(roots.values()) if roots is not data and isinstance(roots, dict) else [data]
-    waiting = [(one, "") for one in reversed(tops) if isinstance(one, dict)]
+    waiting = [(top, "") for top in reversed(tops) if isinstance(top, dict)]
     number = 0
     while waiting:
         node, folder = waiting.pop()
@@ -138,12 +138,12 @@ def read_backup(source: Source) -> Iterator[Item]:
         if isinstance(children, list):
             title = str(node.get("title") or node.get("name") or "")
             inner = " / ".join(filter(None, [folder, title]))
-            waiting += [(one, inner) for one in reversed(children) if isinstance(one, dict)]
+            waiting += [(child, inner) for child in reversed(children) if isinstance(child, dict)]
 
 
 def _node(source: Source, node: dict[str, Any], url: str, folder: str) -> Row:
     tags = node.get("tags")
-    one = {
+    bookmark = {
         "url": url,
         "title": str(node.get("title") or node.get("name") or ""),
         "folder": folder,
@@ -152,7 +152,7 @@ def _node(source: Source, node: dict[str, Any], url: str, folder: str) -> Row:
         "added_at": _node_time(node, "dateAdded", "date_added"),
         "changed_at": _node_time(node, "lastModified", "date_modified"),
     }
-    return _bookmark(source, one)
+    return _bookmark(source, bookmark)
 
 
 def _node_time(node: dict[str, Any], firefox: str, chrome: str) -> str | None:

@@ -30,11 +30,11 @@ _CALENDAR = re.compile(rb"\s*BEGIN:VCALENDAR", re.IGNORECASE)
 #: Where a line continues, even inside a character; a line of quoted-printable text ends with `=`.
 _FOLD = re.compile(rb"(?<!=)\r?\n[ \t]")
 #: The most kinds of broken lines that are reported.
-LISTED = 5
+PROBLEMS_MOST = 5
 _KINDS = {"VEVENT": "event", "VTODO": "task", "VJOURNAL": "journal"}
 _SERIES = ("RRULE", "RDATE", "EXDATE", "EXRULE")
 #: Properties that have their own field, and those that change with each export.
-_KNOWN = frozenset(
+_OWN_FIELDS = frozenset(
     "UID SUMMARY DESCRIPTION DTSTART DTEND DUE DURATION LOCATION ORGANIZER ATTENDEE CATEGORIES"
     " STATUS URL ATTACH LAST-MODIFIED RECURRENCE-ID DTSTAMP SEQUENCE".split()
 ) | {*_SERIES}
@@ -81,11 +81,11 @@ def read_calendar(source: Source) -> Iterator[Item]:
         else:
             yield line, partial(_events, text, kind, source, name, attached, broken)
     attached.report()
-    for problem, count in broken.most_common(LISTED):
+    for problem, count in broken.most_common(PROBLEMS_MOST):
         source.notes.append(f"Left out, {count} times: {problem}")
     if skipped := +skipped:
-        listed = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
-        source.notes.append(f"Left out: {listed}.")
+        summary = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
+        source.notes.append(f"Left out: {summary}.")
 
 
 def _events(
@@ -101,41 +101,41 @@ def _events(
 
 
 def _event(
-    found: "_Properties", source: Source, calendar: str, attached: Attached
+    properties: "_Properties", source: Source, calendar: str, attached: Attached
 ) -> Iterator[Row]:
-    series = found.first("UID") or record_id("", found.component.to_ical())
-    again = found.first("RECURRENCE-ID", _moment)
+    series = properties.first("UID") or record_id("", properties.component.to_ical())
+    again = properties.first("RECURRENCE-ID", _moment)
     own = f"{series}_{again.isoformat()}" if again is not None else series
     key = record_id(f"{calendar}/{own}" if calendar else own)
-    start, end = found.first("DTSTART", _moment), found.first("DTEND", _moment)
-    end = end or found.first("DUE", _moment)
-    finish = end or found.first("DURATION", lambda one: start and start + one.dt)
-    links, inline = found.all("ATTACH", _link), found.all("ATTACH", _inline)
+    start, end = properties.first("DTSTART", _moment), properties.first("DTEND", _moment)
+    end = end or properties.first("DUE", _moment)
+    finish = end or properties.first("DURATION", lambda duration: start and start + duration.dt)
+    links, inline = properties.all("ATTACH", _link), properties.all("ATTACH", _inline)
     data = {
         "id": key,
         "series_id": series,
-        "kind": _KINDS[found.component.name],
+        "kind": _KINDS[properties.component.name],
         "calendar": calendar or source.folder,
-        "summary": found.first("SUMMARY"),
-        "description": found.first("DESCRIPTION"),
+        "summary": properties.first("SUMMARY"),
+        "description": properties.first("DESCRIPTION"),
         "start": _time(start or end) if start or end else None,
         "end": _time(finish) if finish else None,
-        "time_zone": found.zone("DTSTART"),
-        "location": found.first("LOCATION"),
-        "organizer": "; ".join(found.all("ORGANIZER", _person)),
-        "attendees": found.all("ATTENDEE", _person),
-        "categories": [word for words in found.all("CATEGORIES", _words) for word in words],
-        "status": (found.first("STATUS") or "").lower(),
-        "url": found.first("URL"),
-        "recurrence": [f"{n}:{text}" for n in _SERIES for text in found.all(n, _written)],
+        "time_zone": properties.zone("DTSTART"),
+        "location": properties.first("LOCATION"),
+        "organizer": "; ".join(properties.all("ORGANIZER", _person)),
+        "attendees": properties.all("ATTENDEE", _person),
+        "categories": [word for words in properties.all("CATEGORIES", _words) for word in words],
+        "status": (properties.first("STATUS") or "").lower(),
+        "url": properties.first("URL"),
+        "recurrence": [f"{n}:{text}" for n in _SERIES for text in properties.all(n, _written)],
         "links": [link for link in links if link],
         "other": [
             f"{name}: {text}"
-            for name in dict.fromkeys(found.component)
-            if name not in _KNOWN
-            for text in found.all(name, _written)
+            for name in dict.fromkeys(properties.component)
+            if name not in _OWN_FIELDS
+            for text in properties.all(name, _written)
         ],
-        "updated_at": found.first("LAST-MODIFIED", lambda one: _time(one.dt)),
+        "updated_at": properties.first("LAST-MODIFIED", lambda modified: _time(modified.dt)),
     }
     event = row(source, EVENTS, data)
     if calendar:  # older versions used the UID alone
@@ -170,7 +170,7 @@ class _Properties:
 
     def zone(self, name: str) -> str | None:
         """The time zone of a time, which is reported if its offset is unknown."""
-        zone: str | None = self.first(name, lambda one: one.params.get("TZID"))
+        zone: str | None = self.first(name, lambda start: start.params.get("TZID"))
         at = self.first(name, _moment)
         if zone and isinstance(at, datetime) and at.tzinfo is None:
             self._broken[f"the offset of the time zone {zone!r}, which is unknown"] += 1
@@ -286,50 +286,50 @@ def _card(text: str, source: Source, attached: Attached) -> Iterator[Row]:
         card = readOne(text, allowQP=True)
     except UnicodeError:  # of quoted text, which vobject reads as UTF-8
         card = readOne(_QUOTED.sub(_unquoted, text), allowQP=True)
-    found: dict[str, list[str]] = defaultdict(list)
+    fields: dict[str, list[str]] = defaultdict(list)
     pictures = []
-    labels = {one.group: one.value for one in card.getChildren() if one.name == "X-ABLABEL"}
-    for one in card.getChildren():
-        if one.name in _PICTURES and isinstance(one.value, bytes):
-            pictures.append(one)
-        elif field := _LISTS.get(one.name) or _ONES.get(one.name):
-            found[field].append(_labelled(one, labels))
-        elif one.name not in _SILENT or one.name in _PICTURES:
-            found["other"].append(f"{one.name}: {_text(one.value)}")
-    names = [_text(one.value) for one in card.contents.get("fn", [])]
-    parts = [one.value for one in card.contents.get("n", [])]
-    name = next(filter(None, [*names, *map(_name, parts), *found["organization"]]), "")
-    name = name or next(iter(found["emails"] + found["phones"]), "")
+    labels = {line.group: line.value for line in card.getChildren() if line.name == "X-ABLABEL"}
+    for line in card.getChildren():
+        if line.name in _PICTURES and isinstance(line.value, bytes):
+            pictures.append(line)
+        elif field := _LISTS.get(line.name) or _ONES.get(line.name):
+            fields[field].append(_labelled(line, labels))
+        elif line.name not in _SILENT or line.name in _PICTURES:
+            fields["other"].append(f"{line.name}: {_text(line.value)}")
+    names = [_text(line.value) for line in card.contents.get("fn", [])]
+    parts = [line.value for line in card.contents.get("n", [])]
+    name = next(filter(None, [*names, *map(_name, parts), *fields["organization"]]), "")
+    name = name or next(iter(fields["emails"] + fields["phones"]), "")
     uid = _text(card.uid.value) if "uid" in card.contents else ""
-    uid = record_id(uid, "\n".join([name, *found["emails"]]).encode())
+    uid = record_id(uid, "\n".join([name, *fields["emails"]]).encode())
     revised = _text(card.rev.value) if "rev" in card.contents else ""
     revised = _COMPACT.sub(r"\1-\2-\3T\4:\5:\6", revised)
     if revised and microseconds(revised) is None:
-        found["other"].append(f"REV: {revised}")
+        fields["other"].append(f"REV: {revised}")
         revised = ""
     data: dict[str, Any] = {"id": uid, "name": name}
-    data |= {field: found[field] for field in _LISTS.values()}
-    data |= {field: "; ".join(found[field]) for field in _ONES.values()}
-    data |= {"other": found["other"]}
+    data |= {field: fields[field] for field in _LISTS.values()}
+    data |= {field: "; ".join(fields[field]) for field in _ONES.values()}
+    data |= {"other": fields["other"]}
     data["updated_at"] = revised
     yield row(source, CONTACTS["name"], data)
-    for number, one in enumerate(pictures, start=1):
-        kind = (_types(one) or ["jpeg"])[0].lower().removeprefix("image/")
-        picture = f"{one.name.lower()}.{kind}"
-        yield attached.row(uid, number, picture, one.value, kind=f"image/{kind}")
+    for number, line in enumerate(pictures, start=1):
+        kind = (_types(line) or ["jpeg"])[0].lower().removeprefix("image/")
+        picture = f"{line.name.lower()}.{kind}"
+        yield attached.row(uid, number, picture, line.value, kind=f"image/{kind}")
 
 
-def _labelled(one: Any, labels: dict[str, str]) -> str:
+def _labelled(line: Any, labels: dict[str, str]) -> str:
     """A value with its label, such as `ada@example.org (work)`."""
-    own = [word.lower() for word in _types(one) if word.upper() not in _PLAIN_TYPES]
-    if one.group in labels:
-        own.append(_APPLE_LABEL.sub(r"\1", labels[one.group]).lower())
-    text = re.sub("^(tel|mailto):", "", _ESCAPED.sub(r"\1", _text(one.value)))
-    return f"{text} ({', '.join(own)})" if own and text and one.name in _LISTS else text
+    own = [word.lower() for word in _types(line) if word.upper() not in _PLAIN_TYPES]
+    if line.group in labels:
+        own.append(_APPLE_LABEL.sub(r"\1", labels[line.group]).lower())
+    text = re.sub("^(tel|mailto):", "", _ESCAPED.sub(r"\1", _text(line.value)))
+    return f"{text} ({', '.join(own)})" if own and text and line.name in _LISTS else text
 
 
-def _types(one: Any) -> list[str]:
-    words = one.params.get("TYPE", []) + one.singletonparams
+def _types(line: Any) -> list[str]:
+    words = line.params.get("TYPE", []) + line.singletonparams
     return [word for text in words for word in text.split(",")]
 
 

@@ -81,13 +81,13 @@ def read_threads(source: Source) -> Iterator[Item]:
         threads = list(_threads(JsonReader(source, text)))
     source.file.seek(start)
     source.notes.clear()
-    place = -1
+    index = -1
     with as_text(source) as text:
         for number, (name, content) in enumerate(_messages(JsonReader(source, text)), start=1):
             if not content:
-                place += 1
-                key, title = app.begin(threads[place])
-                yield number, partial(app.conversation, key, title, threads[place])
+                index += 1
+                key, title = app.begin(threads[index])
+                yield number, partial(app.conversation, key, title, threads[index])
             elif name == "messages":
                 yield number, partial(app.message, key, title, content)
             elif name == "contacts":
@@ -97,12 +97,12 @@ def read_threads(source: Source) -> Iterator[Item]:
 
 def _contact(source: Source, content: str) -> Row | str:
     data = orjson.loads(content)
-    names = " ".join(filter(None, (_text(data.get(f"{one}_name")) for one in ("first", "last"))))
+    names = " ".join(filter(None, (_text(data.get(f"{part}_name")) for part in ("first", "last"))))
     phone = _text(data.get("phone_number"))
     if not names and not phone:
         return "This contact has neither a name nor a number."
-    known = str(data.get("user_id") or phone or names)
-    return row(source, str(CONTACTS["name"]), {"id": known, "name": names, "phones": [phone]})
+    key = str(data.get("user_id") or phone or names)
+    return row(source, str(CONTACTS["name"]), {"id": key, "name": names, "phones": [phone]})
 
 
 def _text(value: Any) -> str:
@@ -116,7 +116,7 @@ def _text(value: Any) -> str:
 
 
 def _objects(value: Any) -> list[Members]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 class _Telegram:
@@ -132,9 +132,9 @@ class _Telegram:
 
     def conversation(self, key: str, title: str, about: Members) -> Row:
         """The conversation of a chat."""
-        found = self.chats.conversation(key, title, description=_text(about.get("type")))
+        conversation = self.chats.conversation(key, title, description=_text(about.get("type")))
         first = _objects(about.get("messages"))
-        return found._replace(former=self._former(first[0])) if first else found
+        return conversation._replace(former=self._former(first[0])) if first else conversation
 
     def _former(self, message: Members) -> tuple[str, str, Members]:
         """Where older versions, which read a chat as any JSON document, stored a message."""
@@ -148,13 +148,13 @@ class _Telegram:
         data = orjson.loads(content)
         number = data["id"]
         key, reply = f"{chat}-{number}", data.get("reply_to_message_id")
-        poll, place = data.get("poll"), data.get("location_information")
+        poll, location = data.get("poll"), data.get("location_information")
         texts = [_text(data.get("text")), _text(data.get("action")).replace("_", " ")]
         texts += [_text(data.get(name)) for name in ("title", "sticker_emoji", "file_name")]
         if isinstance(poll, dict):
             texts += [_text(poll.get("question")), *map(_text, _objects(poll.get("answers")))]
-        if isinstance(place, dict):
-            texts.append(f"{place.get('latitude')}, {place.get('longitude')}")
+        if isinstance(location, dict):
+            texts.append(f"{location.get('latitude')}, {location.get('longitude')}")
         at = time_of(data.get("date_unixtime")) or data.get("date")
         edited = time_of(data.get("edited_unixtime")) or data.get("edited")
         message = self.chats.message(
@@ -169,8 +169,8 @@ class _Telegram:
             reply_to=f"{chat}-{reply}" if reply else None,
             edited_at=edited,
             reactions=[
-                f"{_text(one.get('emoji'))} {one.get('count', '')}".strip()
-                for one in _objects(data.get("reactions"))
+                f"{_text(reaction.get('emoji'))} {reaction.get('count', '')}".strip()
+                for reaction in _objects(data.get("reactions"))
             ],
         )
         yield message._replace(former=self._former(data))
@@ -199,7 +199,7 @@ class _Messenger:
         people = about.get("participants")
         if not isinstance(people, list):
             return []
-        names = (one.get("name") if isinstance(one, dict) else one for one in people)
+        names = (person.get("name") if isinstance(person, dict) else person for person in people)
         return [_utf_8(name) for name in names if isinstance(name, str)]
 
     def conversation(self, key: str, title: str, about: Members) -> Row:
@@ -209,16 +209,16 @@ class _Messenger:
     def message(self, thread: str, title: str, content: str) -> Iterator[Row]:
         """A message with its files."""
         data = orjson.loads(content)
-        one = self.chats.members.one
-        milliseconds = one(data, "timestamp_ms", int) or one(data, "timestamp", int)
+        member = self.chats.members.get
+        milliseconds = member(data, "timestamp_ms", int) or member(data, "timestamp", int)
         author = _utf_8(_text(data.get("sender_name") or data.get("senderName")))
         share = data.get("share")
         shared = [share.get("share_text"), share.get("link")] if isinstance(share, dict) else []
-        texts = [_utf_8(_text(one)) for one in (data.get("content"), data.get("text"), *shared)]
+        texts = [_utf_8(_text(part)) for part in (data.get("content"), data.get("text"), *shared)]
         text = "\n".join(dict.fromkeys(filter(None, texts)))
-        files = [_text(one.get("uri")) for name in _FILES for one in _objects(data.get(name))]
-        known = orjson.dumps([thread, milliseconds, author, text, files])
-        key = hashlib.sha256(known).hexdigest()[:32]
+        files = [_text(file.get("uri")) for name in _FILES for file in _objects(data.get(name))]
+        identity = orjson.dumps([thread, milliseconds, author, text, files])
+        key = hashlib.sha256(identity).hexdigest()[:32]
         at = time_of(milliseconds / 1_000)
         yield self.chats.message(
             thread,
@@ -229,8 +229,8 @@ class _Messenger:
             sent_at=at,
             position=milliseconds,
             reactions=[
-                f"{_utf_8(_text(one.get('reaction')))} {_utf_8(_text(one.get('actor')))}".strip()
-                for one in _objects(data.get("reactions"))
+                f"{_utf_8(_text(mark.get('reaction')))} {_utf_8(_text(mark.get('actor')))}".strip()
+                for mark in _objects(data.get("reactions"))
             ],
         )
         yield from self.chats.attached.files(key, list(filter(None, files)), at=at)

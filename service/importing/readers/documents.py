@@ -63,7 +63,7 @@ def _record(open_document: Callable[[Source], Document], source: Source) -> Iter
         return
     key, about = source.tree.inside(source.name), document.about
     path = PurePosixPath(key)
-    title, author = (" ".join(str(about.get(one) or "").split()) for one in ("title", "author"))
+    title, author = (" ".join(str(about.get(name) or "").split()) for name in ("title", "author"))
     data = {
         "id": key if len(key.encode()) < 500 else content_key({"id": key}),
         "title": title or titled(path.stem),

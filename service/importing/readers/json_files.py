@@ -28,7 +28,7 @@ _NAMES: Final = frozenset({*TITLE_NAMES, *TEXT_NAMES})
 #: The content of an array: only objects, nothing, or other values.
 ROWS: Final = "rows"
 EMPTY: Final = "empty"
-OTHERS: Final = "others"
+VALUES: Final = "others"
 #: A document of objects that follow each other.
 SEVERAL: Final = "several"
 #: {names that lead to an array: stream of its objects}; None is the stream of the file. Without
@@ -42,8 +42,8 @@ def read_document(source: Source) -> Iterator[Item]:
         shape = _checked(source)
         streams = None if source.group else _arrays(source, shape)
         with as_text(source) as text:
-            found = _records(JsonReader(source, text), streams)
-            for number, (stream, content) in enumerate(found, start=1):
+            records = _records(JsonReader(source, text), streams)
+            for number, (stream, content) in enumerate(records, start=1):
                 yield number, partial(_record, content, stream, source.repair)
 
 
@@ -71,17 +71,17 @@ def _checked(source: Source) -> Any:
     return shape
 
 
-def _shape(reader: JsonReader, named: bool = False) -> Any:
+def _shape(reader: JsonReader, inner: bool = False) -> Any:
     """Reads a value: {name: shape} of an object, the content of an array, TEXT, or None."""
     if reader.next() == "{":
         return {name: _shape(reader, name.lower() in _NAMES) for name in reader.members()}
     if reader.next() != "[":
         value = reader.value()
         return (
-            TEXT if value != '""' and (named and value[0] == '"' or _WORDS.match(value)) else None
+            TEXT if value != '""' and (inner and value[0] == '"' or _WORDS.match(value)) else None
         )
     begins = {content[:1] for content in reader.elements()}
-    return EMPTY if not begins else ROWS if begins == {"{"} else OTHERS
+    return EMPTY if not begins else ROWS if begins == {"{"} else VALUES
 
 
 def _arrays(source: Source, shape: Any) -> Streams | None:
@@ -89,7 +89,7 @@ def _arrays(source: Source, shape: Any) -> Streams | None:
 
     None if the document is one record, or an array or a sequence of records.
     """
-    if shape in (ROWS, EMPTY, OTHERS, SEVERAL):
+    if shape in (ROWS, EMPTY, VALUES, SEVERAL):
         return None
     if not shape:
         raise InvalidRequest(
@@ -107,8 +107,8 @@ def _arrays(source: Source, shape: Any) -> Streams | None:
         streams[arrays[0]] = None
     if _has_text(shape):
         streams[()] = f"{source.stream} about" if len(arrays) == 1 else None
-    elif left := [name for name in shape if not any(path[0] == name for path in arrays)]:
-        source.notes.append(f"Left out, because they are not records: {', '.join(left)}.")
+    elif skipped := [name for name in shape if not any(path[0] == name for path in arrays)]:
+        source.notes.append(f"Left out, because they are not records: {', '.join(skipped)}.")
     return streams
 
 

@@ -54,7 +54,7 @@ _STATUS = re.compile(r"[0-9a-fA-F]{4}")
 _EXPUNGED = 0x8
 _META = re.compile(rb"<meta\s[^<>]{0,200}?charset=[\"']?([\w-]+)", re.I)
 _META_BYTES = 4_096
-_PIECE_BYTES = 65_536
+_CHUNK_BYTES = 65_536
 _LABELS = ("x-gmail-labels", "x-keywords", "keywords", "x-mozilla-keys")
 
 
@@ -68,8 +68,8 @@ def read(source: Source) -> Iterator[Item]:
 def read_message(source: Source) -> Iterator[Item]:
     """The message in a file of its own; its folder is that of the file or of its Maildir."""
     path = Path(source.name)
-    place = path.parent.parent if path.parent.name in MAILDIR else path.parent
-    folder = source.folder if source.tree.path == source.name else place.name
+    parent_folder = path.parent.parent if path.parent.name in MAILDIR else path.parent
+    folder = source.folder if source.tree.path == source.name else parent_folder.name
     boxes = (parent.stem for parent in path.parents if parent.suffix == ".mbox")
     raw = source.file.read(BUDGETS.import_row_bytes)
     if raw[:2] in UTF_16:
@@ -120,8 +120,8 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
         return
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))
-    named = header(message, "references") or header(message, "in-reply-to")
-    references = _MESSAGE_ID.findall(named)
+    reply_headers = header(message, "references") or header(message, "in-reply-to")
+    references = _MESSAGE_ID.findall(reply_headers)
     sent_at = _sent_at(message, at)
     body = message.get_body(("plain", "html"))
     text = text_of_part(body, attached) if body is not None else ""
@@ -159,8 +159,8 @@ def _parsed(raw: bytes) -> EmailMessage:
     It is parsed in pieces, because the parser's copies of a whole message take four times its size.
     """
     parser = BytesFeedParser(policy=POLICY)
-    for start in range(_start(raw), len(raw), _PIECE_BYTES):
-        parser.feed(raw[start : start + _PIECE_BYTES])
+    for start in range(_start(raw), len(raw), _CHUNK_BYTES):
+        parser.feed(raw[start : start + _CHUNK_BYTES])
     message = parser.close()
     assert isinstance(message, EmailMessage)
     return message
@@ -168,8 +168,8 @@ def _parsed(raw: bytes) -> EmailMessage:
 
 def _start(raw: bytes) -> int:
     """Where the headers begin: after lines that are none, if headers follow them."""
-    head = raw[:_PIECE_BYTES].lstrip(b"\xef\xbb\xbf")
-    start = min(len(raw), _PIECE_BYTES) - len(head)
+    head = raw[:_CHUNK_BYTES].lstrip(b"\xef\xbb\xbf")
+    start = min(len(raw), _CHUNK_BYTES) - len(head)
     begin: int | None = None
     for line in head.splitlines(keepends=True)[:_BANNER_LINES]:
         if HEADERS.match(line):
@@ -196,10 +196,10 @@ def _addresses(message: EmailMessage, name: str) -> list[str]:
 def _sent_at(message: EmailMessage, at: str) -> str | None:
     """When a message was sent, from its header, or else from its `From ` line."""
     try:
-        found: int | None = since_epoch(parsedate_to_datetime(header(message, "date")))
+        microseconds: int | None = since_epoch(parsedate_to_datetime(header(message, "date")))
     except (ValueError, TypeError, IndexError, OverflowError):
-        found = FORMS["rfc-2822"](at)
-    return None if found is None else moment(found)
+        microseconds = FORMS["rfc-2822"](at)
+    return None if microseconds is None else moment(microseconds)
 
 
 def header(message: EmailMessage, name: str) -> str:
@@ -214,11 +214,11 @@ def header(message: EmailMessage, name: str) -> str:
 def attachments(message: EmailMessage) -> list[EmailMessage]:
     """The parts besides the body: attachments, then calendar entries and pictures of the body."""
     parts = list(message.iter_attachments()) if message.is_multipart() else []
-    known = {id(inner) for part in parts for inner in part.walk()}
-    others = [part for part in _leaves(message) if id(part) not in known]
+    attached_ids = {id(inner) for part in parts for inner in part.walk()}
+    leaves = [part for part in _leaves(message) if id(part) not in attached_ids]
     body = {"text/plain", "text/html"}
-    files = [part for part in others if part.get_content_type() not in body]
-    texts = [part for part in others if part.get_content_type() in body and part.get_filename()]
+    files = [part for part in leaves if part.get_content_type() not in body]
+    texts = [part for part in leaves if part.get_content_type() in body and part.get_filename()]
     return parts + files + texts
 
 
@@ -250,8 +250,8 @@ def text_of_part(part: object, attached: Attached) -> str:
     assert isinstance(part, EmailMessage)
     if (message := forwarded(part)) is None:
         content, kind = content_of(part), part.get_content_type()
-        named = _META.search(content[:_META_BYTES]) if kind == "text/html" else None
-        charset = part.get_content_charset(named[1].decode() if named else "utf-8")
+        declared = _META.search(content[:_META_BYTES]) if kind == "text/html" else None
+        charset = part.get_content_charset(declared[1].decode() if declared else "utf-8")
         return attached.text(content, kind, charset)
     names = ("From", "To", "Date", "Subject")
     lines = [f"{name}: {value}" for name in names if (value := header(message, name.lower()))]

@@ -50,11 +50,11 @@ def read_workspace(source: Source) -> Iterator[Item]:
             else:
                 yield number, channel if isinstance(channel, str) else f"{file}: this has no id."
     workspace.chats.report()
-    left = [name for name in source.tree.files if name.startswith(join(home, ""))]
-    left = [name for name in left if name not in source.tree.used]
-    if left:
+    unread = [name for name in source.tree.files if name.startswith(join(home, ""))]
+    unread = [name for name in unread if name not in source.tree.used]
+    if unread:
         source.notes.append(
-            f"Left out: {len(left)} files that are not messages, such as {left[0]}."
+            f"Left out: {len(unread)} files that are not messages, such as {unread[0]}."
         )
 
 
@@ -113,7 +113,7 @@ class _Workspace:
         started = time_of(channel.get("created"))
         yield number, partial(self.chats.conversation, key, title, started_at=started, **about)
         folders = [join(home, str(name)) for name in (name, key) if name]
-        days = next((self._days[one] for one in folders if one in self._days), [])
+        days = next((self._days[folder] for folder in folders if folder in self._days), [])
         for day in sorted(days):
             for number, message in enumerate(_load(self._source, day), start=1):
                 if isinstance(message, dict) and message.get("ts"):
@@ -127,22 +127,22 @@ class _Workspace:
         ts, thread, members = str(message["ts"]), message.get("thread_ts"), self.chats.members
         key = f"{channel}-{ts}"
         texts = [
-            self._text(members.one(message, "text", str)) or self._block(message.get("blocks"))
+            self._text(members.get(message, "text", str)) or self._block(message.get("blocks"))
         ]
-        for one in members.all(message, "attachments", dict):
-            text = {name: members.one(one, name, str) for name in _TEXTS}
+        for attachment in members.all(message, "attachments", dict):
+            text = {name: members.get(attachment, name, str) for name in _TEXTS}
             parts = [text["pretext"], text["title"], text["text"] or text["fallback"]]
-            for each in members.all(one, "fields", dict):
-                pair = (members.one(each, name, str) for name in ("title", "value"))
+            for field in members.all(attachment, "fields", dict):
+                pair = (members.get(field, name, str) for name in ("title", "value"))
                 parts.append(": ".join(filter(None, pair)))
             parts.append(text["title_link"])
             texts.append("\n".join(self._text(part) for part in parts if part))
         files = [
-            one for one in members.all(message, "files", dict) if members.one(one, "name", str)
+            file for file in members.all(message, "files", dict) if members.get(file, "name", str)
         ]
-        for one in files:
-            texts += dict.fromkeys(filter(None, (one["name"], members.one(one, "title", str))))
-        urls = ([members.one(one, n, str) for n in ("permalink", "url_private")] for one in files)
+        for file in files:
+            texts += dict.fromkeys(filter(None, (file["name"], members.get(file, "title", str))))
+        urls = ([members.get(file, n, str) for n in ("permalink", "url_private")] for file in files)
         yield self.chats.message(
             channel,
             title,
@@ -153,33 +153,33 @@ class _Workspace:
             text="\n".join(filter(None, texts)),
             sent_at=time_of(ts),
             position=FORMS["unix-microseconds"](ts.replace(".", "")),
-            kind=members.one(message, "subtype", str),
-            edited_at=time_of(members.one(message, "edited", dict).get("ts")),
+            kind=members.get(message, "subtype", str),
+            edited_at=time_of(members.get(message, "edited", dict).get("ts")),
             reactions=[
-                f":{members.one(one, 'name', str)}: "
-                + ", ".join(map(self._name, members.all(one, "users", str)))
-                for one in members.all(message, "reactions", dict)
+                f":{members.get(reaction, 'name', str)}: "
+                + ", ".join(map(self._name, members.all(reaction, "users", str)))
+                for reaction in members.all(message, "reactions", dict)
             ],
             links=[url for pair in urls if (url := next(filter(None, pair), None))],
         )
-        here = [place for one in files if (place := self._place(one))]
-        yield from self.chats.attached.files(key, here, at=time_of(ts))
+        paths = [path for file in files if (path := self._exported_file(file))]
+        yield from self.chats.attached.files(key, paths, at=time_of(ts))
 
-    def _place(self, file: dict[str, Any]) -> str | None:
+    def _exported_file(self, file: dict[str, Any]) -> str | None:
         """A file that a tool has added to the export; Slack itself exports links only."""
         id, name = file.get("id"), file["name"]
-        for place in (f"__uploads/{id}/{name}", f"{id}-{name}"):
-            if found := self._source.tree.find(place, self._source.name):
-                return found.name
+        for path in (f"__uploads/{id}/{name}", f"{id}-{name}"):
+            if entry := self._source.tree.find(path, self._source.name):
+                return entry.name
         return None
 
     def _author(self, message: dict[str, Any]) -> str:
         members = self.chats.members
-        profile = members.one(message, "user_profile", dict)
-        user, name = members.one(message, "user", str), members.one(profile, "real_name", str)
+        profile = members.get(message, "user_profile", dict)
+        user, name = members.get(message, "user", str), members.get(profile, "real_name", str)
         if user:
             return name if name and user not in self._people else self._name(user)
-        return members.one(message, "username", str)
+        return members.get(message, "username", str)
 
     def _name(self, user: Any) -> str:
         return self._people.get(str(user), str(user))
@@ -203,8 +203,8 @@ class _Workspace:
         text = block.get("text") or block.get("url")
         return text if isinstance(text, str) else self._block(text or block.get("elements"))
 
-    def _token(self, found: re.Match[str]) -> str:
-        mark, target, label = found.groups()
+    def _token(self, match: re.Match[str]) -> str:
+        mark, target, label = match.groups()
         if mark in ("@", "#"):
             return f"{mark}{label or self._people.get(target, target)}"
         if mark == "!":
@@ -254,7 +254,7 @@ def _plain(line: str) -> str:
     return line.lstrip(_SIGNS).replace("\u202f", " ").replace("\u00a0", " ")
 
 
-def _spelled(day: str, clock: str) -> tuple[str, str]:
+def _day_and_time(day: str, clock: str) -> tuple[str, str]:
     """A day and a time as forms of times have them."""
     numbers = re.findall(r"\d+", day)
     mark = "." if "." in day else "-" if "-" in day else "/"
@@ -281,15 +281,15 @@ def read_chat(source: Source) -> Iterator[Item]:
     """The messages of a chat, and the files next to it that they name."""
     order = _order(source)
     chat, chats, people = _chat(source), Chats(source, "WhatsApp"), Counter[str]()
-    first, last, place = None, None, 0
+    first, last, offset = None, None, 0
     for number, (day, clock, author, text) in _messages(source):
-        found = FORMS[order](f"{day} {clock}")
-        at = moment(found).removesuffix("Z") if found is not None else None
-        place = place + 1 if at == last else 0
+        microseconds = FORMS[order](f"{day} {clock}")
+        at = moment(microseconds).removesuffix("Z") if microseconds is not None else None
+        offset = offset + 1 if at == last else 0
         first, last = first or at, at
         text = text.strip(_SIGNS + "\n")
-        known = "\n".join((chat, at or day, author, text, str(place)))
-        key = hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        identity = "\n".join((chat, at or day, author, text, str(offset)))
+        key = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         people[author] += bool(author)
         yield number, partial(
             chats.message,
@@ -299,7 +299,7 @@ def read_chat(source: Source) -> Iterator[Item]:
             author=author,
             text=text,
             sent_at=at,
-            position=(found or 0) + place,
+            position=(microseconds or 0) + offset,
             kind="message" if author else "notice",
         )
         files = _BRACKETS.findall(text)
@@ -321,7 +321,7 @@ def _messages(source: Source) -> Iterator[tuple[int, tuple[str, str, str, str]]]
             if open_:
                 yield start, (*open_, "".join(texts))
             day, clock, first, last, author = match.groups()
-            day, clock = _spelled(day or last, clock or first)
+            day, clock = _day_and_time(day or last, clock or first)
             author = (author or "").strip(_SIGNS + "~ ")
             open_, texts, start = (day, clock, author), [clean[match.end() :]], number
         elif open_:
@@ -344,8 +344,8 @@ def _order(source: Source) -> str:
     source.notes.clear()
 
     def wrong(order: str) -> int:
-        known = [time for day in days if (time := FORMS[order](day)) is not None]
-        return 2 * (len(days) - len(known)) + sum(a > b for a, b in pairwise(known))
+        times = [time for day in days if (time := FORMS[order](day)) is not None]
+        return 2 * (len(days) - len(times)) + sum(a > b for a, b in pairwise(times))
 
     american = half and not any("." in day for day in days)
     return min(("month-first", "day-first", "year-first") if american else _ORDERS, key=wrong)
@@ -356,8 +356,8 @@ def _chat(source: Source) -> str:
     stem = PurePosixPath(source.name).stem
     stem = PurePosixPath(source.tree.path).stem if stem.strip("_").lower() == "chat" else stem
     stem = _COPY.sub("", stem)
-    found = _CHAT.match(stem)
-    return found[1].strip() if found else stem
+    match = _CHAT.match(stem)
+    return match[1].strip() if match else stem
 
 
 WHATSAPP = Format("whatsapp", (), _Chat(), read_chat, CHAT_MANIFEST, any_extension=True)

@@ -53,8 +53,8 @@ def _note(source: Source) -> Iterator[Row]:
     plain = _CODE.sub("", body)
     heading = _HEADING.search(plain)
     title = front.get("title") or (heading[1] if heading else titled(path.stem))
-    targets = [(bool(one[1]), one[2]) for one in _WIKI.finditer(plain)]
-    targets += [(bool(one[1]), one[2]) for one in _LINK.finditer(plain) if "://" not in one[2]]
+    targets = [(bool(link[1]), link[2]) for link in _WIKI.finditer(plain)]
+    targets += [(bool(link[1]), link[2]) for link in _LINK.finditer(plain) if "://" not in link[2]]
     notes, files = _resolved(source, targets)
     tags = _words(front.get("tags")) + _TAG.findall(plain)
     at = next((_time(value) for name in _TIMES if (value := front.get(name))), None)
@@ -104,10 +104,10 @@ def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str
     for embedded, target in targets:
         reference = target.strip().partition("#")[0]
         places = (source.tree.find(reference + end, source.name) for end in ("", *SUFFIXES))
-        found = next(filter(None, places), None)
-        if found is not None and PurePosixPath(found.name).suffix.lower() in SUFFIXES:
-            notes.append(source.tree.inside(found.name))
-        elif found is not None or embedded:
+        file = next(filter(None, places), None)
+        if file is not None and PurePosixPath(file.name).suffix.lower() in SUFFIXES:
+            notes.append(source.tree.inside(file.name))
+        elif file is not None or embedded:
             files.append(reference)
         elif reference and not re.match("[a-z]+:", reference):
             notes.append(reference)
@@ -117,18 +117,18 @@ def _resolved(source: Source, targets: list[tuple[bool, str]]) -> tuple[list[str
 def _words(value: Any) -> list[str]:
     if isinstance(value, str):
         return value.replace(",", " ").split()
-    return [str(one) for one in value if one] if isinstance(value, list) else []
+    return [str(word) for word in value if word] if isinstance(value, list) else []
 
 
 def _time(value: Any) -> str | None:
     """A time in front matter, or the day at the beginning of a note's name."""
     if isinstance(value, date):
         return value.isoformat()
-    found = _DAY.match(value) if isinstance(value, str) else None
-    if found is None:
+    match = _DAY.match(value) if isinstance(value, str) else None
+    if match is None:
         return None
     try:
-        day = date(*map(int, found.groups())).isoformat()
+        day = date(*map(int, match.groups())).isoformat()
     except ValueError:
         return None
     return value if microseconds(value) is not None else day
@@ -136,9 +136,9 @@ def _time(value: Any) -> str | None:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(element) for name, element in value.items()}
     if isinstance(value, (list, set)):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
@@ -166,16 +166,16 @@ def _keep(source: Source, content: bytes) -> Iterator[Row]:
     def texts(name: str, member: str) -> list[str]:
         items = data.get(name)
         items = items if isinstance(items, list) else []
-        found = (item.get(member) for item in items if isinstance(item, dict))
-        return [text for text in found if isinstance(text, str) and text]
+        strings = (item.get(member) for item in items if isinstance(item, dict))
+        return [text for text in strings if isinstance(text, str) and text]
 
     title, body = str(data.get("title") or ""), str(data.get("textContent") or "")
     text = "\n".join(filter(None, [body, *(f"- {item}" for item in texts("listContent", "text"))]))
     created = data.get("createdTimestampUsec") or data.get("userEditedTimestampUsec")
-    known = {"created": created, "title": title, **({} if title else {"text": text})}
+    identity = {"created": created, "title": title, **({} if title else {"text": text})}
     at = FORMS["unix-microseconds"](created)
     note: dict[str, Any] = {
-        "id": content_key(known)[:32],
+        "id": content_key(identity)[:32],
         "title": title or text.partition("\n")[0][:80],
         "folder": "Keep",
         "text": text,

@@ -103,7 +103,7 @@ def _breaks(element: Any, name: str, pieces: list[str]) -> bool:
     if name == "br":
         return any(value == "page" for value in element.attrib.values())
     if name == "lastRenderedPageBreak":
-        return any(not piece.isspace() for piece in pieces)
+        return any(not text.isspace() for text in pieces)
     return name == "soft-page-break"
 
 
@@ -160,12 +160,12 @@ def _related(archive: ZipFile, name: str) -> dict[str, tuple[str, str]]:
     if relations not in archive.namelist():
         return {}
     return {
-        str(one.get("Id")): (
-            str(one.get("Type")).rpartition("/")[2],
-            normpath(join("/", dirname(name), str(one.get("Target")))).lstrip("/"),
+        str(relation.get("Id")): (
+            str(relation.get("Type")).rpartition("/")[2],
+            normpath(join("/", dirname(name), str(relation.get("Target")))).lstrip("/"),
         )
-        for one in xml(archive, relations).iter("{*}Relationship")
-        if one.get("TargetMode") != "External"
+        for relation in xml(archive, relations).iter("{*}Relationship")
+        if relation.get("TargetMode") != "External"
     }
 
 
@@ -173,8 +173,8 @@ def slides(archive: ZipFile) -> Document:
     """A PowerPoint presentation: its slides in their order, each followed by its notes."""
     main = "ppt/presentation.xml"
     members = _related(archive, main)
-    listed = xml(archive, main).iter("{*}sldId")
-    keys = (key for one in listed for name, key in one.attrib.items() if name.endswith("}id"))
+    entries = xml(archive, main).iter("{*}sldId")
+    keys = (key for entry in entries for name, key in entry.attrib.items() if name.endswith("}id"))
     order = list(dict.fromkeys(keys))
 
     def parts() -> Iterator[Part]:

@@ -48,9 +48,9 @@ class Pdf:
     def about(self) -> dict[str, Any]:
         """What the file says about itself: `title`, `author`, `modified_at`."""
         try:
-            known = self._reader.metadata
-            modified = known.modification_date if known else None
+            about = self._reader.metadata
+            modified = about.modification_date if about else None
         except Exception:  # a date in any form
-            known, modified = self._reader.metadata, None
+            about, modified = self._reader.metadata, None
         at = modified.isoformat() if isinstance(modified, datetime) else None
-        return {"title": known.title, "author": known.author, "modified_at": at} if known else {}
+        return {"title": about.title, "author": about.author, "modified_at": at} if about else {}

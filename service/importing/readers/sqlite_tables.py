@@ -23,16 +23,16 @@ from service.records.intake import Row
 LABELS = (
     *("name", "title", "label", "display_name", "full_name", "screen_name", "login", "username"),
 )
-NAMES_KEPT = 100_000
+NAMES_MOST = 100_000
 SAMPLE_BYTES = 96
 
 
 def manifest(source: Source) -> dict[str, Any]:
     """The streams of all tables that have rows."""
     documents = {}
-    with _opened(source) as tables:
+    with _open_tables(source) as tables:
         for table in tables:
-            rows = islice(_sample(table.found), BUDGETS.import_sample_rows)
+            rows = islice(_sample(table.db_table), BUDGETS.import_sample_rows)
             sample = [_described(table.row(row)) for row in rows]
             if sample:
                 inferred = infer(table.name, sample, key=table.keys, roles=source.reading.roles)
@@ -46,7 +46,7 @@ def manifest(source: Source) -> dict[str, Any]:
 
 def _relate(parent: dict[str, Any], child: str, column: str) -> None:
     relations = parent.setdefault("relationships", [])
-    taken = {one["name"] for one in relations}
+    taken = {existing["name"] for existing in relations}
     name = (f"{child}_{column}" if child in taken else child)[: CONTRACT.name_bytes]
     relation = {"name": name, "stream": child, "foreign_key": column}
     relations.append(relation | {"cardinality": "has_many"})
@@ -55,12 +55,12 @@ def _relate(parent: dict[str, Any], child: str, column: str) -> None:
 
 def read(source: Source) -> Iterator[Item]:
     """The rows of all tables. Views and index tables are left out."""
-    with _opened(source) as tables:
+    with _open_tables(source) as tables:
         for table in tables:
             number = 0
             try:
-                for number, found in enumerate(table.found.rows, start=1):
-                    yield number, partial(_row, table, found, source.repair)
+                for number, stored_row in enumerate(table.db_table.rows, start=1):
+                    yield number, partial(_row, table, stored_row, source.repair)
             except sqlite3.Error as error:
                 yield number, f"{table.name}: the rest of this table is damaged: {error}."
 
@@ -83,9 +83,9 @@ def _described(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(table: "_Table", found: dict[str, Any], repair: Repair) -> Row | str:
+def _row(table: "_Table", stored_row: dict[str, Any], repair: Repair) -> Row | str:
     try:
-        return Row(repair.value(table.row(found)), stream=table.name)
+        return Row(repair.value(table.row(stored_row)), stream=table.name)
     except Undecodable as error:
         return f"{table.name}: {error}."
 
@@ -93,40 +93,40 @@ def _row(table: "_Table", found: dict[str, Any], repair: Repair) -> Row | str:
 class _Table:
     """A table, the tables that its rows refer to, and the names of their rows."""
 
-    def __init__(self, found: Any) -> None:
-        self.found = found
-        self.name: str = found.name
-        columns = [column.name for column in found.columns]
-        self.keys = [name for name in found.pks if name in columns]
+    def __init__(self, db_table: Any) -> None:
+        self.db_table = db_table
+        self.name: str = db_table.name
+        columns = [column.name for column in db_table.columns]
+        self.keys = [name for name in db_table.pks if name in columns]
         self.parents = {
             key.column: key.other_table
-            for key in found.foreign_keys
-            if not key.is_compound and found.db[key.other_table].pks == [key.other_column]
+            for key in db_table.foreign_keys
+            if not key.is_compound and db_table.db[key.other_table].pks == [key.other_column]
         }
         self._names = {
             f"{column}_name": (column, names)
             for column, parent in self.parents.items()
-            if (names := _names(found.db, parent)) and f"{column}_name" not in columns
+            if (names := _names(db_table.db, parent)) and f"{column}_name" not in columns
         }
 
-    def row(self, found: dict[str, Any]) -> dict[str, Any]:
+    def row(self, stored_row: dict[str, Any]) -> dict[str, Any]:
         """The values of a row, and the names of the rows it refers to."""
-        row = {name: _value(value) for name, value in found.items()}
+        row = {name: _value(value) for name, value in stored_row.items()}
         for name, (column, names) in self._names.items():
-            row[name] = names.get(found[column])
+            row[name] = names.get(stored_row[column])
         return row
 
 
 @lru_cache(maxsize=None)
 def _names(database: Any, table: str) -> dict[Any, str]:
     """{key: name} of the rows of a table that has a column for names, unless it is large."""
-    found = database[table]
-    columns = {column.name.lower(): column.name for column in found.columns}
+    db_table = database[table]
+    columns = {column.name.lower(): column.name for column in db_table.columns}
     label = next((columns[name] for name in LABELS if name in columns), None)
-    if label is None or found.count > NAMES_KEPT:
+    if label is None or db_table.count > NAMES_MOST:
         return {}
-    rows = found.rows_where(select=f"[{found.pks[0]}], [{label}]")
-    return {row[found.pks[0]]: row[label] for row in rows if isinstance(row[label], str)}
+    rows = db_table.rows_where(select=f"[{db_table.pks[0]}], [{label}]")
+    return {row[db_table.pks[0]]: row[label] for row in rows if isinstance(row[label], str)}
 
 
 def _value(value: Any) -> Any:
@@ -136,7 +136,7 @@ def _value(value: Any) -> Any:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[list[_Table]]:
+def _open_tables(source: Source) -> Iterator[list[_Table]]:
     """The tables of a database, opened read-only."""
     from sqlite_utils import Database  # imported for databases only
 
@@ -159,16 +159,16 @@ def _opened(source: Source) -> Iterator[list[_Table]]:
     with closing(connection):
         try:
             database = Database(connection)
-            tables = [one for one in database.tables if not one.name.startswith("sqlite_")]
-            indexes = [one.name for one in tables if one.virtual_table_using]
+            tables = [table for table in database.tables if not table.name.startswith("sqlite_")]
+            indexes = [table.name for table in tables if table.virtual_table_using]
             hidden = tuple(f"{name}_" for name in indexes)
-            named = [one for one in tables if one.name not in indexes]
-            shown = [one for one in named if not one.name.startswith(hidden)]
-            empty = [one.name for one in shown if not any(_sample(one))]
-            if left := [*database.view_names(), *indexes, *empty]:
-                note = f"Left out: views, indexes and empty tables: {', '.join(left)}."
+            ordinary = [table for table in tables if table.name not in indexes]
+            visible = [table for table in ordinary if not table.name.startswith(hidden)]
+            empty = [table.name for table in visible if not any(_sample(table))]
+            if excluded := [*database.view_names(), *indexes, *empty]:
+                note = f"Left out: views, indexes and empty tables: {', '.join(excluded)}."
                 source.notes += [note] if note not in source.notes else []
-            yield [_Table(one) for one in shown]
+            yield [_Table(table) for table in visible]
         except sqlite3.DatabaseError as error:
             raise InvalidRequest(f"{source.name} cannot be read: {error}.") from error
 

@@ -47,8 +47,8 @@ def rows_of(
     if first:
         source.notes.append(f"{first} lines before the table are left out.")
     sample = [fit for _, cells in head[first:] if len(fit := _fit(cells, width)) == width]
-    given = source.reading.header
-    has_header = _is_header(sample) if given is None else given
+    header = source.reading.header
+    has_header = _is_header(sample) if header is None else header
     names, unnamed = _names(source, sample[0] if has_header else [""] * width)
     if not has_header:
         source.notes.append("The table has no header: its columns are column_1 and so on.")
@@ -82,10 +82,10 @@ def _decisive(names: list[str], rows: Iterator[Cells]) -> dict[str, list[str]]:
     columns = [dict[str, str]() for _ in names]
     with suppress(csv.Error, InvalidRequest):  # which end the next reading as well
         for _, cells in rows:
-            for shown, cell in zip(columns, cells):
-                if (what := decisive(cell)) and what not in shown and len(shown) < MOST_DECISIVE:
-                    shown[what] = cell
-    return {name: [*shown.values()] for name, shown in zip(names, columns) if shown}
+            for signs, cell in zip(columns, cells):
+                if (what := decisive(cell)) and what not in signs and len(signs) < MOST_DECISIVE:
+                    signs[what] = cell
+    return {name: [*signs.values()] for name, signs in zip(names, columns) if signs}
 
 
 def _fit(cells: list[str], width: int) -> list[str]:
@@ -183,8 +183,8 @@ def read_csv(source: Source) -> Iterator[Item]:
         lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
         head = list(islice(lines, HEAD_LINES))
         hint = _HINT.fullmatch(head[0]) if head else None
-        given = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
-        dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], given)
+        chosen = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
+        dialect = _dialect("".join(head[bool(hint) :])[:HEAD_CHARS], chosen)
         source.comma = False if dialect.delimiter == "," else None
         reader = csv.reader(())
 
@@ -232,14 +232,14 @@ def read_workbook(source: Source) -> Iterator[Item]:
         from service.importing.readers import workbook_parts
     except ImportError:
         raise InvalidRequest("To read Excel workbooks: pip install 'rung[xlsx]'.") from None
-    with tempfile.TemporaryFile() as kept:
+    with tempfile.TemporaryFile() as texts_file:
         with workbook_parts.readable(source.name):
             size = source.file.seek(0, 2)
             with zipfile.ZipFile(source.file) as archive:
                 check(archive, source.name, most(size))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about styles and validations that it cannot read
-                reader = workbook_parts.Reader(source.file, kept)
+                reader = workbook_parts.Reader(source.file, texts_file)
                 reader.read()
         book = reader.wb
         for number, sheet in enumerate(book.worksheets, start=1):
@@ -253,8 +253,8 @@ def read_workbook(source: Source) -> Iterator[Item]:
                 return _cells(workbook_parts.rows(sheet, source.name), source.notes)
 
             for line, item in rows_of(source, read, name if len(book.worksheets) > 1 else ""):
-                named = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
-                yield line, named
+                content = item._replace(stream=name) if isinstance(item, Row) else f"{name}: {item}"
+                yield line, content
             source.notes[reported:] = [f"{sheet.title}: {note}" for note in source.notes[reported:]]
         book.close()
 
@@ -264,7 +264,7 @@ def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[
     lines = ((number, cells) for number, values in rows if (cells := _texts(values)))
     head = list(islice(lines, HEAD_LINES))
     width = max((len(cells) for _, cells in head), default=0)
-    first = next((place for place, (_, cells) in enumerate(head) if len(cells) == width), 0)
+    first = next((index for index, (_, cells) in enumerate(head) if len(cells) == width), 0)
     note = f"{first} lines before the table are left out."
     if first and note not in notes:
         notes.append(note)

@@ -42,9 +42,9 @@ def page(content: str) -> Document:
             ((meta.get("name") or meta.get("property") or "").lower(), meta.get("content"))
             for meta in reversed(list(tree.iter("meta")))
         ]
-        known = dict(metas)
-        about = {"title": tree.findtext(".//title"), "author": known.get("author")}
-        about["modified_at"] = next(filter(None, map(known.get, _MODIFIED)), None)
+        properties = dict(metas)
+        about = {"title": tree.findtext(".//title"), "author": properties.get("author")}
+        about["modified_at"] = next(filter(None, map(properties.get, _MODIFIED)), None)
     return Document(about, _sections(text_of(content), _headings(tree, "h1", "h2")[:_HEADINGS]))
 
 
@@ -66,16 +66,18 @@ def book(archive: ZipFile) -> Document:
     package = "" if root is None else str(root.get("full-path"))
     described = xml(archive, package)
     files = {
-        one.get("id"): normpath(join(dirname(package), unquote(str(one.get("href")))))
-        for one in described.iter("{*}item")
+        element.get("id"): normpath(join(dirname(package), unquote(str(element.get("href")))))
+        for element in described.iter("{*}item")
     }
-    order = [files.get(one.get("idref")) for one in described.iter("{*}itemref")]
+    order = [files.get(element.get("idref")) for element in described.iter("{*}itemref")]
     if "META-INF/encryption.xml" in names:
         locked = xml(archive, "META-INF/encryption.xml").iter("{*}CipherReference")
-        if {unquote(str(one.get("URI"))) for one in locked} & {*order}:
+        if {unquote(str(element.get("URI"))) for element in locked} & {*order}:
             raise InvalidRequest("Its chapters are encrypted. Import a copy without protection.")
     modified = (
-        one.text for one in described.iter("{*}meta") if one.get("property") == "dcterms:modified"
+        meta.text
+        for meta in described.iter("{*}meta")
+        if meta.get("property") == "dcterms:modified"
     )
     about = {"title": first(described, "title"), "author": first(described, "creator")}
     about["modified_at"] = next(modified, None)

@@ -22,7 +22,7 @@ from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
 from evidence.errors import InvalidRequest
 
 #: Texts kept in memory, because cells repeat those of other cells.
-KEPT_TEXTS = 1_024
+CACHED_TEXTS = 1_024
 _BROKEN = (
     *(BadZipFile, IndexError, InvalidFileException, KeyError),
     *(OSError, ParseError, ValueError, zlib.error),
@@ -31,10 +31,10 @@ _TEXT, _ROWS = f"{{{SHEET_MAIN_NS}}}si", f"{{{SHEET_MAIN_NS}}}sheetData"
 
 
 class SharedStrings:
-    """Texts by their number, from the XML of a workbook; `kept` is a file for them."""
+    """Texts by their number, from the XML of a workbook; `texts_file` is a file for them."""
 
-    def __init__(self, xml: IO[bytes], kept: IO[bytes]) -> None:
-        self._file = kept
+    def __init__(self, xml: IO[bytes], texts_file: IO[bytes]) -> None:
+        self._file = texts_file
         self._ends = array("Q", [0])
         opened = iterparse(xml, events=("start", "end"))
         _, root = next(opened)
@@ -44,10 +44,10 @@ class SharedStrings:
                 self._file.write(text)
                 self._ends.append(self._ends[-1] + len(text))
                 root.clear()
-        self._kept = lru_cache(KEPT_TEXTS)(self._read)
+        self._cached = lru_cache(CACHED_TEXTS)(self._read)
 
     def __getitem__(self, number: int) -> str:
-        return self._kept(number)
+        return self._cached(number)
 
     def _read(self, number: int) -> str:
         start, end = self._ends[number], self._ends[number + 1]
@@ -67,15 +67,15 @@ def readable(name: str) -> Iterator[None]:
 class Reader(ExcelReader):  # type: ignore[misc]
     """Opens a workbook for reading, row by row."""
 
-    def __init__(self, file: IO[bytes], kept: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], texts_file: IO[bytes]) -> None:
         super().__init__(file, read_only=True, data_only=True)
-        self._kept = kept
+        self._texts_file = texts_file
 
     def read_strings(self) -> None:
         part = self.package.find(SHARED_STRINGS)
         if part is not None:
             with self.archive.open(part.PartName[1:]) as xml:
-                self.shared_strings = SharedStrings(xml, self._kept)
+                self.shared_strings = SharedStrings(xml, self._texts_file)
 
 
 def rows(sheet: Any, name: str) -> Iterator[tuple[int, list[Any]]]:
