@@ -152,7 +152,7 @@ class Rows(NamedTuple):
 #: Terms any of which will do.
 Spellings = Sequence[Term]
 #: A passage of a long value: record, ordinal of the field, start in code points.
-Place = tuple[int, int, int]
+PassageKey = tuple[int, int, int]
 #: The size of a value in the index: record, passages of a long one, words of a short one.
 Size = tuple[int, int, int]
 #: A value in the index: record, ordinal, passages of a long one, folded text of a short one.
@@ -236,7 +236,7 @@ class Snapshot(Protocol):
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
 
-    def fetch(self, places: Sequence[Place]) -> None:
+    def fetch(self, places: Sequence[PassageKey]) -> None:
         """Notes that the chunks of some passages may be read, as `prepare` does for records."""
 
     # Search
@@ -285,7 +285,7 @@ class Snapshot(Protocol):
     def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
         """The values of some records in some fields, whose ordinals ascend."""
 
-    def passages(self, places: Sequence[Place]) -> dict[Place, str]:
+    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
         """The folded texts of passages, without words that their ends may cut.
 
         They are passages of values that `texts` gave, or was called ahead for.

@@ -12,7 +12,7 @@ from service.records.engine import (
     FIELDS_APART_MOST,
     LAST,
     WORDS_MOST,
-    Place,
+    PassageKey,
     Rows,
     Scope,
     Size,
@@ -212,7 +212,7 @@ class SearchMethods(Asking):
         records, among = _array(seqs), _array(fields)
         return self.rows_of(_TEXTS.format(_scanned(fields)), records, among, among, records)
 
-    def passages(self, places: Sequence[Place]) -> dict[Place, str]:
+    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
         if not places:
             return {}
         rows = self.rows_of(_FOLDED, *map(_array, zip(*places)))

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from evidence.limits import CONTRACT
-from service.records.engine import Big, Place, Stored, StreamRow
+from service.records.engine import Big, PassageKey, Stored, StreamRow
 from service.records.engine.selections import Cells, Selection, Value
 from service.records.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
 from service.records.postgres.keys import kept_value
@@ -119,7 +119,7 @@ class PostgresSnapshot(SearchMethods):
                 known = [text for (text,) in rows]
             yield from (text.decode() for text in known if text is not None)
 
-    def fetch(self, places: Sequence[Place]) -> None:
+    def fetch(self, places: Sequence[PassageKey]) -> None:
         numbered = {
             (seq, ordinal, number)
             for seq, ordinal, start in places

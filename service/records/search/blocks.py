@@ -14,7 +14,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
 from service.records.search.candidates import Candidates, Passages, length_of
-from service.records.engine import Place, Stored
+from service.records.engine import PassageKey, Stored
 from service.records.view.texts import text_of
 from service.records.manifest.values import EARLIEST
 from service.records.view import Coverage, SearchedField, StreamView
@@ -41,13 +41,13 @@ class Part(NamedTuple):
 class Likely(NamedTuple):
     """A part of a record in which words were found.
 
-    `worth` is the summed idf of its groups, which no passage of it exceeds. `place` is that of a
+    `worth` is the summed idf of its groups, which no passage of it exceeds. `key` is that of a
     passage of a long value.
     """
 
     field: str
     worth: float
-    place: Place | None
+    key: PassageKey | None
     read: Callable[[], Part]
 
 
@@ -61,7 +61,7 @@ class Ranked:
     value: float
 
 
-class Shown(NamedTuple):
+class RankedRecord(NamedTuple):
     """A ranked record with the parts that gave its score, best first, and their folded `texts`.
 
     `possible` are the groups that it may hold, as bits; `apart` the fields in chunk rows none of
@@ -114,8 +114,8 @@ class Reader:
         self._passages |= passages
         starts = {
             (seq, ordinal): self._best(places)
-            for seq, known in passages.items()
-            for ordinal, places in known.items()
+            for seq, by_ordinal in passages.items()
+            for ordinal, places in by_ordinal.items()
         }
         texts = partial(snapshot.texts, self._covered.scope().fields, seqs)
         places = _places(starts)
@@ -127,15 +127,17 @@ class Reader:
         fetch()
         unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
         for seq, ordinal, count, folded in texts():
-            found = self._of(seq, ordinal)
+            record_texts = self._of(seq, ordinal)
             if not count:
                 field = fields[ordinal]
                 weight = _weight(field)
-                found.words.append(folded.count(" ") + 1)
-                found.texts.append(Text(folded, weight, field.everywhere, False, found.possible))
-                found.places.append((ordinal, 0))
+                record_texts.words.append(folded.count(" ") + 1)
+                record_texts.texts.append(
+                    Text(folded, weight, field.everywhere, False, record_texts.possible)
+                )
+                record_texts.places.append((ordinal, 0))
                 continue
-            found.words.append(length_of(count, self.ranker.mean))
+            record_texts.words.append(length_of(count, self.ranker.mean))
             if not saw_all and (seq, ordinal) not in starts:
                 unseen.append((seq, ordinal))
         self._add_passages(parts(), starts)
@@ -151,28 +153,28 @@ class Reader:
 
     def _best(self, places: dict[int, int]) -> dict[int, int]:
         """{start: groups that may be there} of the passages that are read."""
-        others, most = ~self._candidates.known, BUDGETS.passages_ranked
+        incomplete, most = ~self._candidates.complete_groups, BUDGETS.passages_ranked
         chosen = self._candidates.starts(places, self.ranker.groups, most)
-        return {start: places[start] | others for start in chosen}
+        return {start: places[start] | incomplete for start in chosen}
 
     def _add_passages(
-        self, folded: Mapping[Place, str], starts: Mapping[tuple[int, int], Mapping[int, int]]
+        self, folded: Mapping[PassageKey, str], starts: Mapping[tuple[int, int], Mapping[int, int]]
     ) -> None:
         for (seq, ordinal), places in starts.items():
-            found, weight = self._of(seq, ordinal), _weight(self._fields[ordinal])
+            record_texts, weight = self._of(seq, ordinal), _weight(self._fields[ordinal])
             for start, possible in places.items():
                 text = folded.get((seq, ordinal, start), "")
-                found.texts.append(Text(text, weight, False, True, possible))
-                found.places.append((ordinal, start))
+                record_texts.texts.append(Text(text, weight, False, True, possible))
+                record_texts.places.append((ordinal, start))
 
     def _add_likely(self, unseen: Sequence[tuple[int, int]]) -> None:
         """Adds passages of long values that no row was seen of."""
         if not unseen:
             return
-        self._snapshot.ahead(ask for place in unseen for ask in self._asks(*place))
+        self._snapshot.ahead(ask for field_key in unseen for ask in self._asks(*field_key))
         likely = {
-            place: dict.fromkeys(self._likely(*place), self._of(*place).possible)
-            for place in unseen
+            field_key: dict.fromkeys(self._likely(*field_key), self._of(*field_key).possible)
+            for field_key in unseen
         }
         self._add_passages(self._snapshot.passages(_places(likely)), likely)
 
@@ -188,14 +190,16 @@ class Reader:
     def _asks(self, seq: int, ordinal: int) -> list[Callable[[], list[int]]]:
         """Asks for passages of a long value: with the rarest words together, then with each."""
         groups = sorted(
-            (one for one in self.ranker.groups if one.count and not one.word.prefix),
-            key=lambda one: -one.idf,
+            (group for group in self.ranker.groups if group.count and not group.word.prefix),
+            key=lambda group: -group.idf,
         )
-        spelled = [group.spellings for group in groups]
-        together = [spelled[:size] for size in range(min(3, len(spelled)), 1, -1)]
+        terms = [group.spellings for group in groups]
+        together = [terms[:size] for size in range(min(3, len(terms)), 1, -1)]
         ask = partial(self._snapshot.passages_with, seq, ordinal)
         most = BUDGETS.passages_ranked
-        return [partial(ask, wanted, most) for wanted in (*together, *([one] for one in spelled))]
+        return [
+            partial(ask, required, most) for required in (*together, *([term] for term in terms))
+        ]
 
     def ranked(self, most: int | None = None) -> dict[int, Ranked]:
         """The loaded records, each with its score.
@@ -219,55 +223,66 @@ class Reader:
 
     def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
         """Records by their seq, each read once."""
-        wanted = list(seqs)
-        if lacking := [seq for seq in wanted if seq not in self._records]:
+        record_seqs = list(seqs)
+        if lacking := [seq for seq in record_seqs if seq not in self._records]:
             self._records |= self._snapshot.load(lacking)
-        return {seq: self._records[seq] for seq in wanted}
+        return {seq: self._records[seq] for seq in record_seqs}
 
     def times(self, ranked: Iterable[Ranked]) -> dict[int, int | None]:
         """The event times of records in microseconds since 1970; None if one has or shows none."""
         ranked = list(ranked)
-        records = self.records(one.seq for one in ranked)
-        return {one.seq: one.stream.event_time(records[one.seq]) for one in ranked}
+        records = self.records(candidate.seq for candidate in ranked)
+        return {
+            candidate.seq: candidate.stream.event_time(records[candidate.seq])
+            for candidate in ranked
+        }
 
     def newest_first(self, ranked: Sequence[Ranked]) -> list[Ranked]:
         """Records by event time, the newer first, records without one last, then by id."""
-        times, records = self.times(ranked), self.records(one.seq for one in ranked)
+        times, records = self.times(ranked), self.records(candidate.seq for candidate in ranked)
 
-        def key(one: Ranked) -> tuple[int, str, int]:
-            at = times[one.seq]
-            return -(EARLIEST if at is None else at), records[one.seq].record_key, one.seq
+        def key(candidate: Ranked) -> tuple[int, str, int]:
+            at = times[candidate.seq]
+            return (
+                -(EARLIEST if at is None else at),
+                records[candidate.seq].record_key,
+                candidate.seq,
+            )
 
         return sorted(ranked, key=key)
 
-    def shown(self, ranked: Sequence[Ranked]) -> list[Shown]:
+    def ranked_records(self, ranked: Sequence[Ranked]) -> list[RankedRecord]:
         """Some ranked records as they are shown."""
-        records = self.records(one.seq for one in ranked)
-        return [self._shown(one, records[one.seq]) for one in ranked]
+        records = self.records(candidate.seq for candidate in ranked)
+        return [self._ranked_record(candidate, records[candidate.seq]) for candidate in ranked]
 
-    def _shown(self, one: Ranked, record: Stored) -> Shown:
-        names, found = one.stream.searchable, self._texts.get(one.seq)
-        texts, places = (found.texts, found.places) if found else ([], [])
+    def _ranked_record(self, candidate: Ranked, record: Stored) -> RankedRecord:
+        names, record_texts = candidate.stream.searchable, self._texts.get(candidate.seq)
+        texts, places = (record_texts.texts, record_texts.places) if record_texts else ([], [])
         likely = [
             Likely(
                 names[ordinal],
                 worth,
-                (one.seq, ordinal, start) if text.part else None,
+                (candidate.seq, ordinal, start) if text.part else None,
                 partial(self._part, record, names[ordinal], ordinal, start),
             )
-            for text, (ordinal, start), worth in zip(texts, places, one.score.worths)
+            for text, (ordinal, start), worth in zip(texts, places, candidate.score.worths)
             if worth
         ]
-        likely.sort(key=lambda each: (-each.worth, each.field))
-        known, candidates = self._passages[one.seq], self._candidates
-        held = [
-            (name, known.get(ordinal, {})) for ordinal, name in names.items() if name in record.big
+        likely.sort(key=lambda part: (-part.worth, part.field))
+        passages, candidates = self._passages[candidate.seq], self._candidates
+        large_fields = [
+            (name, passages.get(ordinal, {}))
+            for ordinal, name in names.items()
+            if name in record.big
         ]
-        apart = frozenset(name for name, places in held if candidates.is_apart(places))
-        starts = {name: sorted(places) for name, places in held if self._saw_all}
+        apart = frozenset(name for name, places in large_fields if candidates.is_apart(places))
+        starts = {name: sorted(places) for name, places in large_fields if self._saw_all}
         folded = [text.folded for text in texts]
-        possible = candidates.possible(one.seq)
-        return Shown(one.stream, record, one.score, likely, folded, possible, apart, starts)
+        possible = candidates.possible(candidate.seq)
+        return RankedRecord(
+            candidate.stream, record, candidate.score, likely, folded, possible, apart, starts
+        )
 
     def _part(self, record: Stored, name: str, ordinal: int, start: int) -> Part:
         value = text_of(self._snapshot, record, name, ordinal)
@@ -282,8 +297,10 @@ def _weight(field: SearchedField) -> int:
     return TITLE_WEIGHT if field.is_title else 1
 
 
-def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[Place]:
-    return [(*place, start) for place, found in starts.items() for start in found]
+def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[PassageKey]:
+    return [
+        (*field_key, start) for field_key, field_starts in starts.items() for start in field_starts
+    ]
 
 
 def in_order(
@@ -294,19 +311,21 @@ def in_order(
     Ties go to the newer event time, then to the record id. After the first `most`, records that
     tie come in any order, so that their times need not be read.
     """
-    values = with_neighbours({seq: one.value for seq, one in ranked.items()}, near)
+    values = with_neighbours({seq: candidate.value for seq, candidate in ranked.items()}, near)
     period, ranker = question.period, reader.ranker
     times = {} if period is None else reader.times(ranked.values())
     alike: dict[float, list[Ranked]] = {}
-    for seq, one in ranked.items():
+    for seq, candidate in ranked.items():
         at = times.get(seq)
         if period is not None and at is not None and period.since <= at < period.until:
             if question.only_period:  # its time is all that was asked for
                 values[seq] = max(values[seq], ranker.best)
-                one.score = one.score._replace(held=frozenset(range(len(ranker.groups))))
+                candidate.score = candidate.score._replace(
+                    held=frozenset(range(len(ranker.groups)))
+                )
             values[seq] *= PERIOD_LIFT
-        one.value = values[seq]
-        alike.setdefault(round(one.value, DIGITS), []).append(one)
+        candidate.value = values[seq]
+        alike.setdefault(round(candidate.value, DIGITS), []).append(candidate)
     ordered = list[Ranked]()
     for value in sorted(alike, reverse=True):
         tied = alike[value]

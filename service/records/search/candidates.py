@@ -41,20 +41,21 @@ Passages = dict[int, dict[int, int]]
 
 #: The groups that a record holds, as bits, and the groups whose rows are of its title, of its other
 #: short fields, of fields whose words are near every place, and of each passage.
-Seen = tuple[int, int, int, int, frozenset[int]]
+GroupLocations = tuple[int, int, int, int, frozenset[int]]
 
 
 @dataclass(slots=True)
 class Candidates:
-    """Records with the groups they are known to hold: bit n of a number in `held` is group n.
+    """Records with the groups they are known to hold: bit n of a number in `group_bits` is group n.
 
-    `known` are the groups of which every row was seen; `complete` says whether that is all of them.
-    `in_titles` are those that were looked for in titles, and in other fields only of new records.
+    `complete_groups` are those of which every row was seen; `complete` says whether that is all of
+    them. `in_titles` are those that were looked for in titles, and in other fields only of new
+    records.
     """
 
     snapshot: Snapshot
-    held: dict[int, int] = field(default_factory=dict)
-    known: int = 0
+    group_bits: dict[int, int] = field(default_factory=dict)
+    complete_groups: int = 0
     in_titles: int = 0
     complete: bool = True
     _rows: list[tuple[int, Rows]] = field(default_factory=list)
@@ -63,23 +64,23 @@ class Candidates:
 
     def add(self, rows: Rows, groups: Sequence[int]) -> int:
         """Notes what rows hold; returns how many they are."""
-        bits, held = bits_of(groups), self.held
+        bits, group_bits = bits_of(groups), self.group_bits
         for seq in chain(rows.short[0], rows.passages[0]):
-            held[seq] = held.get(seq, 0) | bits
+            group_bits[seq] = group_bits.get(seq, 0) | bits
         self._rows.append((bits, rows))
         return len(rows.short[0]) + len(rows.passages[0])
 
     def passages_of(self, seqs: Sequence[int]) -> dict[int, Passages]:
         """The passages of long values of some records that rows were seen of, by record."""
-        known = self._passages
-        if new := {seq: Passages() for seq in seqs if seq not in known}:
+        passages = self._passages
+        if new := {seq: Passages() for seq in seqs if seq not in passages}:
             for bits, rows in self._rows:
                 for seq, ordinal, start in zip(*rows.passages):
                     if seq in new:
                         places = new[seq].setdefault(ordinal, {})
                         places[start] = places.get(start, 0) | bits
-            known |= new
-        return {seq: known[seq] for seq in seqs}
+            passages |= new
+        return {seq: passages[seq] for seq in seqs}
 
     def ordered(self, ranker: Ranker, covered: Coverage, most: int) -> list[int]:
         """At least the first `most`, rarest words first, then the newer ones.
@@ -88,24 +89,24 @@ class Candidates:
         these too. Of many ties, these are the ones with a word in the title or a short value.
         """
         by_bits, alike = defaultdict[int, list[int]](list), defaultdict[float, list[int]](list)
-        for seq, bits in self.held.items():
+        for seq, bits in self.group_bits.items():
             by_bits[bits].append(seq)
         for bits, seqs in by_bits.items():
             alike[self._worth_of(bits, ranker.groups)] += seqs
-        found, first = list[int](), 0
+        order, first = list[int](), 0
         for value in sorted(alike, reverse=True):
-            if len(found) >= max(most, ESTIMATED):
+            if len(order) >= max(most, ESTIMATED):
                 break
             tied = sorted(alike[value], reverse=True)
             if first < ESTIMATED:
                 if len(tied) > TIES_ESTIMATED:
                     tied = self._titled_and_short_first(tied, covered)
-                first = len(found) + min(len(tied), TIES_ESTIMATED)
-            found += tied
-        if len(found) > BUDGETS.candidates_ranked:
-            scores = self._expected_scores(found[:first], ranker, covered)
-            found[:first] = sorted(found[:first], key=scores.__getitem__, reverse=True)
-        return found
+                first = len(order) + min(len(tied), TIES_ESTIMATED)
+            order += tied
+        if len(order) > BUDGETS.candidates_ranked:
+            scores = self._expected_scores(order[:first], ranker, covered)
+            order[:first] = sorted(order[:first], key=scores.__getitem__, reverse=True)
+        return order
 
     def _titled_and_short_first(self, seqs: Sequence[int], covered: Coverage) -> list[int]:
         """Records with a row of their title first, then those with a row of another short value."""
@@ -119,12 +120,12 @@ class Candidates:
         self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
     ) -> dict[int, float]:
         """The scores of records if each word occurs once in every value with a row of it."""
-        worths, scores = dict[Seen, tuple[float, float, float]](), dict[int, float]()
+        worths, scores = dict[GroupLocations, tuple[float, float, float]](), dict[int, float]()
         lengths = self._lengths(seqs, ranker, covered)
-        for seq, seen in self._seen(seqs, ranker, covered):
-            if seen not in worths:
-                worths[seen] = self._worths(seen, ranker.groups)
-            body, title, both = worths[seen]
+        for seq, locations in self._locations(seqs, ranker, covered):
+            if locations not in worths:
+                worths[locations] = self._worths(locations, ranker.groups)
+            body, title, both = worths[locations]
             damp = ranker.damp(lengths[seq])
             # As `Ranker` weighs words that occur so often.
             scores[seq] = (
@@ -155,16 +156,16 @@ class Candidates:
             lengths[seq] += length_of(count, ranker.mean) if count else words
         return lengths
 
-    def _seen(
+    def _locations(
         self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
-    ) -> Iterator[tuple[int, Seen]]:
+    ) -> Iterator[tuple[int, GroupLocations]]:
         """Where the groups of each record are, as far as rows and short texts tell."""
-        titled, others, free = (dict.fromkeys(seqs, 0) for _ in range(3))
+        titled, short, free = (dict.fromkeys(seqs, 0) for _ in range(3))
         fields, passages = covered.fields, self.passages_of(seqs)
 
         def note(seq: int, ordinal: int, bits: int) -> None:
-            found = titled if fields[ordinal].is_title else others
-            found[seq] |= bits
+            field_bits = titled if fields[ordinal].is_title else short
+            field_bits[seq] |= bits
             if fields[ordinal].everywhere:
                 free[seq] |= bits
 
@@ -179,19 +180,21 @@ class Candidates:
                 note(seq, ordinal, bits_of(ranker.places(text, self.in_titles)))
         for seq in seqs:
             places = frozenset[int]().union(*(starts.values() for starts in passages[seq].values()))
-            yield seq, (self.held[seq], titled[seq], others[seq], free[seq], places)
+            yield seq, (self.group_bits[seq], titled[seq], short[seq], free[seq], places)
 
-    def _worths(self, seen: Seen, groups: Sequence[Group]) -> tuple[float, float, float]:
+    def _worths(
+        self, locations: GroupLocations, groups: Sequence[Group]
+    ) -> tuple[float, float, float]:
         """The summed idf of the words outside the title, in it alone, and in both.
 
         Each is multiplied by the summed idf of the best place. A place is a passage, or all
         other short fields together; fields whose words are near every place belong to each.
         """
-        held, titled, others, free, places = seen
+        record_bits, titled, short, free, places = locations
         apart = reduce(or_, places, 0)
-        unseen = held & ~(titled | others | apart)  # in a value without a row
-        outside = others | unseen | apart
-        near = max(self._worth_of(bits | unseen | free, groups) for bits in places | {others})
+        unseen = record_bits & ~(titled | short | apart)  # in a value without a row
+        outside = short | unseen | apart
+        near = max(self._worth_of(bits | unseen | free, groups) for bits in places | {short})
         body, title, both = (
             near * self._worth_of(bits, groups)
             for bits in (outside & ~titled, titled & ~outside, titled & outside)
@@ -205,55 +208,59 @@ class Candidates:
         """
         if len(places) <= BEST_PASSAGES:
             return sorted(places)[:most]
-        chosen, seen = list[int](), 0
-        known = sorted((-self._worth_of(bits, groups), at, bits) for at, bits in places.items())
-        for _, start, bits in known:
-            if len(chosen) < BEST_PASSAGES or bits & ~seen:
+        chosen, covered = list[int](), 0
+        by_worth = sorted((-self._worth_of(bits, groups), at, bits) for at, bits in places.items())
+        for _, start, bits in by_worth:
+            if len(chosen) < BEST_PASSAGES or bits & ~covered:
                 chosen.append(start)
-                seen |= bits
+                covered |= bits
         return chosen[:most]
 
     def is_apart(self, places: dict[int, int]) -> bool:
         """Whether none of the passages of a long value that rows were seen of can hold all."""
-        known = self.known
-        return known > 0 and not any(known & ~bits == 0 for bits in places.values())
+        complete_groups = self.complete_groups
+        return complete_groups > 0 and not any(
+            complete_groups & ~bits == 0 for bits in places.values()
+        )
 
     def saw_all(self, groups: Sequence[Group]) -> bool:
         """Whether every row was seen that holds a group."""
         occurring = bits_of(number for number, group in enumerate(groups) if group.count)
-        return not occurring & ~self.known
+        return not occurring & ~self.complete_groups
 
     def possible(self, seq: int) -> int:
         """The groups that a record may hold, as bits."""
-        return ~self.known | self.held[seq] if seq in self.held else -1
+        return ~self.complete_groups | self.group_bits[seq] if seq in self.group_bits else -1
 
     def _worth_of(self, bits: int, groups: Sequence[Group]) -> float:
         """The summed idf of the groups in a bit mask."""
         worth = self._worth.get(bits)
         if worth is None:
-            held = (group.idf for number, group in enumerate(groups) if bits >> number & 1)
-            worth = self._worth[bits] = sum(held)
+            idfs = (group.idf for number, group in enumerate(groups) if bits >> number & 1)
+            worth = self._worth[bits] = sum(idfs)
         return worth
 
     def add_records(self, seqs: Iterable[int]) -> None:
         """Notes records of which nothing is known to be held."""
         for seq in seqs:
-            self.held.setdefault(seq, 0)
+            self.group_bits.setdefault(seq, 0)
 
     def see(self, scope: Scope, groups: Mapping[int, Group]) -> None:
         """Notes which groups the records hold, by all rows of theirs."""
         ask = self.snapshot.holding
-        asked = [partial(ask, scope, group.spellings, self.held) for group in groups.values()]
-        self.snapshot.ahead(asked)
-        for number, rows in zip(groups, [ask() for ask in asked]):
+        queries = [
+            partial(ask, scope, group.spellings, self.group_bits) for group in groups.values()
+        ]
+        self.snapshot.ahead(queries)
+        for number, rows in zip(groups, [ask() for ask in queries]):
             self.add(rows, [number])
-            self.known |= 1 << number
+            self.complete_groups |= 1 << number
 
     def keep(self, seqs: Iterable[int]) -> None:
         """Leaves out every record but these."""
-        kept = set(seqs)
-        for seq in self.held.keys() - kept:
-            del self.held[seq]
+        remaining = set(seqs)
+        for seq in self.group_bits.keys() - remaining:
+            del self.group_bits[seq]
 
 
 def length_of(passages: int, mean: float) -> int:
@@ -276,11 +283,11 @@ def of_words(
     words = _Words(snapshot, scope, groups, records)
     words.add_rare()
     if words.common:
-        words.found.complete = False
+        words.candidates.complete = False
         words.add_pairs()
-        if len(words.found.held) < BUDGETS.candidates_ranked:
+        if len(words.candidates.group_bits) < BUDGETS.candidates_ranked:
             words.add_titled_and_newest(titles)
-    return words.found
+    return words.candidates
 
 
 class _Words:
@@ -289,37 +296,37 @@ class _Words:
     def __init__(
         self, snapshot: Snapshot, scope: Scope, groups: Sequence[Group], records: int
     ) -> None:
-        self.found, self.common = Candidates(snapshot), list[int]()
+        self.candidates, self.common = Candidates(snapshot), list[int]()
         self._snapshot, self._scope, self._groups = snapshot, scope, groups
         self._records = records
 
     def _rows(self, numbers: Sequence[int], scope: Scope | None = None) -> Rows:
         """Rows that hold all of some groups."""
-        spelled = [self._groups[number].spellings for number in numbers]
-        return self._snapshot.rows(scope or self._scope, spelled, BUDGETS.candidate_rows)
+        terms = [self._groups[number].spellings for number in numbers]
+        return self._snapshot.rows(scope or self._scope, terms, BUDGETS.candidate_rows)
 
     def _newest(self, numbers: Sequence[int]) -> Rows:
         """The newest of them."""
-        spelled = [self._groups[number].spellings for number in numbers]
-        return self._snapshot.rows(self._scope, spelled, BUDGETS.candidates_newest, newest=True)
+        terms = [self._groups[number].spellings for number in numbers]
+        return self._snapshot.rows(self._scope, terms, BUDGETS.candidates_newest, newest=True)
 
     def add_rare(self) -> None:
         """Adds the records of each group as long as there is room, the rarest first."""
-        groups, found, room = self._groups, self.found, BUDGETS.candidate_rows
+        groups, candidates, room = self._groups, self.candidates, BUDGETS.candidate_rows
         numbers = sorted(
-            (n for n, one in enumerate(groups) if one.count), key=lambda n: groups[n].count
+            (n for n, group in enumerate(groups) if group.count), key=lambda n: groups[n].count
         )
-        self._snapshot.ahead(partial(self._rows, one) for one in self._expected(numbers))
+        self._snapshot.ahead(partial(self._rows, pair) for pair in self._expected(numbers))
         for number in numbers:
             if groups[number].count > room:
                 self.common.append(number)
                 continue
             rows = self._rows([number])
-            room -= found.add(rows, [number])
+            room -= candidates.add(rows, [number])
             if rows.cut:
-                found.complete = False
+                candidates.complete = False
             else:
-                found.known |= 1 << number
+                candidates.complete_groups |= 1 << number
 
     def _expected(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         """The groups, and the pairs of them, that select by their counts."""
@@ -333,17 +340,17 @@ class _Words:
         room = BUDGETS.candidate_rows
         for pair in self._pairs(common, lambda: room):
             yield pair
-            one, other = (groups[number].count for number in pair)
-            brought = one * other // max(1, self._records)
+            first_count, second_count = (groups[number].count for number in pair)
+            brought = first_count * second_count // max(1, self._records)
             room -= brought if brought < room else 0  # as `add_pairs` leaves out a pair
 
     def _pairs(self, common: Sequence[int], room: Callable[[], int]) -> Iterator[tuple[int, int]]:
         """Pairs of common groups for which there is room if words are independent."""
         for pair in combinations(common[:PAIRED_MAX], 2):
-            one, other = (self._groups[number].count for number in pair)
+            first_count, second_count = (self._groups[number].count for number in pair)
             if room() <= 0:
                 break
-            if not self._records or one * other <= room() * self._records:
+            if not self._records or first_count * second_count <= room() * self._records:
                 yield pair
 
     def add_pairs(self) -> None:
@@ -352,7 +359,7 @@ class _Words:
         for pair in self._pairs(self.common, lambda: room):
             rows = self._rows(pair)
             if max(len(rows.short[0]), len(rows.passages[0])) < room:
-                room -= self.found.add(rows, pair)
+                room -= self.candidates.add(rows, pair)
 
     def add_titled_and_newest(self, titles: Scope) -> None:
         """Adds records with a common word in the title.
@@ -362,9 +369,9 @@ class _Words:
         pair = [self.common[:2]] if len(self.common) > 1 else []
         newest = [*pair, *([number] for number in self.common)]
         titled = [partial(self._rows, [number], titles) for number in self.common]
-        self._snapshot.ahead(chain(titled, (partial(self._newest, one) for one in newest)))
+        self._snapshot.ahead(chain(titled, (partial(self._newest, numbers) for numbers in newest)))
         for number, ask in zip(self.common, titled):
-            self.found.add(ask(), [number])
+            self.candidates.add(ask(), [number])
         for numbers in newest:
-            self.found.add(self._newest(numbers), numbers)
-        self.found.in_titles = bits_of(self.common)
+            self.candidates.add(self._newest(numbers), numbers)
+        self.candidates.in_titles = bits_of(self.common)

@@ -18,10 +18,18 @@ from evidence.model import Continuation, window_read
 from evidence.question import Question
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
-from service.records.search.blocks import Likely, Part, Shown
+from service.records.search.blocks import Likely, Part, RankedRecord
 from service.records.engine import Snapshot
 from service.records.search.required_parts import groups_to_read
-from service.records.view.texts import Known, Text, TooLong, either, matches, passages_at, sought
+from service.records.view.texts import (
+    PassageStarts,
+    Text,
+    TooLong,
+    either,
+    matches,
+    passages_at,
+    sought,
+)
 from service.records.view.texts import text_of
 from service.records.view import View
 
@@ -29,8 +37,8 @@ from service.records.view import View
 MATCHES_TRIED: Final = 10
 #: Phrases, prefixes and the like of a query; a call of one with more carries offsets.
 PARTS_MAX: Final = 4
-#: Pieces of a large value that are read for it, and how often it is read from.
-PIECES_READ: Final = 16
+#: Segments of a large value that are read for it, and how often it is read from.
+SEGMENTS_READ: Final = 16
 LOOKS: Final = 3
 
 
@@ -57,17 +65,17 @@ class Window(NamedTuple):
         before = self.passage.span.start - CONTRACT.match_before_chars
         return min(self.start, self.part.offset + beginning(self.part.text, before))
 
-    def marking(self, other: "Window") -> "Window":
+    def marking(self, inner: "Window") -> "Window":
         """This window with the marks of the passage of another one, which is inside it."""
-        span, by = self.passage.span, other.part.offset - self.part.offset
+        span, by = self.passage.span, inner.part.offset - self.part.offset
         marks = list(span.marks)
-        for start, end in other.passage.span.marks:
+        for start, end in inner.passage.span.marks:
             if not any(start + by < last and first < end + by for first, last in span.marks):
                 marks.append((start + by, end + by))
         span = span._replace(marks=tuple(sorted(marks)))
         return self._replace(passage=self.passage._replace(span=span))
 
-    def shown(self) -> str:
+    def marked_text(self) -> str:
         """The text with its marks."""
         base, marks = self.part.offset, self.passage.span.marks
         return mark(self.part.text, start=self.start - base, end=self.end - base, marks=marks)[0]
@@ -80,17 +88,17 @@ class Reads:
         self, snapshot: Snapshot, view: View, question: Question, groups: Sequence[Group] | None
     ) -> None:
         self._snapshot, self._view, self._question = snapshot, view, question
-        self._given = groups
+        self._query_groups = groups
         #: Whether the records that match each part of the query are counted quickly.
         self._is_plain = len(question.required) <= PARTS_MAX
         self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
-    def of(self, id: str, one: Shown, window: Window, *, walks: bool) -> Continuation:
+    def of(self, id: str, ranked: RankedRecord, window: Window, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
         path, total = window.part.field, window.part.total
         if total <= CONTRACT.window_chars:
             return window_read(id, path, {})
-        number = self._number(one, window) if walks and self._is_plain else None
+        number = self._number(ranked, window) if walks and self._is_plain else None
         if number is not None:
             return window_read(id, path, self._by_query(number, window))
         first = window.read_from()
@@ -100,35 +108,37 @@ class Reads:
             id, path, {"offset_chars": first, "limit_chars": min(size, CONTRACT.window_chars_max)}
         )
 
-    def ahead(self, shown: Sequence[Shown], walking: int) -> None:
+    def ahead(self, records: Sequence[RankedRecord], walking: int) -> None:
         """Fetches what windows will read, and what finds the matches of those that walk."""
-        places = [each.place for one in shown for each in one.likely if each.place]
+        keys = [likely.key for ranked in records for likely in ranked.likely if likely.key]
         fields = dict.fromkeys(
-            (number, each.field, each.place[:2])
-            for number, one in enumerate(shown[:walking] if self._is_plain else ())
-            for each in one.likely
-            if each.place
+            (number, likely.field, likely.key[:2])
+            for number, ranked in enumerate(records[:walking] if self._is_plain else ())
+            for likely in ranked.likely
+            if likely.key
         )
-        for number, field, place in fields:
-            starts = shown[number].starts.get(field, ())
-            places += [(*place, start) for start in starts if len(starts) <= PIECES_READ]
-        fetch = partial(self._snapshot.fetch, places)
-        asks = (ask for n, field, _ in fields for ask in self._sought(shown[n], field))
+        for number, field, field_key in fields:
+            starts = records[number].starts.get(field, ())
+            keys += [(*field_key, start) for start in starts if len(starts) <= SEGMENTS_READ]
+        fetch = partial(self._snapshot.fetch, keys)
+        asks = (ask for n, field, _ in fields for ask in self._sought(records[n], field))
         self._snapshot.ahead(chain([fetch], asks))
         fetch()
 
-    def walks_ahead(self, shown: Sequence[Shown], windows: Sequence[Sequence[Window]]) -> None:
+    def walks_ahead(
+        self, records: Sequence[RankedRecord], windows: Sequence[Sequence[Window]]
+    ) -> None:
         """Fetches the matches of the fields of some windows."""
         if not self._is_plain:
             return
         fields = dict.fromkeys(
             (number, window.part.field)
-            for number, each in enumerate(windows)
-            for window in each
+            for number, hit_windows in enumerate(windows)
+            for window in hit_windows
             if window.part.total > CONTRACT.window_chars
         )
-        found = (partial(self._first_matches, shown[n], field) for n, field in fields)
-        self._snapshot.ahead(found, turns=LOOKS)
+        asks = (partial(self._first_matches, records[n], field) for n, field in fields)
+        self._snapshot.ahead(asks, turns=LOOKS)
 
     def _by_query(self, number: int, window: Window) -> dict[str, Any]:
         return {
@@ -140,69 +150,75 @@ class Reads:
 
     @cached_property
     def _groups(self) -> Sequence[Group]:
-        if self._given is not None:
-            return self._given
+        if self._query_groups is not None:
+            return self._query_groups
         return groups_to_read(self._snapshot, self._view, self._question)
 
-    def _number(self, one: Shown, window: Window) -> int | None:
+    def _number(self, ranked: RankedRecord, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
-        found = self._first_matches(one, window.part.field)
-        for number, (start, end) in enumerate(found, start=1):
+        ranges = self._first_matches(ranked, window.part.field)
+        for number, (start, end) in enumerate(ranges, start=1):
             if start == window.match[0] and end >= window.end - CONTRACT.match_after_chars:
                 return number
         return None
 
-    def _first_matches(self, one: Shown, field: str) -> list[tuple[int, int]]:
+    def _first_matches(self, ranked: RankedRecord, field: str) -> list[tuple[int, int]]:
         """The first matches of a field; none if too much would have to be read for them."""
-        place = one.record.seq, field
-        if place not in self._starts:
+        key = ranked.record.seq, field
+        if key not in self._starts:
             try:
-                found = list(islice(matches(*self._looked_for(one, field)), MATCHES_TRIED))
+                ranges = list(islice(matches(*self._looked_for(ranked, field)), MATCHES_TRIED))
             except TooLong:
-                found = []
-            self._starts[place] = found
-        return self._starts[place]
+                ranges = []
+            self._starts[key] = ranges
+        return self._starts[key]
 
-    def _sought(self, one: Shown, field: str) -> Iterator[Callable[[], object]]:
-        return sought(*self._looked_for(one, field))
+    def _sought(self, ranked: RankedRecord, field: str) -> Iterator[Callable[[], object]]:
+        return sought(*self._looked_for(ranked, field))
 
-    def _looked_for(self, one: Shown, field: str) -> tuple[Text, str, Sequence[Group], int, bool]:
-        ordinal = one.stream.search_ordinal(field)
-        groups, possible, apart, seen = self._groups, -1, False, None
-        if self._given is not None:
-            possible, apart = one.possible, field in one.apart
-            starts = one.starts.get(field)
-            seen = None if starts is None else Known(either(groups, possible), starts)
-        text = text_of(self._snapshot, one.record, field, ordinal, PIECES_READ, seen)
+    def _looked_for(
+        self, ranked: RankedRecord, field: str
+    ) -> tuple[Text, str, Sequence[Group], int, bool]:
+        ordinal = ranked.stream.search_ordinal(field)
+        groups, possible, apart, passage_starts = self._groups, -1, False, None
+        if self._query_groups is not None:
+            possible, apart = ranked.possible, field in ranked.apart
+            starts = ranked.starts.get(field)
+            passage_starts = (
+                None if starts is None else PassageStarts(either(groups, possible), starts)
+            )
+        text = text_of(self._snapshot, ranked.record, field, ordinal, SEGMENTS_READ, passage_starts)
         return text, self._question.text, groups, possible, apart
 
 
 #: A passage with the part of a record that it is in.
-_Found = tuple[Part, Passage]
+_PassageInPart = tuple[Part, Passage]
 #: Once all words are proven, parts whose best passage may be worth less than this share of the best
 #: one are not read.
-WORTH_ADDED: Final = 0.75
+WORTH_SHARE: Final = 0.75
 #: Characters that a window shows around the passage it proves, if there is room for them.
 BESIDE_CHARS: Final = 40
 
 
-def hits_of(ranker: Ranker, ranked: Sequence[Shown], first: int, reads: Reads) -> list[Hit]:
+def hits_of(ranker: Ranker, records: Sequence[RankedRecord], first: int, reads: Reads) -> list[Hit]:
     """The hits of ranked records, the first of which is number `first` of its question."""
-    groups, ranks = ranker.groups, range(first, first + len(ranked))
+    groups, ranks = ranker.groups, range(first, first + len(records))
     walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
-    reads.ahead(ranked, walking)
-    windows = [_windows(groups, one, rank) for one, rank in zip(ranked, ranks)]
-    reads.walks_ahead(ranked[:walking], windows[:walking])
-    each = zip(ranked, ranks, windows)
-    return [_hit(ranker, one, rank, shown, reads) for one, rank, shown in each]
+    reads.ahead(records, walking)
+    windows = [_windows(groups, ranked, rank) for ranked, rank in zip(records, ranks)]
+    reads.walks_ahead(records[:walking], windows[:walking])
+    hits = zip(records, ranks, windows)
+    return [_hit(ranker, ranked, rank, hit_windows, reads) for ranked, rank, hit_windows in hits]
 
 
-def _hit(ranker: Ranker, one: Shown, rank: int, shown: Sequence[Window], reads: Reads) -> Hit:
-    stream, record = one.stream, one.record
+def _hit(
+    ranker: Ranker, ranked: RankedRecord, rank: int, windows: Sequence[Window], reads: Reads
+) -> Hit:
+    stream, record = ranked.stream, ranked.record
     ref = RecordRef(stream.name, record.record_key, stream.connection_id)
     id, url = str(ref), ref.url
-    held = [ranker.groups[number] for number in sorted(one.score.held)]
-    missing = [group for n, group in enumerate(ranker.groups) if n not in one.score.held]
+    matched = [ranker.groups[number] for number in sorted(ranked.score.held)]
+    missing = [group for n, group in enumerate(ranker.groups) if n not in ranked.score.held]
     return Hit(
         ref=ref,
         id=id,
@@ -211,43 +227,45 @@ def _hit(ranker: Ranker, one: Shown, rank: int, shown: Sequence[Window], reads: 
         emitted_at=stream.emitted_at(record),
         source=stream.source,
         url=url,
-        matched_fields=list(dict.fromkeys(likely.field for likely in one.likely)),
+        matched_fields=list(dict.fromkeys(likely.field for likely in ranked.likely)),
         matches=[
-            _match(window, reads.of(id, one, window, walks=rank <= CONTRACT.full_hits))
-            for window in shown
+            _match(window, reads.of(id, ranked, window, walks=rank <= CONTRACT.full_hits))
+            for window in windows
         ],
         rank=rank,
-        coverage=round(ranker.coverage(one.score.held), 2),
-        matched_words=[group.label for group in held],
+        coverage=round(ranker.coverage(ranked.score.held), 2),
+        matched_words=[group.label for group in matched],
         missing_words=[group.label for group in missing],
-        forms=dict(_forms(held, one.texts)),
+        forms=dict(_forms(matched, ranked.texts)),
     )
 
 
-def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
+def _windows(groups: Sequence[Group], ranked: RankedRecord, rank: int) -> list[Window]:
     """The best window of a hit, those with further words, then others as good as the first.
 
     None is of the title, if there are others and the line of the hit shows its words.
     """
     size = BUDGETS.first_window_chars if rank == 1 else BUDGETS.later_window_chars
-    title = one.stream.title_field
-    found = _passages(groups, one, [likely for likely in one.likely if likely.field != title])
-    if found:
+    title = ranked.stream.title_field
+    passages = _passages(
+        groups, ranked, [likely for likely in ranked.likely if likely.field != title]
+    )
+    if passages:
         most = BUDGETS.title_chars if rank <= CONTRACT.full_hits else BUDGETS.later_title_chars
-        found += _lacking(groups, one, found, most)
+        passages += _lacking(groups, ranked, passages, most)
     else:
-        found = _passages(groups, one, one.likely)
-    proving, alike, proven = list[_Found](), list[_Found](), frozenset[int]()
-    for part, passage in found:
+        passages = _passages(groups, ranked, ranked.likely)
+    proving, alike, proven = list[_PassageInPart](), list[_PassageInPart](), frozenset[int]()
+    for part, passage in passages:
         if not passage.held <= proven:
             proving.append((part, passage))
-        elif passage.worth == found[0][1].worth:
+        elif passage.worth == passages[0][1].worth:
             alike.append((part, passage))
         proven |= passage.held
     windows = list[Window]()
     for part, passage in proving[: CONTRACT.windows_proven]:
         window = _window(part, passage, size=BUDGETS.later_window_chars if windows else size)
-        around = next((n for n, other in enumerate(windows) if _is_inside(window, other)), None)
+        around = next((n for n, earlier in enumerate(windows) if _is_inside(window, earlier)), None)
         if around is None:
             windows.append(window)
         else:
@@ -255,58 +273,62 @@ def _windows(groups: Sequence[Group], one: Shown, rank: int) -> list[Window]:
     for part, passage in alike:
         window = _window(part, passage, size=BUDGETS.later_window_chars)
         if len(windows) < CONTRACT.windows_per_hit:
-            if not any(_overlap(window, other) for other in windows):
+            if not any(_overlap(window, earlier) for earlier in windows):
                 windows.append(window)
     return windows
 
 
-def _passages(groups: Sequence[Group], one: Shown, likely: Sequence[Likely]) -> list[_Found]:
+def _passages(
+    groups: Sequence[Group], ranked: RankedRecord, likely: Sequence[Likely]
+) -> list[_PassageInPart]:
     """Passages, best first: rarest words, then the shorter.
 
     Once they hold all words of the record, parts that cannot hold one nearly as good are not read.
     """
-    found, best, proven = list[_Found](), 0.0, set[int]()
+    passages, best, proven = list[_PassageInPart](), 0.0, set[int]()
     for _, worth, _, read in likely:
-        if worth < WORTH_ADDED * best and proven >= one.score.held:
+        if worth < WORTH_SHARE * best and proven >= ranked.score.held:
             break
         part = read()
-        place, most = (part.offset, part.text, part.total), CONTRACT.windows_per_hit
-        for passage in passages_at(*place, groups, most, one.score.held):
+        segment, most = (part.offset, part.text, part.total), CONTRACT.windows_per_hit
+        for passage in passages_at(*segment, groups, most, ranked.score.held):
             best = max(best, passage.worth)
             proven |= passage.held
-            found.append((part, passage))
-    found.sort(key=lambda each: (-each[1].worth, each[1].span.end - each[1].span.start))
-    return found
+            passages.append((part, passage))
+    passages.sort(key=lambda pair: (-pair[1].worth, pair[1].span.end - pair[1].span.start))
+    return passages
 
 
 def _lacking(
-    groups: Sequence[Group], one: Shown, found: Sequence[_Found], most: int
-) -> list[_Found]:
+    groups: Sequence[Group], ranked: RankedRecord, passages: Sequence[_PassageInPart], most: int
+) -> list[_PassageInPart]:
     """Passages of the words that no other passage has.
 
     None is of a word that the first `most` characters of the title show.
     """
-    words = one.score.held.difference(*(passage.held for _, passage in found))
-    title, lacking = one.stream.title_field, list[_Found]()
-    for likely in sorted(one.likely, key=lambda each: each.field != title) if words else ():
+    words = ranked.score.held.difference(*(passage.held for _, passage in passages))
+    title, lacking = ranked.stream.title_field, list[_PassageInPart]()
+    for likely in (
+        sorted(ranked.likely, key=lambda candidate: candidate.field != title) if words else ()
+    ):
         part = likely.read()
-        place = part.offset, part.text, part.total
-        while words and (best := passages_at(*place, groups, 1, words)):
+        segment = part.offset, part.text, part.total
+        while words and (best := passages_at(*segment, groups, 1, words)):
             words -= best[0].held
             if likely.field != title or part.offset + best[0].span.end >= most:
                 lacking.append((part, best[0]))
     return lacking
 
 
-def _is_inside(one: Window, other: Window) -> bool:
+def _is_inside(inner: Window, outer: Window) -> bool:
     """Whether the passage of one window is inside another."""
-    start, end = one.match
-    return one.part.field == other.part.field and other.start <= start and end <= other.end
+    start, end = inner.match
+    return inner.part.field == outer.part.field and outer.start <= start and end <= outer.end
 
 
-def _overlap(one: Window, other: Window) -> bool:
-    apart = one.start >= other.end or other.start >= one.end
-    return one.part.field == other.part.field and not apart
+def _overlap(window: Window, earlier: Window) -> bool:
+    apart = window.start >= earlier.end or earlier.start >= window.end
+    return window.part.field == earlier.part.field and not apart
 
 
 def _window(part: Part, passage: Passage, *, size: int) -> Window:
@@ -322,7 +344,7 @@ def _window(part: Part, passage: Passage, *, size: int) -> Window:
 def _match(window: Window, read: Continuation) -> Match:
     return Match(
         field_path=window.part.field,
-        shown=window.shown(),
+        shown=window.marked_text(),
         start=window.start,
         end=window.end,
         total=window.part.total,
@@ -333,15 +355,15 @@ def _match(window: Window, read: Continuation) -> Match:
     )
 
 
-def _forms(held: Sequence[Group], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _forms(groups: Sequence[Group], texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     """(word of the question, word of the text) of words that texts have only in another form."""
-    formed = [group for group in held if group.forms]
+    formed = [group for group in groups if group.forms]
     whole = "".join([f" {text} \n" for text in texts]) if formed else ""
     for group in formed:
-        (literal, _), *others = group.needles
+        (literal, _), *form_needles = group.needles
         if literal in whole:
             continue
-        for form, (spelled, _) in zip(group.forms, others):
-            if spelled in whole:
+        for form, (needle, _) in zip(group.forms, form_needles):
+            if needle in whole:
                 yield group.label, " ".join(form.words)
                 break

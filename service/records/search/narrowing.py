@@ -27,16 +27,16 @@ class Searched:
     def streams(self) -> Sequence[StreamView]:
         """The streams; 403 for a stream name outside the grant."""
         view, request = self.view, self.request
-        found: Sequence[StreamView] = view.within(request.connection_id)
+        streams: Sequence[StreamView] = view.within(request.connection_id)
         if request.streams:
             names = dict.fromkeys(request.streams)
-            named = (view.stream(name, request.connection_id, param="streams") for name in names)
-            found = [stream for group in named for stream in group]
-        if request.filter and len({stream.name for stream in found}) != 1:
+            by_name = (view.stream(name, request.connection_id, param="streams") for name in names)
+            streams = [stream for group in by_name for stream in group]
+        if request.filter and len({stream.name for stream in streams}) != 1:
             raise several_streams()
         if request.filter:
-            require_shared(view, found, request.filter, "filter")
-        return found
+            require_shared(view, streams, request.filter, "filter")
+        return streams
 
     @cached_property
     def times(self) -> tuple[int | None, int | None]:
@@ -47,26 +47,26 @@ class Searched:
         text = getattr(self.request, name)
         if text is None:
             return None
-        found = microseconds(text)
-        if found is None:
+        timestamp = microseconds(text)
+        if timestamp is None:
             raise InvalidRequest(
                 f"{name} must be a date such as 2026-03-01 or a date-time such as "
                 "2026-03-01T09:00:00Z.",
                 param=name,
             )
-        return found
+        return timestamp
 
     @cached_property
     def selections(self) -> dict[int, Selection]:
         """The covered records, by stream; streams without event times drop out of a time range."""
-        found = {}
+        selections = {}
         for stream in self.streams:
             tests = self._tests(stream)
             bounds = tuple(self._bounds(stream)) if self._timed else ()
             if self._timed and not bounds:
                 continue
-            found[stream.id] = stream.selection((*tests, *bounds))
-        return found
+            selections[stream.id] = stream.selection((*tests, *bounds))
+        return selections
 
     @property
     def narrowed(self) -> bool:
@@ -79,8 +79,8 @@ class Searched:
         return self.times != (None, None)
 
     def _tests(self, stream: StreamView) -> tuple[Test, ...]:
-        wanted = self.request.filter
-        return filters.tests_of(stream, wanted) if wanted else ()
+        conditions = self.request.filter
+        return filters.tests_of(stream, conditions) if conditions else ()
 
     def _bounds(self, stream: StreamView) -> Iterator[Test]:
         ordinal = stream.event_ordinal
@@ -114,7 +114,7 @@ class Searched:
 
     def newest_in(self, since: int, until: int, limit: int) -> list[int]:
         """The newest records whose event time is in a period, at most `limit` of each stream."""
-        found = []
+        seqs = []
         for stream in self.streams:
             selection, ordinal = self.selections.get(stream.id), stream.event_ordinal
             if selection is None or ordinal is None:
@@ -122,8 +122,8 @@ class Searched:
             period = (Test(ordinal, "gte", since), Test(ordinal, "lt", until))
             selection = replace(selection, tests=(*selection.tests, *period))
             order = Order(by_cursor=True, descending=True)
-            found += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
-        return found
+            seqs += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
+        return seqs
 
     @property
     def sources(self) -> int:

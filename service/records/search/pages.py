@@ -66,35 +66,37 @@ class Search:
             view.covered.scope,
             self.question.required,
         )
-        self.wanted = groups_of(self.question, self.vocabulary, strict=self.every)
+        self.query_groups = groups_of(self.question, self.vocabulary, strict=self.every)
         self.records, self.mean = self.vocabulary.size
-        self.ranker = Ranker([*self.wanted, *self.required.groups()], self.mean)
+        self.ranker = Ranker([*self.query_groups, *self.required.groups()], self.mean)
         # A read repairs words, and looks for required parts in the whole grant.
         alike = not (self.every or self.question.required)
-        self.reads = Reads(snapshot, view, self.question, self.wanted if alike else None)
+        self.reads = Reads(snapshot, view, self.question, self.query_groups if alike else None)
 
     @cached_property
     def candidates(self) -> Candidates:
         """Every candidate, before any is read."""
         snapshot, scope, required = self.snapshot, self.searched.scope, self.required
         if required.sought:
-            found = required.candidates(scope(), self.ranker.groups)
-            if wanted := candidates.bits_of(range(len(self.wanted))):
-                least = wanted if self.every else 1
-                found.keep(seq for seq, bits in found.held.items() if bits & wanted >= least)
+            selected = required.candidates(scope(), self.ranker.groups)
+            if query_bits := candidates.bits_of(range(len(self.query_groups))):
+                least = query_bits if self.every else 1
+                selected.keep(
+                    seq for seq, bits in selected.group_bits.items() if bits & query_bits >= least
+                )
         else:
             records = 0 if self.searched.narrowed else self.records
-            found = candidates.of_words(
-                snapshot, scope(), scope("primary-title"), self.wanted, records
+            selected = candidates.of_words(
+                snapshot, scope(), scope("primary-title"), self.query_groups, records
             )
             if self.every:
-                kept = holding_all(snapshot, scope(), self.wanted, found.held)
-                found.keep(kept)
+                matching = holding_all(snapshot, scope(), self.query_groups, selected.group_bits)
+                selected.keep(matching)
             if self.question.required:
-                found.keep(required.meeting(found.held))
+                selected.keep(required.meeting(selected.group_bits))
         if self.question.only_period and self.question.period:
-            found.add_records(self._in_period())
-        return found
+            selected.add_records(self._in_period())
+        return selected
 
     def _in_period(self) -> list[int]:
         """The newest records whose event time is in the period of the question."""
@@ -105,7 +107,7 @@ class Search:
     def slice_of(self, number: int) -> tuple[set[int], list[int]]:
         """(the candidates of the blocks before a block, its own in the order of stage 1)."""
         first, end = number * self.block_size, (number + 1) * self.block_size
-        if len(self._order) < min(end, len(self.candidates.held)):
+        if len(self._order) < min(end, len(self.candidates.group_bits)):
             self._order = self.candidates.ordered(self.ranker, self.searched.covered, end)
         return set(self._order[:first]), self._order[first:end]
 
@@ -120,24 +122,28 @@ class Search:
         """
         earlier, chosen = self.slice_of(number)
         near = self.reader.load(chosen, partial(self._neighbours, chosen))
-        added = sorted({other for places in near.values() for other in places} - set(chosen))
-        near |= self.reader.load(added, partial(self._neighbours, added))
+        neighbours = sorted(
+            {neighbour for places in near.values() for neighbour in places} - set(chosen)
+        )
+        near |= self.reader.load(neighbours, partial(self._neighbours, neighbours))
         exact = None if near or self.question.period else most
-        kept = self._matching(self.reader.ranked(exact))
-        repeated = {seq for seq in kept if _is_repeated(seq, earlier, near)}
-        ordered = in_order(self.reader, kept, near, self.question, most + len(repeated))
-        return [one for one in ordered if one.seq not in repeated]
+        matching = self._matching(self.reader.ranked(exact))
+        repeated = {seq for seq in matching if _is_repeated(seq, earlier, near)}
+        ordered = in_order(self.reader, matching, near, self.question, most + len(repeated))
+        return [candidate for candidate in ordered if candidate.seq not in repeated]
 
     def _next_block(self, number: int) -> int | None:
         """The number of the next block with a candidate that no earlier block has."""
-        for later in range(number + 1, ceil(len(self.candidates.held) / self.block_size)):
+        for later in range(number + 1, ceil(len(self.candidates.group_bits) / self.block_size)):
             earlier, chosen = self.slice_of(later)
             near = self._neighbours(chosen)
             if not all(_is_repeated(seq, earlier, near) for seq in chosen):
                 return later
-            added = self.candidates.held.keys() & {n for places in near.values() for n in places}
-            near = self._neighbours(list(added))
-            if not all(_is_repeated(seq, earlier, near) for seq in added):
+            neighbours = self.candidates.group_bits.keys() & {
+                n for places in near.values() for n in places
+            }
+            near = self._neighbours(list(neighbours))
+            if not all(_is_repeated(seq, earlier, near) for seq in neighbours):
                 return later
         return None
 
@@ -147,18 +153,22 @@ class Search:
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
         """Those of some records that match the query themselves."""
-        known, scope = self.candidates.held, self.searched.scope
-        wanted = frozenset(range(len(self.wanted)))
-        others = {
+        selected, scope = self.candidates.group_bits, self.searched.scope
+        query_groups = frozenset(range(len(self.query_groups)))
+        neighbours = {
             seq
-            for seq, one in ranked.items()
-            if seq not in known and (not wanted or wanted & one.score.held)
+            for seq, candidate in ranked.items()
+            if seq not in selected and (not query_groups or query_groups & candidate.score.held)
         }
-        if others and self.question.required:
-            others = self.required.meeting(others)
-        if others and self.every:
-            others = holding_all(self.snapshot, scope(), self.wanted, others)
-        return {seq: one for seq, one in ranked.items() if seq in known or seq in others}
+        if neighbours and self.question.required:
+            neighbours = self.required.meeting(neighbours)
+        if neighbours and self.every:
+            neighbours = holding_all(self.snapshot, scope(), self.query_groups, neighbours)
+        return {
+            seq: candidate
+            for seq, candidate in ranked.items()
+            if seq in selected or seq in neighbours
+        }
 
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
@@ -178,55 +188,55 @@ class Search:
                 }
             )
         if self.searched.timeless:
-            left = self.searched.timeless
+            timeless = self.searched.timeless
             warnings.append(
                 {
                     "code": "no_event_time",
-                    "message": f"{left} records without an event time were left out.",
+                    "message": f"{timeless} records without an event time were left out.",
                 }
             )
         if request.sort == "newest":
             return self._newest(warnings)
         ranked = self.block(number, offset + request.limit)
-        shown = ranked[offset : offset + request.limit]
-        cut = len(shown) if request.cursor else self._tail(shown)
+        page_records = ranked[offset : offset + request.limit]
+        cut = len(page_records) if request.cursor else self._tail(page_records)
         tail = None
-        if cut < len(shown):
+        if cut < len(page_records):
             tail = Tail(cut, sealer.seal([number, cut, cut + 1, current], bound=bound))
             if request.cut_tail:
-                shown = shown[:cut]
+                page_records = page_records[:cut]
         following: int | None = number
-        after = offset + len(shown)
+        after = offset + len(page_records)
         if after >= len(ranked):
             following, after = self._next_block(number), 0
         cursor = None
         if following is not None:
-            cursor = sealer.seal([following, after, rank + len(shown), current], bound=bound)
+            cursor = sealer.seal([following, after, rank + len(page_records), current], bound=bound)
         page = replace(
-            self._shown(ranked, shown, warnings, rank),
+            self._page_of(ranked, page_records, warnings, rank),
             has_more=cursor is not None,
             next_cursor=cursor,
             tail_cut=tail is not None and request.cut_tail,
             tail=None if request.cut_tail else tail,
-            repaired_query=words.repaired(self.question, self.wanted),
+            repaired_query=words.repaired(self.question, self.query_groups),
         )
         if not self.candidates.complete and cursor is None:
-            times = [at for at in self.reader.times(shown).values() if at is not None]
+            times = [at for at in self.reader.times(page_records).values() if at is not None]
             if times:
                 page.recall["earliest_event_time"] = moment(min(times))
         return page if page.hits or request.cursor else self._explained(page)
 
-    def _shown(
+    def _page_of(
         self,
         ranked: list[Ranked],
-        shown: list[Ranked],
+        page_records: list[Ranked],
         warnings: list[dict[str, Any]],
         first: int = 1,
     ) -> SearchPage:
         """A page of some records of a block; `first` is the rank of the first one."""
         return SearchPage(
             args={},
-            hits=hits_of(self.ranker, self.reader.shown(shown), first, self.reads),
+            hits=hits_of(self.ranker, self.reader.ranked_records(page_records), first, self.reads),
             has_more=False,
             next_cursor=None,
             counts=self._counts(ranked),
@@ -239,17 +249,17 @@ class Search:
         store as a whole would tell a client that something changed which its grant hides.
         """
         counts = [group.count for group in self.ranker.groups]
-        figures = [self.records, self.mean, len(self.candidates.held), *counts]
+        figures = [self.records, self.mean, len(self.candidates.group_bits), *counts]
         return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
 
     def _explained(self, page: SearchPage) -> SearchPage:
         """A page without hits, with the words that are missing and a call that has hits."""
-        streams, wanted = self.searched.streams, self.request.filter
+        streams, conditions = self.searched.streams, self.request.filter
         return replace(
             page,
-            warnings=[*page.warnings, *near_values.warnings(self.snapshot, streams, wanted)],
-            absent_words=words.absent(self.wanted),
-            nearest_words=words.nearest(self.wanted, self.vocabulary),
+            warnings=[*page.warnings, *near_values.warnings(self.snapshot, streams, conditions)],
+            absent_words=words.absent(self.query_groups),
+            nearest_words=words.nearest(self.query_groups, self.vocabulary),
             retry=self._retry(),
         )
 
@@ -258,52 +268,58 @@ class Search:
 
         Fewer words in the same scope come first, then the same words in a wider one, then both.
         """
-        less = words.retries(self.question, self.wanted, every=self.every)
+        less = words.retries(self.question, self.query_groups, every=self.every)
         fewer = list(islice(less, words.RETRIES_MAX))
         wider = list(words.wider(self.request))
         both = [changes | wider[-1] for changes in fewer] if wider else []
-        found = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
-        return next(found, None)
+        successful = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
+        return next(successful, None)
 
     def _has_hits(self, changes: dict[str, Any]) -> bool:
         if len(changes.get("query", "")) > CONTRACT.query_chars:
             return False
         request = words.changed(self.request, changes)
         try:
-            return bool(Search(self.snapshot, self.view, request).candidates.held)
+            return bool(Search(self.snapshot, self.view, request).candidates.group_bits)
         except InvalidRequest:  # a filter that does not fit a wider scope
             return False
 
-    def _tail(self, shown: list[Ranked]) -> int:
+    def _tail(self, page_records: list[Ranked]) -> int:
         """How many hits a first page shows before the scores fall off."""
-        if not shown:
+        if not page_records:
             return 0
-        least = shown[0].value * TAIL
-        for number, one in enumerate(shown):
-            if number >= CONTRACT.full_hits and one.value < least:
+        least = page_records[0].value * TAIL
+        for number, candidate in enumerate(page_records):
+            if number >= CONTRACT.full_hits and candidate.value < least:
                 return number
-        return len(shown)
+        return len(page_records)
 
     def _newest(self, warnings: list[dict[str, Any]]) -> SearchPage:
         """The first block without its tail, by event time."""
         ranked = self.block(0, BUDGETS.candidates_ranked)
         least = ranked[0].value * TAIL if ranked else 0.0
-        good = [one for one in ranked if one.value >= least]
-        shown = self.reader.newest_first(good)[: self.request.limit]
-        page = self._shown(ranked, shown, warnings)
+        good = [candidate for candidate in ranked if candidate.value >= least]
+        page_records = self.reader.newest_first(good)[: self.request.limit]
+        page = self._page_of(ranked, page_records, warnings)
         assert page.counts is not None, "the store counts"
-        page.left_out = max(0, page.counts.some - len(shown)) or None
+        page.left_out = max(0, page.counts.some - len(page_records)) or None
         return page if page.hits else self._explained(page)
 
     def _counts(self, ranked: list[Ranked]) -> Counts:
         """Records that match, and those that hold every wanted word; lower bounds if not exact."""
-        found, every = self.candidates, set(range(len(self.wanted)))
-        whole = {one.seq for one in ranked if every <= one.score.held}
-        if found.complete:
+        selected, every = self.candidates, set(range(len(self.query_groups)))
+        whole = {candidate.seq for candidate in ranked if every <= candidate.score.held}
+        if selected.complete:
             bits = candidates.bits_of(every)
-            whole |= {seq for seq, held in found.held.items() if held & bits == bits}
-        some = len(found.held) + sum(one.seq not in found.held for one in ranked)
-        return Counts(all=len(whole), some=max(some, len(whole)), exact=found.complete)
+            whole |= {
+                seq
+                for seq, record_bits in selected.group_bits.items()
+                if record_bits & bits == bits
+            }
+        some = len(selected.group_bits) + sum(
+            candidate.seq not in selected.group_bits for candidate in ranked
+        )
+        return Counts(all=len(whole), some=max(some, len(whole)), exact=selected.complete)
 
     def _recall(self) -> dict[str, Any]:
         bounded = not self.candidates.complete
@@ -314,7 +330,7 @@ class Search:
             "sources_searched_count": self.searched.sources,
         }
         if bounded:
-            recall["candidate_window_limit"] = len(self.candidates.held)
+            recall["candidate_window_limit"] = len(self.candidates.group_bits)
         return recall
 
 

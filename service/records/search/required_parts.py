@@ -15,7 +15,7 @@ from service.records.view import View
 from service.records.search.words import groups_of
 
 #: Prefixes of a refused question that its error names.
-PREFIXES_SHOWN: Final = 8
+PREFIXES_MAX: Final = 8
 
 
 class RequiredParts:
@@ -47,7 +47,7 @@ class RequiredParts:
             if beginning > BUDGETS.prefix_words_read:
                 self._broad.add(part)
             if words > BUDGETS.prefix_words_read and len(prefixes) > 1:
-                raise _too_broad([one.term.typed for one in prefixes])
+                raise _too_broad([prefix.term.typed for prefix in prefixes])
 
     def groups(self) -> Iterator[Group]:
         """The sought parts as groups, so that they are ranked and marked like words."""
@@ -61,33 +61,33 @@ class RequiredParts:
 
         The last groups are the sought parts. Of a prefix of too many words the newest rows do.
         """
-        found, seen = Candidates(self._snapshot), dict(enumerate(groups))
+        candidates, remaining = Candidates(self._snapshot), dict(enumerate(groups))
         records = list[set[int]]()
         for number, part in enumerate(self.sought, start=len(groups) - len(self.sought)):
             rows = self._rows_of(part, self._scope_of)
-            found.complete &= not rows.cut
+            candidates.complete &= not rows.cut
             records.append(rows.records)
             if part in self._broad:
-                found.add(rows, [number])
-                del seen[number]
-        left = self._without(set.intersection(*records))
-        found.add_records(left)
-        found.keep(left)
-        found.see(scope, seen)
-        return found
+                candidates.add(rows, [number])
+                del remaining[number]
+        matching = self._without(set.intersection(*records))
+        candidates.add_records(matching)
+        candidates.keep(matching)
+        candidates.see(scope, remaining)
+        return candidates
 
     def meeting(self, seqs: Iterable[int]) -> set[int]:
         """Those of some records that meet all parts."""
-        left = set(seqs)
+        remaining = set(seqs)
         for part in self.sought:
-            left = self._holding(part, left) if left else left
-        return self._without(left)
+            remaining = self._holding(part, remaining) if remaining else remaining
+        return self._without(remaining)
 
-    def _without(self, left: set[int]) -> set[int]:
+    def _without(self, seqs: set[int]) -> set[int]:
         """Those of some records that hold no excluded part."""
         for part in self._excluded:
-            left = left - self._holding(part, left) if left else left
-        return left
+            seqs = seqs - self._holding(part, seqs) if seqs else seqs
+        return seqs
 
     def _rows_of(self, part: Required, scope_of: Callable[[str | None], Scope]) -> Rows:
         """The newest rows that hold a part."""
@@ -107,20 +107,22 @@ class RequiredParts:
         if part not in self._broad:
             return snapshot.holding(scope, [term], seqs).records
         texts = snapshot.texts(scope.fields, sorted(seqs))
-        found = {seq for seq, _, _, text in texts if holds(text, term)}
-        long = [(seq, n, 0) for seq, n, passages, _ in texts if passages and seq not in found]
+        holding = {seq for seq, _, _, text in texts if holds(text, term)}
+        long = [(seq, n, 0) for seq, n, passages, _ in texts if passages and seq not in holding]
         begun = snapshot.passages(long).items()
-        found |= {place[0] for place, text in begun if holds(text, term)}
-        left = {seq for seq, *_ in long} - found
-        return found | (snapshot.holding(scope, [term], left).records if left else set())
+        holding |= {key[0] for key, text in begun if holds(text, term)}
+        undecided = {seq for seq, *_ in long} - holding
+        return holding | (
+            snapshot.holding(scope, [term], undecided).records if undecided else set()
+        )
 
 
 def _too_broad(prefixes: Sequence[str]) -> InvalidRequest:
-    shown = ", ".join(prefixes[:PREFIXES_SHOWN])
+    names = ", ".join(prefixes[:PREFIXES_MAX])
     most = BUDGETS.prefix_words_read
     longest = max(prefixes, key=len)
     return InvalidRequest(
-        f"Together the prefixes {shown} begin more than {most} words of the records. Write longer "
+        f"Together the prefixes {names} begin more than {most} words of the records. Write longer "
         f"prefixes or whole words, narrow with streams or connection_id, or search for one prefix: "
         f"query={longest!r}.",
         code="query_too_broad",
@@ -141,9 +143,9 @@ def holding_all(
     snapshot: Snapshot, scope: Scope, groups: Sequence[Group], seqs: Iterable[int]
 ) -> set[int]:
     """Those of some records that hold every group."""
-    left = set(seqs)
-    for group in sorted(groups, key=lambda one: one.count):
-        if not left:
+    remaining = set(seqs)
+    for group in sorted(groups, key=lambda group: group.count):
+        if not remaining:
             break
-        left &= snapshot.holding(scope, group.spellings, left).records
-    return left
+        remaining &= snapshot.holding(scope, group.spellings, remaining).records
+    return remaining

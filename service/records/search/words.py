@@ -34,7 +34,7 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
 
     A word that an earlier one stands for is left out.
     """
-    found: list[Group] = []
+    groups: list[Group] = []
     taken: set[tuple[str, ...]] = set()
     asks = (partial(_group, word, vocabulary, strict) for word in question.words)
     vocabulary.snapshot.ahead(chain([lambda: vocabulary.size], asks), turns=LOOKS)
@@ -43,27 +43,27 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
             continue
         group = _group(word, vocabulary, strict)
         longest = len("".join(word.words)) + PART_CHARS  # a compound is another word
-        taken.update(one.words for one in group.spellings if len("".join(one.words)) < longest)
-        found.append(group)
-    return found
+        taken.update(term.words for term in group.spellings if len("".join(term.words)) < longest)
+        groups.append(group)
+    return groups
 
 
 def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
-    spelled = "".join(word.words)
+    text = "".join(word.words)
     repaired = False
     if len(word.words) > 1:
-        counts = vocabulary.counts([spelled])
+        counts = vocabulary.counts([text])
     else:
-        counts = _forms(spelled, vocabulary, word.joined)
-        compounds = {} if strict else _compounds(spelled, vocabulary)
+        counts = _forms(text, vocabulary, word.joined)
+        compounds = {} if strict else _compounds(text, vocabulary)
         if not counts and not strict and not compounds:
-            counts, repaired = _repairs(spelled, vocabulary), True
-            compounds = {} if counts else _parts(spelled, vocabulary)
+            counts, repaired = _repairs(text, vocabulary), True
+            compounds = {} if counts else _parts(text, vocabulary)
         counts = compounds | counts
     records, _ = vocabulary.size
     number = min(records, sum(counts.values()))
-    others = sorted(counts.keys() - {spelled}, key=lambda one: (-counts[one], one))
-    forms = tuple(Term(words_in(one)) for one in others)
+    variants = sorted(counts.keys() - {text}, key=lambda form: (-counts[form], form))
+    forms = tuple(Term(words_in(form)) for form in variants)
     return Group(word, forms, bool(forms) and repaired, number, idf(records, number))
 
 
@@ -81,7 +81,7 @@ def _forms(word: str, vocabulary: Vocabulary, together: str | None = None) -> di
         fields: partial(_forms_in, words, languages, partial(vocabulary.like, fields))
         for languages, fields in vocabulary.languages.items()
     }
-    alike = [partial(vocabulary.joined, one) for one in words if together is not None]
+    alike = [partial(vocabulary.joined, spelling) for spelling in words if together is not None]
     vocabulary.snapshot.ahead((*asks.values(), *alike))
     forms = {fields: ask() for fields, ask in asks.items()}
     same = {*words, *chain.from_iterable(ask() for ask in alike)}
@@ -99,8 +99,8 @@ def _forms_in(
     words: Iterable[str], languages: tuple[str, ...], like: Callable[[Iterable[str]], list[str]]
 ) -> set[str]:
     """The forms of words and of their other spellings in some languages."""
-    spelled = {*words}.union(*(map(umlauts, words) if _UMLAUTS in languages else ()))
-    return spelled | inflected(spelled, languages, like)
+    spellings = {*words}.union(*(map(umlauts, words) if _UMLAUTS in languages else ()))
+    return spellings | inflected(spellings, languages, like)
 
 
 def _compounds(word: str, vocabulary: Vocabulary) -> dict[str, int]:
@@ -109,7 +109,7 @@ def _compounds(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     for languages, fields in vocabulary.languages.items():
         if (links := linking(languages)) and len(word) >= PART_CHARS and word.isalpha():
             counts.update(vocabulary.compounds(word, links, fields))
-    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:COMPOUNDS_MAX])
+    return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:COMPOUNDS_MAX])
 
 
 def _parts(compound: str, vocabulary: Vocabulary) -> dict[str, int]:
@@ -117,7 +117,7 @@ def _parts(compound: str, vocabulary: Vocabulary) -> dict[str, int]:
     for languages, fields in vocabulary.languages.items():
         pairs = list(splits(compound, linking(languages)))
         counts = vocabulary.counts(chain.from_iterable(pairs), fields) if pairs else {}
-        for pair in sorted(pairs, key=lambda one: -sum(counts.get(part, 0) for part in one)):
+        for pair in sorted(pairs, key=lambda parts: -sum(counts.get(part, 0) for part in parts)):
             if counts.keys() >= {*pair}:
                 return {part: counts[part] for part in pair}
     return {}
@@ -126,11 +126,11 @@ def _parts(compound: str, vocabulary: Vocabulary) -> dict[str, int]:
 def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The most frequent words one edit away that occur, four at most, with their forms."""
     near = vocabulary.near(word)
-    best = sorted(near, key=lambda one: (-near[one], one))[:REPAIRS_MAX]
-    found: dict[str, int] = {}
-    for one in best:
-        found |= _forms(one, vocabulary)
-    return found
+    best = sorted(near, key=lambda spelling: (-near[spelling], spelling))[:REPAIRS_MAX]
+    counts: dict[str, int] = {}
+    for spelling in best:
+        counts |= _forms(spelling, vocabulary)
+    return counts
 
 
 #: Similar words that are named for each absent one.
@@ -139,32 +139,32 @@ NEAREST_MAX = 3
 RETRIES_MAX = 5
 
 
-def absent(wanted: list[Group]) -> list[str]:
+def absent(groups: list[Group]) -> list[str]:
     """The words that occur nowhere in the grant."""
-    return [group.label for group in wanted if not group.count]
+    return [group.label for group in groups if not group.count]
 
 
-def nearest(wanted: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
+def nearest(groups: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]:
     """{absent word: words of the grant one edit away}, the most frequent first."""
-    found = {}
-    for group in wanted:
-        word, *others = group.word.words
-        counts = {} if group.count or others else vocabulary.near(word)
-        near = sorted(counts, key=lambda one: (-counts[one], one))[:NEAREST_MAX]
+    nearest_words = {}
+    for group in groups:
+        word, *rest = group.word.words
+        counts = {} if group.count or rest else vocabulary.near(word)
+        near = sorted(counts, key=lambda near_word: (-counts[near_word], near_word))[:NEAREST_MAX]
         if near:
-            found[group.label] = near
-    return found
+            nearest_words[group.label] = near
+    return nearest_words
 
 
-def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator[dict[str, Any]]:
+def retries(question: Question, groups: list[Group], *, every: bool) -> Iterator[dict[str, Any]]:
     """Arguments that ask for less, in place of those without hits; the nearest come first."""
-    present = [group.word.typed for group in wanted if group.count]
+    present = [group.word.typed for group in groups if group.count]
     excluded = [part.term.typed for part in question.required if part.term.excluded]
     required = [part.term.typed for part in question.required if not part.term.excluded]
     mode = {"words": "any"} if every else {}
     if every and present:
         yield mode
-    if wanted and required:
+    if groups and required:
         yield _asking(part.term.typed for part in question.required)
     if present and required:
         yield _asking([*present, *excluded]) | mode
@@ -176,12 +176,12 @@ def retries(question: Question, wanted: list[Group], *, every: bool) -> Iterator
             yield _asking(present) | mode
 
 
-def repaired(question: Question, wanted: list[Group]) -> str | None:
+def repaired(question: Question, groups: list[Group]) -> str | None:
     """The query with every corrected word as it occurs; None if no word was corrected."""
-    if not any(group.repaired for group in wanted):
+    if not any(group.repaired for group in groups):
         return None
     words = [
-        " ".join(group.forms[0].words) if group.repaired else group.word.typed for group in wanted
+        " ".join(group.forms[0].words) if group.repaired else group.word.typed for group in groups
     ]
     return str(_asking([*words, *(part.term.typed for part in question.required)])["query"])
 
@@ -191,10 +191,14 @@ def wider(request: SearchQuery) -> Iterator[dict[str, Any]]:
 
     None leaves an argument out. A filter is for one stream, so it goes together with `streams`.
     """
-    given = [name for name in LIMITING if getattr(request, name)]
+    limits = [name for name in LIMITING if getattr(request, name)]
     steps = (("filter",), ("since", "until"), ("filter", "streams"), ("connection_id",), LIMITING)
-    found = [{name: None for name in step if name in given} for step in steps]
-    yield from (one for number, one in enumerate(found) if one and one not in found[:number])
+    options = [{name: None for name in step if name in limits} for step in steps]
+    yield from (
+        changes
+        for number, changes in enumerate(options)
+        if changes and changes not in options[:number]
+    )
 
 
 def changed(request: SearchQuery, changes: dict[str, Any]) -> SearchQuery:

@@ -15,7 +15,7 @@ from service.records.engine import (
     FIELDS_APART_MOST,
     LAST,
     WORDS_MOST,
-    Place,
+    PassageKey,
     Rows,
     Scope,
     Size,
@@ -275,7 +275,7 @@ class SearchMethods(SharedMethods):
         self._first_passages |= {row[:2]: row[4] for row in rows if row[2]}
         return [row[:4] for row in rows]
 
-    def passages(self, places: Sequence[Place]) -> dict[Place, str]:
+    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
         first = self._first_passages
         ids = {
             ordinal << SEQ_BITS | first[seq, ordinal] + start // STRIDE: (seq, ordinal, start)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import orjson
 
-from service.records.engine import Big, Generation, Place, Stored, StreamRow
+from service.records.engine import Big, Generation, PassageKey, Stored, StreamRow
 from service.records.engine.selections import Cells, Selection, Value
 from service.records.manifest.forms import decimal_of_key, decimal_total
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
@@ -60,7 +60,7 @@ class SqliteSnapshot(SearchMethods):
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Does nothing: a reader of the file can read all of it."""
 
-    def fetch(self, places: Sequence[Place]) -> None:
+    def fetch(self, places: Sequence[PassageKey]) -> None:
         """Does nothing: local data need not be fetched."""
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
