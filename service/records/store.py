@@ -106,11 +106,11 @@ class Store:
             if samples:
                 return overview(snapshot, samples)
             generation = snapshot.generation()
-            known: tuple[Generation, list[StreamOverview]] | None
-            known = getattr(self._local, "overview", None)
-            if known is None or known[0] != generation:
-                known = self._local.overview = generation, overview(snapshot, 0)
-            return known[1]
+            cached: tuple[Generation, list[StreamOverview]] | None
+            cached = getattr(self._local, "overview", None)
+            if cached is None or cached[0] != generation:
+                cached = self._local.overview = generation, overview(snapshot, 0)
+            return cached[1]
 
     def package(self, token: str) -> Package | None:
         """The package of a token, if any; raises `Unauthenticated` if it has ended."""
@@ -141,13 +141,13 @@ class Store:
         `now` is the time before the snapshot.
         """
         views: dict[Key, tuple[Generation, View]] = self._local.__dict__.setdefault("views", {})
-        known = views.get(key)
-        generation = snapshot.generation(known[0] if known else None)
+        cached = views.get(key)
+        generation = snapshot.generation(cached[0] if cached else None)
         # Revoking is a commit; expiry is not.
-        ends = known[1].grant.expires_at if known else None
-        if known and known[0] == generation and not (ends and tokens.is_past(ends, now)):
-            snapshot.confine(known[1].grant.connection_ids)
-            return known
+        ends = cached[1].grant.expires_at if cached else None
+        if cached and cached[0] == generation and not (ends and tokens.is_past(ends, now)):
+            snapshot.confine(cached[1].grant.connection_ids)
+            return cached
         registry = RegistryReader(snapshot)
         grant = find(registry, now=now) if find else everything(snapshot)
         snapshot.confine(grant.connection_ids)
@@ -179,9 +179,9 @@ class Store:
         """The deployment's secret, or the one in the store that is currently at the path."""
         if self._secret is not None:
             return self._secret.encode()
-        known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
-        if known is not None and known[0] == self.reader.number():
-            return known[1]
+        cached: tuple[int, bytes] | None = getattr(self._local, "secret", None)
+        if cached is not None and cached[0] == self.reader.number():
+            return cached[1]
         with self.reader.snapshot() as snapshot:
             return self._secret_in(snapshot)
 
@@ -189,22 +189,22 @@ class Store:
         if self._secret is not None:
             return self._secret.encode()
         number = snapshot.generation()[0]
-        known: tuple[int, bytes] | None = getattr(self._local, "secret", None)
-        if known is None or known[0] != number:
-            known = self._local.secret = number, _kept_secret(snapshot).encode()
-        return known[1]
+        cached: tuple[int, bytes] | None = getattr(self._local, "secret", None)
+        if cached is None or cached[0] != number:
+            cached = self._local.secret = number, _stored_secret(snapshot).encode()
+        return cached[1]
 
     def ready(self) -> None:
         """Raises `Unavailable` with the reason if the store cannot answer."""
         with self.reader.snapshot() as snapshot:
-            _kept_secret(snapshot)
+            _stored_secret(snapshot)
             self.reader.require_index(snapshot)
 
 
 _sealer = lru_cache(maxsize=4)(Sealer)
 
 
-def _kept_secret(snapshot: Snapshot) -> str:
+def _stored_secret(snapshot: Snapshot) -> str:
     secret = snapshot.meta("secret")
     if secret is None:
         raise Unavailable("The store is empty. Import records first.")
@@ -265,8 +265,8 @@ class StoreResourceServer:
                 snapshot, view, query, self._store.sealer_in(snapshot)
             ),
             lambda view, _: [
-                RecordRef(one.name, "", one.connection_id)
-                for one in view.stream(query.stream, query.connection_id)
+                RecordRef(stream.name, "", stream.connection_id)
+                for stream in view.stream(query.stream, query.connection_id)
             ],
         )
 
@@ -280,12 +280,12 @@ class StoreResourceServer:
     def field_window(
         self, ref: RecordRef, field_path: str, window: WindowRequest
     ) -> Answer[FieldRead]:
-        def found(snapshot: Snapshot, view: View) -> FieldRead:
+        def read_window(snapshot: Snapshot, view: View) -> FieldRead:
             if window.query is not None:
                 self._store.reader.require_index(snapshot)
             return fields.read_window(snapshot, view, ref, field_path, window)
 
-        return self._answer(found, lambda view, read: [read.ref])
+        return self._answer(read_window, lambda view, read: [read.ref])
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
         view = self.read(lambda snapshot, view: view)
@@ -322,6 +322,12 @@ class StoreResourceServer:
 def _records(records: Iterable[Record]) -> list[RecordRef]:
     """The records and their related records."""
     related = (
-        one for record in records for each in record.expanded.values() for one in each.records
+        related_record
+        for record in records
+        for relation in record.expanded.values()
+        for related_record in relation.records
     )
-    return [*(record.ref for record in records), *(one.ref for one in related)]
+    return [
+        *(record.ref for record in records),
+        *(related_record.ref for related_record in related),
+    ]

@@ -160,7 +160,7 @@ def _read_ranges(part: Part, fields: Mapping[str, FieldType]) -> dict[str, tuple
     found = {}
     for name in part.value:
         path = as_path(name, fields)
-        part.known(path, fields, _is_measured)
+        part.require(path, fields, _is_measured)
         found[path] = part.choices(name, tuple(OPERATORS))
     return found
 

@@ -32,58 +32,58 @@ class Part:
             raise self.fault("must be an object")
         return Part(f"{self.path}.{key}", self.value.get(key))
 
-    def _typed(self, key: str, kind: type, what: str) -> "Part":
+    def _member(self, key: str, kind: type, what: str) -> "Part":
         """The member at a key, which must be of this type or missing."""
-        found = self.at(key)
-        if found.value is not None and not isinstance(found.value, kind):
-            raise found.fault(f"must be {what}")
-        return found
+        member = self.at(key)
+        if member.value is not None and not isinstance(member.value, kind):
+            raise member.fault(f"must be {what}")
+        return member
 
     def part(self, key: str) -> "Part":
         """The object at a key, empty if missing."""
-        found = self._typed(key, dict, "an object")
-        return Part(found.path, found.value or {})
+        member = self._member(key, dict, "an object")
+        return Part(member.path, member.value or {})
 
     def parts(self, key: str) -> list["Part"]:
         """The members of the list at a key, empty if missing."""
-        found = self._typed(key, list, "a list")
-        return [found.at(number) for number in range(len(found.value or ()))]
+        member = self._member(key, list, "a list")
+        return [member.at(number) for number in range(len(member.value or ()))]
 
     def text(self, key: str) -> str | None:
-        found: str | None = self._typed(key, str, "a string").value
-        return found
+        text: str | None = self._member(key, str, "a string").value
+        return text
 
     def count(self, key: str, default: int, most: int) -> int:
         """The whole number at a key, from 1 to `most`."""
-        found = self.at(key)
-        if found.value is None:
+        member = self.at(key)
+        if member.value is None:
             return default
-        whole = isinstance(found.value, int) and not isinstance(found.value, bool)
-        if not whole or not 1 <= found.value <= most:
-            raise found.fault(f"must be a whole number from 1 to {most}")
-        return int(found.value)
+        whole = isinstance(member.value, int) and not isinstance(member.value, bool)
+        if not whole or not 1 <= member.value <= most:
+            raise member.fault(f"must be a whole number from 1 to {most}")
+        return int(member.value)
 
     def field(self, key: str, fields: Mapping[str, FieldType]) -> str | None:
         """The declared field named at a key."""
         name = self.text(key)
         if name is not None:
-            self.at(key).known(name, fields)
+            self.at(key).require(name, fields)
         return name
 
     def fields(
         self, key: str, fields: Mapping[str, FieldType], rule: Rule | None = None
     ) -> tuple[str, ...]:
         """The declared fields named in the list at a key (a single name needs no list)."""
-        found = self.at(key)
-        names = [found.value] if isinstance(found.value, str) else found.value or []
+        member = self.at(key)
+        names = [member.value] if isinstance(member.value, str) else member.value or []
         if not isinstance(names, list):
-            raise found.fault("must be a list of field names")
-        listed = [as_path(name, fields) for name in names]
-        for name in listed:
-            found.known(name, fields, rule)
-        return tuple(dict.fromkeys(listed))
+            raise member.fault("must be a list of field names")
+        paths = [as_path(name, fields) for name in names]
+        for name in paths:
+            member.require(name, fields, rule)
+        return tuple(dict.fromkeys(paths))
 
-    def known(self, name: Any, fields: Mapping[str, FieldType], rule: Rule | None = None) -> None:
+    def require(self, name: Any, fields: Mapping[str, FieldType], rule: Rule | None = None) -> None:
         """Refuses a field that is not declared or that a rule forbids."""
         if not isinstance(name, str) or name not in fields:
             near = get_close_matches(str(name), fields, 1)
@@ -95,10 +95,10 @@ class Part:
 
     def choices(self, key: str, allowed: Iterable[str]) -> tuple[str, ...]:
         """The words in the list at a key; each must be allowed."""
-        found = self.at(key)
-        if not isinstance(found.value, list) or not set(map(str, found.value)) <= set(allowed):
-            raise found.fault(f"must be a list of {', '.join(allowed)}")
-        return tuple(found.value)
+        member = self.at(key)
+        if not isinstance(member.value, list) or not set(map(str, member.value)) <= set(allowed):
+            raise member.fault(f"must be a list of {', '.join(allowed)}")
+        return tuple(member.value)
 
     def refuse_unknown(self, words: Iterable[str]) -> None:
         allowed = tuple(words)
@@ -117,23 +117,23 @@ def read_name(part: Part, key: str) -> str:
     return _checked(part.at(key), name, key)
 
 
-def _checked(place: Part, name: str, what: str) -> str:
+def _checked(part: Part, name: str, what: str) -> str:
     try:
         return check_name(name, what=what)
     except Refused as refused:
-        raise place.fault(str(refused).rstrip(".")) from None
+        raise part.fault(str(refused).rstrip(".")) from None
 
 
 def fields_of(part: Part) -> dict[str, FieldType]:
     """The fields that a stream's `schema.properties` declares; at least one."""
     properties = part.part("schema").part("properties")
-    found = {}
+    fields = {}
     for name in properties.value:
-        place = properties.part(name)
-        found[_checked(place, name, "field")] = _read_type(place)
-    if not found:
+        declaration = properties.part(name)
+        fields[_checked(declaration, name, "field")] = _read_type(declaration)
+    if not fields:
         raise properties.fault('declares no fields; use {"id": {"type": "string"}, …}')
-    return found
+    return fields
 
 
 def as_path(name: Any, fields: Mapping[str, FieldType]) -> Any:
@@ -145,15 +145,15 @@ def as_path(name: Any, fields: Mapping[str, FieldType]) -> Any:
 def nested_of(path: str, schema: Any) -> dict[str, FieldType]:
     """The fields inside the one at a pointer, as far as its schema declares them."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    found: dict[str, FieldType] = {}
+    fields: dict[str, FieldType] = {}
     for key, inner in (properties if isinstance(properties, dict) else {}).items():
         inside = path + escaped(key)
         try:
-            found[inside] = _read_type(Part(inside, inner if isinstance(inner, dict) else {}))
+            fields[inside] = _read_type(Part(inside, inner if isinstance(inner, dict) else {}))
         except InvalidRequest:
             continue  # JSON Schema has more than is used here
-        found |= nested_of(inside, inner)
-    return found
+        fields |= nested_of(inside, inner)
+    return fields
 
 
 def _read_type(part: Part) -> FieldType:

@@ -46,7 +46,7 @@ class Asking(SharedMethods):
         self._known: dict[str, Rows] = {}
         self._noted: dict[str, Statement] | None = None
         #: The connections of the request, None for all; what is cached is limited to them too.
-        self._named: Sequence[str] | None = ()
+        self._connections: Sequence[str] | None = ()
         #: The statement that limits the connections; it is sent with the next one.
         self._confined: list[Statement] = []
 
@@ -81,7 +81,7 @@ class Asking(SharedMethods):
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         named = None if connection_ids is None else sorted(connection_ids)
-        self._named, self._confined = named, [(_CONFINE, (named,))]
+        self._connections, self._confined = named, [(_CONFINE, (named,))]
 
     def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
         """Makes the next statement of each call, all in one round trip; see `engine.Snapshot`."""

@@ -70,10 +70,10 @@ SELECT seq, ordinal, start, f.text
 FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS p(seq, ordinal, start)
 JOIN folded_seen f USING (seq, ordinal, start)
 """
-_HELD = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
+_HOLDS = "WHERE seq = ANY(%s::bigint[]) AND ordinal = ANY(%s::integer[]) AND terms @@ %s::tsquery"
 _HOLDING = f"""
-SELECT seq, ordinal, NULL FROM term_seen {_HELD}
-UNION ALL SELECT seq, ordinal, start FROM passage_seen {_HELD}
+SELECT seq, ordinal, NULL FROM term_seen {_HOLDS}
+UNION ALL SELECT seq, ordinal, start FROM passage_seen {_HOLDS}
 """
 _PASSAGES = """
 SELECT start FROM passage_seen WHERE terms @@ %s::tsquery AND seq = %s AND ordinal = %s
@@ -95,7 +95,7 @@ class SearchMethods(Asking):
     def decode(self, value: bytes) -> Value:
         return value_of(value) if value else 0
 
-    def listed(self, values: Iterable[Any]) -> list[Any]:
+    def list_parameter(self, values: Iterable[Any]) -> list[Any]:
         return list(values)
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
@@ -105,8 +105,8 @@ class SearchMethods(Asking):
     def words_like(
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
     ) -> list[str]:
-        known, found = self._counts(fields), list[str]()
-        unknown = [prefix for prefix in prefixes if prefix not in known]
+        complete, rest = self._counts(fields), list[str]()
+        unknown = [prefix for prefix in prefixes if prefix not in complete]
         if unknown:
             lasts = [prefix + LAST for prefix in unknown]
             sql = _LIKE.format(_scanned(fields))
@@ -114,54 +114,56 @@ class SearchMethods(Asking):
             for prefix in unknown:
                 counts = {word: n for first, word, n in rows if first == prefix}
                 if len(counts) < most:
-                    known[prefix] = counts
+                    complete[prefix] = counts
                 else:
-                    found += counts
-        return [*found, *(word for prefix in prefixes for word in known.get(prefix, ()))]
+                    rest += counts
+        return [*rest, *(word for prefix in prefixes for word in complete.get(prefix, ()))]
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
-        found, unknown = dict[str, int](), list[str]()
-        known = dict(self._counts(fields))
-        sizes = set(map(len, known))
+        totals, unknown = dict[str, int](), list[str]()
+        by_prefix = dict(self._counts(fields))
+        sizes = set(map(len, by_prefix))
         for word in words:
             heads = (word[:size] for size in sizes)
-            counts = next((known[head] for head in heads if head in known), None)
+            counts = next((by_prefix[head] for head in heads if head in by_prefix), None)
             if counts is None:
                 unknown.append(word)
             elif word in counts:
-                found[word] = counts[word]
+                totals[word] = counts[word]
         if not unknown:
-            return found
-        return found | dict(self.rows_of(_COUNTS.format(_scanned(fields)), unknown, _array(fields)))
+            return totals
+        return totals | dict(
+            self.rows_of(_COUNTS.format(_scanned(fields)), unknown, _array(fields))
+        )
 
     def _counts(self, fields: Sequence[int]) -> Counts:
         """How many values hold each word with a prefix, as this and other snapshots found it."""
-        named = None if self._named is None else tuple(self._named)
-        return self.catalog.counts(self.generation(), (named, tuple(fields)))
+        connections = None if self._connections is None else tuple(self._connections)
+        return self.catalog.counts(self.generation(), (connections, tuple(fields)))
 
     def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
-        asked = _array(sorted(keys)), _array(fields), most
-        return [word for (word,) in self.rows_of(_BY_KEY.format(_scanned(fields)), *asked)]
+        parameters = _array(sorted(keys)), _array(fields), most
+        return [word for (word,) in self.rows_of(_BY_KEY.format(_scanned(fields)), *parameters)]
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
     ) -> Rows:
         if not scope.fields:
             return Rows(([], []), ([], [], []))
-        wanted = query(groups, self.catalog.scope(self.rows_at_once, scope.fields))
+        terms = query(groups, self.catalog.scope(self.rows_at_once, scope.fields))
         # As many of every field that is sought by itself, from which `shared` takes its part.
         apart = newest and scope.apart
-        short, values = self._rows(scope, wanted, limit, newest, apart, "term")
-        passages, more = self._rows(scope, wanted, limit, newest, apart, "passage")
+        short, values = self._rows(scope, terms, limit, newest, apart, "term")
+        passages, passage_values = self._rows(scope, terms, limit, newest, apart, "passage")
         ((seqs, ordinals, *parts),) = self.run(
-            f"SELECT * FROM ({short}) s CROSS JOIN ({passages}) p", *values, *more
+            f"SELECT * FROM ({short}) s CROSS JOIN ({passages}) p", *values, *passage_values
         )
         if apart:
             return shared(scope.fields, (seqs, ordinals), tuple(parts), limit)
         return Rows((seqs, ordinals), tuple(parts), limit in (len(seqs), len(parts[0])))
 
     def _rows(
-        self, scope: Scope, wanted: str, limit: int, newest: bool, apart: bool, table: str
+        self, scope: Scope, terms: str, limit: int, newest: bool, apart: bool, table: str
     ) -> tuple[str, list[Any]]:
         """SQL for rows of one table by columns, as in `Rows`, and its parameters."""
         columns = ("seq", "ordinal", "start")[: 3 if table == "passage" else 2]
@@ -171,22 +173,22 @@ class SearchMethods(Asking):
             f"t.ordinal{_scanned(scope.fields)} = ANY(%s::integer[])",
             fields,
         )
-        if wanted:
-            condition.add("t.terms @@ %s::tsquery", wanted)
+        if terms:
+            condition.add("t.terms @@ %s::tsquery", terms)
         joined = ""
         if scope.limited:
             joined = "JOIN record r ON r.seq = t.seq"
             either = self.selected_by_any(scope.selections)
             condition.add(either.sql(), *either.values)
-        named = ", ".join(f"t.{column}" for column in columns)
+        selected = ", ".join(f"t.{column}" for column in columns)
         source = f"FROM {table}_seen t {joined} WHERE {condition.sql()}"
         if apart:
             newer = "PARTITION BY t.ordinal ORDER BY t.seq DESC"
-            ranked = f"SELECT {named}, row_number() OVER ({newer}) AS n {source}"
+            ranked = f"SELECT {selected}, row_number() OVER ({newer}) AS n {source}"
             sql = f"SELECT * FROM ({ranked}) t WHERE n <= %s ORDER BY n"
         else:
             order = "ORDER BY t.seq DESC" if newest else ""
-            sql = f"SELECT {named} {source} {order} LIMIT %s"
+            sql = f"SELECT {selected} {source} {order} LIMIT %s"
         arrays = ", ".join(f"coalesce(array_agg({column}), '{{}}')" for column in columns)
         return f"SELECT {arrays} FROM ({sql}) t", [*condition.values, limit]
 
@@ -194,19 +196,19 @@ class SearchMethods(Asking):
         return self.rows_of(_SIZES, *map(_array, zip(*values))) if values else []
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
-        asked = [_array(seqs), _array(scope.fields), query([spellings])]
-        found = Rows(([], []), ([], [], []))
-        for *row, start in self.rows_of(_HOLDING, *asked, *asked):
-            columns = found.short if start is None else found.passages
+        parameters = [_array(seqs), _array(scope.fields), query([spellings])]
+        rows = Rows(([], []), ([], [], []))
+        for *row, start in self.rows_of(_HOLDING, *parameters, *parameters):
+            columns = rows.short if start is None else rows.passages
             for column, value in zip(columns, (*row, start)):
                 column.append(value)
-        return found
+        return rows
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
-        wanted = query(groups, f"'@s{seq}'")
-        return [start for (start,) in self.rows_of(_PASSAGES, wanted, seq, ordinal, limit)]
+        terms = query(groups, f"'@s{seq}'")
+        return [start for (start,) in self.rows_of(_PASSAGES, terms, seq, ordinal, limit)]
 
     def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
         records, among = _array(seqs), _array(fields)

@@ -68,7 +68,7 @@ class PostgresSnapshot(SearchMethods):
     }
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
-        if self._named is not None and connection_id not in self._named:
+        if self._connections is not None and connection_id not in self._connections:
             return None
         return self.catalog.stream(self.rows_of, connection_id, name)
 

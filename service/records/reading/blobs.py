@@ -15,7 +15,7 @@ from service.records.writing.attachments import covering
 from service.records.opening import Engine
 from service.ports import Blob
 from service.records.view.choices import ambiguous
-from service.records.view.documents import Shown
+from service.records.view.documents import GrantedRecord
 from service.records.view import View
 
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "message/rfc822")
@@ -63,7 +63,7 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
     return Blob(blob_id, row.media_type, row.size_bytes, row.sha256, read)
 
 
-def described(shown: Shown, field: str, value: Any) -> Base64 | BlobRef | None:
+def described(shown: GrantedRecord, field: str, value: Any) -> Base64 | BlobRef | None:
     """The description of a binary value in a field, or None if it is text."""
     if is_reference(value):
         return shown.resolved(field, value)
@@ -72,7 +72,7 @@ def described(shown: Shown, field: str, value: Any) -> Base64 | BlobRef | None:
     return None
 
 
-def text_of(shown: Shown, field: str, known: Base64 | BlobRef) -> str | None:
+def text_of(shown: GrantedRecord, field: str, known: Base64 | BlobRef) -> str | None:
     """The text of a text blob in the field, at most 32 MB; None if it is not text."""
     if isinstance(known, Base64):
         return None

@@ -23,7 +23,7 @@ from service.records.engine.selections import Limit
 from service.keys import Sealer, identity
 from service.ports import RecordQuery
 from service.records.reading import lists
-from service.records.view.documents import Shown
+from service.records.view.documents import GrantedRecord
 from service.records.view import StreamView, View
 
 BEGINNING = "beginning"
@@ -36,42 +36,42 @@ _REFUSED = ("filter", "sort", "view", "expand", "expand_limit")
 
 def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
     """A page of changes after a bookmark, with `next_changes_since` on every page."""
-    _refuse_others(query)
+    _refuse_arguments(query)
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
     bound = ["changes", view.grant.grant_id, *identity(query), query.fields]
     start = _start(snapshot, query, sealer, bound)
     page: list[Record] = []
-    position, more, size = start, False, 0
+    position, follows, size = start, False, 0
     for event in _visible(snapshot, streams, projections, start):
         if event.newest:
             change = _change(snapshot, view, event, projections[event.stream.id], query.whole)
             size += lists.body_bytes(change)
             if len(page) == query.limit or (page and size > BUDGETS.rest_page_bytes):
-                more = True
+                follows = True
                 break
             page.append(change)
         position = event.change.version
     # Its length does not reveal how much else there is.
-    place = f"{position:0{_DIGITS}}{snapshot.epoch(position) or '':0>{EPOCH_CHARS}}"
+    bookmark = f"{position:0{_DIGITS}}{snapshot.epoch(position) or '':0>{EPOCH_CHARS}}"
     return RecordPage(
         stream=query.stream,
         records=page,
-        has_more=more,
-        next_changes_since=sealer.seal(place, bound=bound),
-        next_cursor=CURSOR_PREFIX + sealer.seal(place, bound=bound) if more else None,
+        has_more=follows,
+        next_changes_since=sealer.seal(bookmark, bound=bound),
+        next_cursor=CURSOR_PREFIX + sealer.seal(bookmark, bound=bound) if follows else None,
     )
 
 
-def _refuse_others(query: RecordQuery) -> None:
-    given = [name for name in _REFUSED if getattr(query, name)]
-    given += [name for name in ("count", "window") if getattr(query, name) != "none"]
-    if given:
+def _refuse_arguments(query: RecordQuery) -> None:
+    names = [name for name in _REFUSED if getattr(query, name)]
+    names += [name for name in ("count", "window") if getattr(query, name) != "none"]
+    if names:
         raise InvalidRequest(
-            f"changes_since cannot be combined with {', '.join(given)}. "
+            f"changes_since cannot be combined with {', '.join(names)}. "
             "Retry with stream, fields, limit and connection_id only.",
-            code="invalid_expand" if given[0] == "expand" else "invalid_request",
-            param=given[0],
+            code="invalid_expand" if names[0] == "expand" else "invalid_request",
+            param=names[0],
         )
 
 
@@ -83,7 +83,7 @@ def _start(snapshot: Snapshot, query: RecordQuery, sealer: Sealer, bound: list[A
         return 0
     else:
         text, param = query.changes_since or "", "changes_since"
-    version, epoch = _opened(snapshot, sealer, text, bound, param)
+    version, epoch = _decode_bookmark(snapshot, sealer, text, bound, param)
     if version and (epoch is None or snapshot.epoch(version) != epoch):
         args = {"stream": query.stream, "connection_id": query.connection_id}
         again = {name: value for name, value in args.items() if value}
@@ -100,7 +100,7 @@ def _start(snapshot: Snapshot, query: RecordQuery, sealer: Sealer, bound: list[A
     return version
 
 
-def _opened(
+def _decode_bookmark(
     snapshot: Snapshot, sealer: Sealer, text: str, bound: list[Any], param: str
 ) -> tuple[int, str | None]:
     """(version, epoch that its commit must have) of a bookmark; None if the commit was lost.
@@ -109,15 +109,15 @@ def _opened(
     one epoch to all commits before it.
     """
     try:
-        place = sealer.open(text, bound=bound, param=param)
+        bookmark = sealer.open(text, bound=bound, param=param)
     except InvalidRequest:
         history = snapshot.meta("history")
         if not history:
             raise
-        place, history = sealer.open(text, bound=[*bound, history], param=param), None
+        bookmark, history = sealer.open(text, bound=[*bound, history], param=param), None
     else:
-        history = snapshot.meta("history") if len(place) == _DIGITS else None
-    return int(place[:_DIGITS]), place[_DIGITS:] or (None if history else snapshot.epoch(0))
+        history = snapshot.meta("history") if len(bookmark) == _DIGITS else None
+    return int(bookmark[:_DIGITS]), bookmark[_DIGITS:] or (None if history else snapshot.epoch(0))
 
 
 class _Event(NamedTuple):
@@ -148,9 +148,9 @@ def _visible(
         if limit.keys is not None and state.key not in limit.keys:
             continue
         later = list(snapshot.later_changes(change.seq, change.version))
-        leaves, *others = _effects(limit, names, [change, *later], state)
+        leaves, *later_effects = _effects(limit, names, [change, *later], state)
         if leaves is not None:
-            newest = all(other is None for other in others)
+            newest = all(effect is None for effect in later_effects)
             yield _Event(change, stream, newest, leaves)
 
 
@@ -173,8 +173,8 @@ def _effects(
             continue
         was_inside = limit.spans(change.was_at)
         inside = limit.spans(later.was_at) if later else limit.spans(state.at) and not deleted
-        shown = was_inside != inside or (inside and change.touches(names))
-        yield not inside if shown else None
+        is_visible = was_inside != inside or (inside and change.touches(names))
+        yield not inside if is_visible else None
 
 
 def _change(
@@ -182,8 +182,8 @@ def _change(
 ) -> Record:
     stream, change = event.stream, event.change
     if not event.leaves:
-        shown = Shown(snapshot, view, stream, snapshot.load([change.seq])[change.seq])
-        return shown.record((shown.whole if whole else shown.brief)(fields))
+        granted = GrantedRecord(snapshot, view, stream, snapshot.load([change.seq])[change.seq])
+        return granted.record((granted.whole if whole else granted.brief)(fields))
     key, _, deleted_at = snapshot.state(change.seq)
     ref = RecordRef(stream.name, key, stream.connection_id)
     left_at = change.left_at or deleted_at or ""

@@ -19,7 +19,7 @@ from service.records.engine import Snapshot
 from service import port_rules
 from service.ports import WindowRequest
 from service.records.reading import blobs, lists
-from service.records.view.documents import Shown, read_chunks
+from service.records.view.documents import GrantedRecord, read_chunks
 from service.records.search.required_parts import groups_to_read
 from service.records.view.texts import ChunkedText, InlineText, matches
 from service.records.view import View
@@ -37,7 +37,7 @@ def read_window(
         snapshot, view, ref, lambda stream: stream.require(name, param="field_path")
     )
     stream.require(name, param="field_path")
-    shown = Shown(snapshot, view, stream, snapshot.load([seq])[seq])
+    shown = GrantedRecord(snapshot, view, stream, snapshot.load([seq])[seq])
     kind, value = _value(shown, path, name, window)
     read = FieldRead(shown.ref, stream.origin, path, kind)
     known = blobs.described(shown, name, value)
@@ -54,7 +54,7 @@ def read_window(
     )
 
 
-def _value(shown: Shown, path: str, name: str, window: WindowRequest) -> tuple[str, Any]:
+def _value(shown: GrantedRecord, path: str, name: str, window: WindowRequest) -> tuple[str, Any]:
     """(JSON type, `Text` or blob reference or base64 text) of the value at a path."""
     snapshot, stream, stored = shown.snapshot, shown.stream, shown.stored
     if name in stored.big and path in (name, pointer.escaped(name)):

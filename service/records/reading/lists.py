@@ -18,7 +18,7 @@ from service.pdpp.encode import encode_row
 from service.ports import RecordQuery, RecordRead
 from service.records.manifest import values
 from service.records.view import near_values
-from service.records.view.documents import Shown, expand, relations
+from service.records.view.documents import GrantedRecord, expand, relations
 from service.records.view.choices import ambiguous, count, require_shared
 from service.records.view.filters import tests_of
 from service.records.view import StreamView, View
@@ -33,19 +33,21 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     projections = {stream.id: _projection(stream, query) for stream in streams}
     bound = [view.grant.grant_id, *identity(query)]
     after = Position(*sealer.open(query.cursor, bound=bound)) if query.cursor else None
-    wanted = query.filter
-    selections = [one.selection(tests_of(one, wanted) if wanted else ()) for one in streams]
-    found = snapshot.page(selections, order, after, query.limit + 1)
+    conditions = query.filter
+    selections = [
+        stream.selection(tests_of(stream, conditions) if conditions else ()) for stream in streams
+    ]
+    rows = snapshot.page(selections, order, after, query.limit + 1)
 
-    page, more = _page(snapshot, view, streams, found, projections, query)
+    page, follows = _page(snapshot, view, streams, rows, projections, query)
     counted = query.count != "none"
-    cursor = sealer.seal(list(found[len(page) - 1].position), bound=bound) if more else None
+    cursor = sealer.seal(list(rows[len(page) - 1].position), bound=bound) if follows else None
     is_empty = not (page or query.cursor)
     return RecordPage(
         stream=query.stream,
-        warnings=near_values.warnings(snapshot, streams, wanted) if is_empty else [],
+        warnings=near_values.warnings(snapshot, streams, conditions) if is_empty else [],
         records=page,
-        has_more=more,
+        has_more=follows,
         next_cursor=cursor,
         count=Count("exact", count(snapshot, selections)) if counted else Count(),
         span=_span(snapshot, streams, selections) if query.window == "exact" else None,
@@ -63,15 +65,15 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
     stream, seq = find(snapshot, view, read.ref, suits)
     stored = snapshot.load([seq])[seq]
     fields = stream.project(read.fields)
-    shown = Shown(snapshot, view, stream, stored)
-    show = shown.brief
+    granted = GrantedRecord(snapshot, view, stream, stored)
+    show = granted.brief
     if read.whole:
-        show = shown.named if read.fields else shown.whole
+        show = granted.in_full if read.fields else granted.whole
     related = {}
     if read.expand:
-        related = expand(shown, read.expand, read.expand_limit)
+        related = expand(granted, read.expand, read.expand_limit)
     return replace(
-        shown.record(show(fields)),
+        granted.record(show(fields)),
         source=stream.origin._replace(connector_key=stream.connector_key),
         roles={role: name for role, name in stream.roles.items() if name in fields},
         authored_at=stream.time(stored, frozenset(fields)) or None,
@@ -88,10 +90,10 @@ def find(
     refusal is raised.
     """
     streams = view.stream(ref.stream, ref.connection_id)
-    asked = [partial(snapshot.find, stream.selection(), ref.record_id) for stream in streams]
-    snapshot.ahead(asked)
-    found = [(stream, ask()) for stream, ask in zip(streams, asked)]
-    hits = [(stream, seq) for stream, seq in found if seq is not None]
+    queries = [partial(snapshot.find, stream.selection(), ref.record_id) for stream in streams]
+    snapshot.ahead(queries)
+    matches = [(stream, ask()) for stream, ask in zip(streams, queries)]
+    hits = [(stream, seq) for stream, seq in matches if seq is not None]
     if not hits:
         raise NotFound("No such record in this grant. Use search or query_records to find ids.")
     if len(hits) > 1:
@@ -103,17 +105,17 @@ def _suiting(
     streams: Sequence[StreamView], suits: Callable[[StreamView], None]
 ) -> list[StreamView]:
     """The streams for which the call would work; raises the first refusal if there is none."""
-    refusals, found = [], []
+    refusals, suitable = [], []
     for stream in streams:
         try:
             suits(stream)
         except EvidenceError as error:
             refusals.append(error)
         else:
-            found.append(stream)
-    if not found:
+            suitable.append(stream)
+    if not suitable:
         raise refusals[0]
-    return found
+    return suitable
 
 
 def body_bytes(record: Record) -> int:
@@ -161,28 +163,28 @@ def _page(
     snapshot: Snapshot,
     view: View,
     streams: Sequence[StreamView],
-    found: Sequence[Row],
+    fetched: Sequence[Row],
     projections: dict[int, tuple[str, ...]],
     query: RecordQuery,
 ) -> tuple[list[Record], bool]:
     """The records of a page and whether more follow; ends early above the byte budget."""
-    rows = found[: query.limit]
+    rows = fetched[: query.limit]
     page: list[Record] = []
     size = 0
-    each = checked(snapshot.each([row.seq for row in rows]), "reading records")
-    for row, stored in zip(rows, each):
+    records = checked(snapshot.each([row.seq for row in rows]), "reading records")
+    for row, stored in zip(rows, records):
         stream = streams[row.position.selection]
-        shown = Shown(snapshot, view, stream, stored)
-        show = shown.whole if query.whole else shown.brief
-        record = shown.record(show(projections[stream.id]))
+        granted = GrantedRecord(snapshot, view, stream, stored)
+        show = granted.whole if query.whole else granted.brief
+        record = granted.record(show(projections[stream.id]))
         if query.expand:
-            related = expand(shown, query.expand, query.expand_limit)
+            related = expand(granted, query.expand, query.expand_limit)
             record = replace(record, expanded=related)
         size += body_bytes(record) if query.whole or query.expand else stored.chars
         if page and size > BUDGETS.rest_page_bytes:
             return page, True
         page.append(record)
-    return page, len(found) > query.limit
+    return page, len(fetched) > query.limit
 
 
 def _span(
@@ -190,12 +192,12 @@ def _span(
 ) -> TimeSpan:
     """The number of records on all pages and the times they span."""
     total, times = 0, list[int]()
-    asked = [partial(snapshot.span, selection) for selection in selections]
-    snapshot.ahead(asked)
-    for stream, ask in zip(streams, asked):
-        shown = stream.manifest.time_field in stream.granted
+    queries = [partial(snapshot.span, selection) for selection in selections]
+    snapshot.ahead(queries)
+    for stream, ask in zip(streams, queries):
+        shows_time = stream.manifest.time_field in stream.granted
         counted, first, last = ask()
         total += counted
-        times += [at for at in (first, last) if shown and at is not None]
+        times += [at for at in (first, last) if shows_time and at is not None]
     ends = [values.moment(at) for at in (min(times), max(times))] if times else []
     return TimeSpan(total, *ends)

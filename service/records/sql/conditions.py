@@ -99,7 +99,7 @@ class Conditions:
         """A value in the form in which it is compared."""
         return value
 
-    def listed(self, values: Iterable[Any]) -> Any:
+    def list_parameter(self, values: Iterable[Any]) -> Any:
         """The parameter of `in_list`."""
         raise NotImplementedError
 
@@ -107,11 +107,11 @@ class Conditions:
         """Whether to list the records with such a value first instead of probing each record."""
         return False
 
-    def one_of(self, column: str, numbers: Sequence[int]) -> tuple[str, Any]:
+    def equals_any(self, column: str, numbers: Sequence[int]) -> tuple[str, Any]:
         """(condition, parameter) that a column is one of some numbers."""
         if len(numbers) == 1:
             return f"{column} = ?", numbers[0]
-        return self.in_list.format(column), self.listed(numbers)
+        return self.in_list.format(column), self.list_parameter(numbers)
 
     def within(
         self, limit: Limit, condition: Condition | None = None, *, record: str = "r"
@@ -121,7 +121,7 @@ class Conditions:
         for comparison, time in bounds(limit):
             condition.add(f"{record}.at {comparison} ?", time)
         if limit.keys is not None:
-            listed = self.listed(sorted(limit.keys))
+            listed = self.list_parameter(sorted(limit.keys))
             condition.add(self.in_list.format(f"{record}.record_key"), listed)
         return condition
 
@@ -136,7 +136,7 @@ class Conditions:
         for tests in zip(*(by_field(one.tests).items() for one in selections)):
             comparisons = tests[0][1]
             compared = [f"c.{self.compared} {comparison} ?" for comparison, _ in comparisons]
-            field, ordinals = self.one_of("c.ordinal", [ordinal for ordinal, _ in tests])
+            field, ordinals = self.equals_any("c.ordinal", [ordinal for ordinal, _ in tests])
             body = " AND ".join([field, *compared])
             values = [ordinals, *(self.encode(value) for _, value in comparisons)]
             if self.is_small(body, values):
@@ -144,7 +144,7 @@ class Conditions:
             else:
                 # The sum makes it read the cells of the record, not look for each of many fields.
                 column = "c.ordinal" if len(tests) == 1 else "c.ordinal + 0"
-                field, _ = self.one_of(column, [ordinal for ordinal, _ in tests])
+                field, _ = self.equals_any(column, [ordinal for ordinal, _ in tests])
                 body = " AND ".join([field, *compared])
                 cells = f"EXISTS (SELECT 1 FROM cell c WHERE c.seq = {record}.seq AND {body})"
             condition.add(cells, *values)
@@ -162,7 +162,7 @@ class Conditions:
         first, condition = selections[0], Condition()
         # The sign makes it read the listed records, not the whole stream in its order.
         column = "+r.stream" if lists else "r.stream"
-        condition.add(*self.one_of(column, [one.stream for one in selections]))
+        condition.add(*self.equals_any(column, [selection.stream for selection in selections]))
         condition.add(self.live.format("r"))
         self.within(first.limit, condition)
         if first.by_time:  # lets the index on the cursor start at the limit
@@ -191,7 +191,7 @@ class Conditions:
         if comparisons is None:
             return None
         condition = Condition()
-        condition.add(*self.one_of(f"{cell}.ordinal", ordinals))
+        condition.add(*self.equals_any(f"{cell}.ordinal", ordinals))
         for comparison, value in comparisons:
             condition.add(f"{cell}.{self.compared} {comparison} ?", self.encode(value))
         return condition

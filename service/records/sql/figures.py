@@ -52,8 +52,8 @@ class Figures(Conditions):
 
     def decode(self, value: Any) -> Value:
         """A value as it was before `encode`; 0 for `no_cursor`."""
-        known: Value = value
-        return known
+        decoded: Value = value
+        return decoded
 
     def figure_of(self, value: Any) -> Value | None:
         """A figure as `GroupRow` has it."""
@@ -95,9 +95,11 @@ class Figures(Conditions):
             statements.append(f"SELECT {self.whole} AS at {source} WHERE {where.sql()}")
             values += where.values
         rows = " UNION ALL ".join(statements)
-        found = self.run(_UNITS.format(unit=unit, rows=rows, after=after, limit=limit), *values)
-        units = [GroupRow(0, int(unit), int(n), None) for *_, unit, n in found if unit is not None]
-        return GroupPage(units, int(found[0][0]), int(found[0][1] or 0))
+        unit_rows = self.run(_UNITS.format(unit=unit, rows=rows, after=after, limit=limit), *values)
+        units = [
+            GroupRow(0, int(unit), int(n), None) for *_, unit, n in unit_rows if unit is not None
+        ]
+        return GroupPage(units, int(unit_rows[0][0]), int(unit_rows[0][1] or 0))
 
     def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
         key = f"v.{self.compared}"
@@ -105,8 +107,8 @@ class Figures(Conditions):
         first = f"SELECT {self.whole} FROM cell v {where}"
         among = f"FROM scope s WHERE {self.in_list.format('s.ordinal')}"
         sql = f"SELECT min(at) FROM (SELECT ({first}) AS at {among}) a"
-        ((found,),) = self.run(sql, self.encode(least), self.listed(ordinals))
-        return None if found is None else int(found)
+        ((smallest,),) = self.run(sql, self.encode(least), self.list_parameter(ordinals))
+        return None if smallest is None else int(smallest)
 
     def distinct(self, fields: Sequence[Grouped]) -> int:
         rows, values = self._union(fields, "count", grouped=True)
@@ -129,15 +131,15 @@ class Figures(Conditions):
             order=_ORDER,
             limit=limit,
         )
-        found = self.run(sql, *values, *bounds, *bounds)
+        group_rows = self.run(sql, *values, *bounds, *bounds)
         return GroupPage(
             [
                 GroupRow(kind, self.decode(name), int(n), self.figure_of(figure))
-                for _, _, kind, name, n, figure in found
+                for _, _, kind, name, n, figure in group_rows
                 if kind is not None
             ],
-            int(found[0][0]),
-            int(found[0][1] or 0),
+            int(group_rows[0][0]),
+            int(group_rows[0][1] or 0),
         )
 
     def _behind(self, after: GroupRow | None) -> tuple[str, list[Any]]:
@@ -176,12 +178,14 @@ class Figures(Conditions):
                 columns += f"1 AS n, {value} AS value, {int(first.computed_kind)} AS form"
             if first.field.group is None:
                 tables = [
-                    one.field._replace(ordinal=one.computed or 0, group=one.field.ordinal)
-                    for one in some
+                    grouped_field.field._replace(
+                        ordinal=grouped_field.computed or 0, group=grouped_field.field.ordinal
+                    )
+                    for grouped_field in some
                 ]
                 source, where = self._from(tables, "" if first.computed is None else "LEFT JOIN")
             else:
-                source, where = self._from([one.field for one in some], "JOIN")
+                source, where = self._from([grouped_field.field for grouped_field in some], "JOIN")
             ending = f" GROUP BY {name}" if grouped else ""
             statements.append(f"SELECT {columns} {source} WHERE {where.sql()}{ending}")
             values += where.values
@@ -190,30 +194,30 @@ class Figures(Conditions):
     def _alike(self, fields: Sequence[Grouped]) -> list[list[Grouped]]:
         """Fields in groups that one statement reads."""
         alike = dict[object, list[Grouped]]()
-        for number, one in enumerate(fields):
+        for number, field in enumerate(fields):
             key: object = number
             if self.merges_fields:
-                tests = on_field(one.field.selection, _base(one.field))
-                shape = (one.field.group is None, one.kind, one.computed is None, *one[3:])
+                tests = on_field(field.field.selection, _base(field.field))
+                shape = (field.field.group is None, field.kind, field.computed is None, *field[3:])
                 key = number if tests is None else (*tests, *shape)
-            alike.setdefault(key, []).append(one)
+            alike.setdefault(key, []).append(field)
         return list(alike.values())
 
     def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
         """Columns of `cell v` for the values of some fields; `tail` ends each statement."""
-        asked = [partial(self._cells, some, columns, tail) for some in self._merged(fields)]
-        self.ahead(asked)
-        return [row for ask in asked for row in ask()]
+        queries = [partial(self._cells, some, columns, tail) for some in self._merged(fields)]
+        self.ahead(queries)
+        return [row for ask in queries for row in ask()]
 
     def _merged(self, fields: Sequence[Cells]) -> list[list[Cells]]:
         """Fields in groups that one statement reads."""
         alike = dict[object, list[Cells]]()
-        for number, one in enumerate(fields):
+        for number, field in enumerate(fields):
             key: object = number
             if self.merges_fields:
-                tests = on_field(one.selection, _base(one))
-                key = number if tests is None else (*tests, one.group is None)
-            alike.setdefault(key, []).append(one)
+                tests = on_field(field.selection, _base(field))
+                key = number if tests is None else (*tests, field.group is None)
+            alike.setdefault(key, []).append(field)
         return list(alike.values())
 
     def _cells(self, fields: Sequence[Cells], columns: str, tail: str) -> list[tuple[Any, ...]]:
@@ -229,7 +233,7 @@ class Figures(Conditions):
         condition, source, base = Condition(), "", "v" if group is None else "g"
         bases = [_base(field) for field in fields]
         if group is not None and join:
-            same, ordinals = self.one_of("v.ordinal", [field.ordinal for field in fields])
+            same, ordinals = self.equals_any("v.ordinal", [field.ordinal for field in fields])
             source = f" {join} cell v ON v.seq = g.seq AND {same}"
             condition.values.append(ordinals)
         direct = self.selected_values(selection, bases, cell=base)

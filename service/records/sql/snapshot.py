@@ -146,13 +146,13 @@ class SharedMethods(Figures):
                 )
                 for beyond, direction in (("<", "DESC"), (">", "ASC"))
             )
-            streams, ids = self.one_of("r.stream", [one.stream for one in group])
+            streams, ids = self.equals_any("r.stream", [selection.stream for selection in group])
             records = self.in_list.format("r.seq")
             parts.append(
                 f"SELECT r.seq, {', '.join(sides)} FROM record r"
                 f" WHERE {records} AND {streams} AND r.thread IS NOT NULL"
             )
-            values += [*2 * [*tested.values, *inside.values], self.listed(seqs), ids]
+            values += [*2 * [*tested.values, *inside.values], self.list_parameter(seqs), ids]
         rows = self.run(" UNION ALL ".join(parts), *values) if parts else []
         return {
             seq: {

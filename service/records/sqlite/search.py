@@ -99,7 +99,7 @@ class SearchMethods(SharedMethods):
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.db.execute(sql, values).fetchall()
 
-    def listed(self, values: Iterable[Any]) -> str:
+    def list_parameter(self, values: Iterable[Any]) -> str:
         return orjson.dumps(list(values)).decode()
 
     def is_small(self, cells: str, values: list[Any]) -> bool:
@@ -115,7 +115,9 @@ class SearchMethods(SharedMethods):
         return numbers
 
     def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
-        row = self.db.execute(_STATISTICS, (self.listed(streams), self.listed(fields))).fetchone()
+        row = self.db.execute(
+            _STATISTICS, (self.list_parameter(streams), self.list_parameter(fields))
+        ).fetchone()
         return row[0], row[1]
 
     def words_like(
@@ -135,14 +137,16 @@ class SearchMethods(SharedMethods):
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
-        return dict(self.db.execute(_COUNTS.format(fields=inside), (*values, self.listed(words))))
+        return dict(
+            self.db.execute(_COUNTS.format(fields=inside), (*values, self.list_parameter(words)))
+        )
 
     def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
         scanned = "+" if len(fields) > FIELDS_APART_MOST else ""
         shared, values = self._inside(fields, f"{scanned}c.ordinal")
         own, _ = self._inside(fields, f"{scanned}k.ordinal")
         sql = _BY_KEY.format(shared=shared, own=own)
-        rows = self.run(sql, self.listed(keys), *values, *values, most)
+        rows = self.run(sql, self.list_parameter(keys), *values, *values, most)
         return [word for (word,) in rows]
 
     def rows(
@@ -182,7 +186,7 @@ class SearchMethods(SharedMethods):
     def _newest_by_field(self, scope: Scope, match: str, limit: int) -> Rows:
         """The newest rows of each field, which share the limit."""
         short, passages = (list[int](), list[int]()), (list[int](), list[int](), list[int]())
-        long = {ordinal for (ordinal,) in self.run(_LONG, self.listed(scope.fields))}
+        long = {ordinal for (ordinal,) in self.run(_LONG, self.list_parameter(scope.fields))}
         cut, selected = False, None
         for number, ordinal in enumerate(scope.fields):
             most = share(limit, len(short[0]), len(scope.fields) - number)
@@ -242,11 +246,11 @@ class SearchMethods(SharedMethods):
         return [orjson.loads(column) for column in found.fetchone()]
 
     def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
-        ids = self.listed(ordinal << SEQ_BITS | seq for seq, ordinal in values)
+        ids = self.list_parameter(ordinal << SEQ_BITS | seq for seq, ordinal in values)
         return list(zip(*map(orjson.loads, self.db.execute(_SIZES, (ids,)).fetchone())))
 
     def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
-        match, records = conjunction([spellings]), self.listed(seqs)
+        match, records = conjunction([spellings]), self.list_parameter(seqs)
         short, passages = (
             self._rows(scope.fields, match, table, records=records)
             for table in ("fts", "fts_passage")
@@ -271,7 +275,7 @@ class SearchMethods(SharedMethods):
 
     def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
         inside, values = self._inside(fields, "s.ordinal")
-        rows = self.run(_TEXTS.format(fields=inside), self.listed(seqs), *values)
+        rows = self.run(_TEXTS.format(fields=inside), self.list_parameter(seqs), *values)
         self._first_passages |= {row[:2]: row[4] for row in rows if row[2]}
         return [row[:4] for row in rows]
 
@@ -282,7 +286,7 @@ class SearchMethods(SharedMethods):
             for seq, ordinal, start in places
             if (seq, ordinal) in first  # a damaged store may lack the value
         }
-        return {ids[id]: text for id, text in self.run(_PASSAGES, self.listed(ids))}
+        return {ids[id]: text for id, text in self.run(_PASSAGES, self.list_parameter(ids))}
 
     def _inside(
         self, fields: Sequence[int], column: str, *, ids: bool = False
@@ -296,7 +300,7 @@ class SearchMethods(SharedMethods):
                 low, high = low << SEQ_BITS, high << SEQ_BITS | SEQ_MASK
             return f"{column} BETWEEN ? AND ?", [low, high]
         ordinal = f"({column} >> {SEQ_BITS})" if ids else column
-        return f"{ordinal} IN (SELECT value FROM json_each(?))", [self.listed(fields)]
+        return f"{ordinal} IN (SELECT value FROM json_each(?))", [self.list_parameter(fields)]
 
     def _is_block(self, fields: Sequence[int]) -> bool:
         """Whether no other searchable field has an ordinal between these; remembered."""

@@ -91,13 +91,13 @@ class SqliteSnapshot(SearchMethods):
         return None if row is None else int(row[0])
 
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
-        return {row[0]: stored(row) for row in self.run(_LOAD, self.listed(seqs))}
+        return {row[0]: stored(row) for row in self.run(_LOAD, self.list_parameter(seqs))}
 
     def prepare(self, seqs: Sequence[int]) -> None:
         """Does nothing: local data need not be fetched."""
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
-        with closing(self.db.execute(_EACH, (self.listed(seqs),))) as rows:
+        with closing(self.db.execute(_EACH, (self.list_parameter(seqs),))) as rows:
             yield from map(stored, rows)
 
     # Large values

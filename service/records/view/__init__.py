@@ -84,11 +84,11 @@ class StreamView:
     @cached_property
     def views(self) -> dict[str, schema.View]:
         """The views with their granted fields, by id; those without any are left out."""
-        shown = (
+        granted_views = (
             replace(view, fields=tuple(name for name in view.fields if name in self.granted))
             for view in self.manifest.views.values()
         )
-        return {view.id: view for view in shown if view.fields}
+        return {view.id: view for view in granted_views if view.fields}
 
     def selection(self, tests: Iterable[Test] = ()) -> Selection:
         """The records of the stream that the grant shows and that pass every test."""
@@ -122,20 +122,20 @@ class StreamView:
 
     def emitted_at(self, record: Stored) -> str:
         """When the record or a granted field of it was last emitted; hidden changes never show."""
-        seen = [at for field, at in record.changed.items() if field in self.granted]
-        return seen[-1] if seen else record.first_emitted_at
+        times = [at for field, at in record.changed.items() if field in self.granted]
+        return times[-1] if times else record.first_emitted_at
 
-    def time(self, record: Stored, shown: frozenset[str]) -> str | None:
+    def time(self, record: Stored, visible: frozenset[str]) -> str | None:
         """When it happened, by declared role or cursor, out of the fields that may be shown."""
         for name in self.time_fields:
-            if name in shown and record.data.get(name):
-                found, kind = record.data[name], self.manifest.fields[name]
+            if name in visible and record.data.get(name):
+                time, kind = record.data[name], self.manifest.fields[name]
                 if kind.form is None:
-                    return str(found)
-                at = time_of(found, kind)
+                    return str(time)
+                at = time_of(time, kind)
                 if at is None:
                     return None
-                whole_day = isinstance(found, str) and kind.form in DATES and ":" not in found
+                whole_day = isinstance(time, str) and kind.form in DATES and ":" not in time
                 return moment(at)[: len("2026-01-31") if whole_day else None]
         return None
 
@@ -166,10 +166,10 @@ class StreamView:
 
     def project(self, fields: Iterable[str]) -> tuple[str, ...]:
         """The granted fields a request asked for, all of them where it asked for none."""
-        wanted = tuple(dict.fromkeys(fields))
-        for name in wanted:
+        names = tuple(dict.fromkeys(fields))
+        for name in names:
             self.require(name)
-        return wanted or self.fields
+        return names or self.fields
 
 
 class SearchedField(NamedTuple):
@@ -216,8 +216,10 @@ class Coverage:
     @cached_property
     def threads(self) -> Scope:
         """The records whose neighbours count: those of streams that show both roles of a thread."""
-        shown = [one.id for one in self.streams if {"thread", "position"} <= one.roles.keys()]
-        return Scope((), tuple(self.selections[stream] for stream in shown))
+        stream_ids = [
+            stream.id for stream in self.streams if {"thread", "position"} <= stream.roles.keys()
+        ]
+        return Scope((), tuple(self.selections[stream] for stream in stream_ids))
 
 
 @dataclass(frozen=True)
@@ -231,18 +233,22 @@ class View:
         """The languages of the searched fields; one stream in none has those of the others."""
         if not self._languages:
             inside = languages_inside(snapshot, self._word_fields[-1])
-            found = dict[tuple[str, ...], list[int]]()
+            fields_by_codes = dict[tuple[str, ...], list[int]]()
             for stream in self.streams:
                 codes = stream.languages
                 if stream.limit:
-                    there = chain.from_iterable(inside.get(one, ()) for one in stream.searchable)
+                    there = chain.from_iterable(
+                        inside.get(ordinal, ()) for ordinal in stream.searchable
+                    )
                     codes = tuple(dict.fromkeys(there))
-                found.setdefault(codes, []).extend(stream.searchable)
-            all_codes = tuple(dict.fromkeys(chain.from_iterable(found))) or ("en",)
-            rest = found.pop((), [])
+                fields_by_codes.setdefault(codes, []).extend(stream.searchable)
+            all_codes = tuple(dict.fromkeys(chain.from_iterable(fields_by_codes))) or ("en",)
+            rest = fields_by_codes.pop((), [])
             if rest:
-                found.setdefault(all_codes, []).extend(rest)
-            self._languages.append({codes: frozenset(fields) for codes, fields in found.items()})
+                fields_by_codes.setdefault(all_codes, []).extend(rest)
+            self._languages.append(
+                {codes: frozenset(fields) for codes, fields in fields_by_codes.items()}
+            )
         return self._languages[0]
 
     @cached_property
@@ -290,31 +296,36 @@ class View:
     def note_use(self, records: Iterable[RecordRef]) -> None:
         """Notes for the owner that an answer has records of these streams."""
         for connection_id, stream in {(ref.connection_id, ref.stream) for ref in records}:
-            place = str(RecordRef(stream, "", connection_id))[:-1]
-            request_log.current().used.add((self.grant.grant_id, place))
+            stream_ref = str(RecordRef(stream, "", connection_id))[:-1]
+            request_log.current().used.add((self.grant.grant_id, stream_ref))
 
     def within(self, connection_id: str | None) -> tuple[StreamView, ...]:
         """The streams of one connection, or all; 404 `connection_not_found` for any other name."""
         if connection_id is None:
             return self.streams
-        found = tuple(s for s in self.streams if s.connection_id == connection_id)
-        if not found:
+        streams = tuple(s for s in self.streams if s.connection_id == connection_id)
+        if not streams:
             raise unknown_connection(connection_id, (s.connection_id for s in self.streams))
-        return found
+        return streams
 
     def stream(
         self, name: str, connection_id: str | None = None, *, param: str = "stream"
     ) -> tuple[StreamView, ...]:
         """The views of one stream name, by connection id; 403 `grant_stream_not_allowed`."""
         candidates = self.within(connection_id)
-        found = [s for s in candidates if s.name == name]
-        if not found:
+        streams = [s for s in candidates if s.name == name]
+        if not streams:
             elsewhere = [stream.connection_id for stream in self.streams if stream.name == name]
             raise unknown_stream(name, (stream.name for stream in candidates), elsewhere, param)
-        return tuple(sorted(found, key=lambda stream: stream.connection_id))
+        return tuple(sorted(streams, key=lambda stream: stream.connection_id))
 
 
 def open_view(snapshot: Snapshot, grant: Grant) -> View:
     """Resolves a grant against the store as a snapshot, confined to it, shows the store."""
-    rows = ((one, snapshot.stream(one.connection_id, one.stream)) for one in grant.streams)
-    return View(grant, tuple(StreamView(one, row) for one, row in rows if row is not None))
+    rows = (
+        (grant_stream, snapshot.stream(grant_stream.connection_id, grant_stream.stream))
+        for grant_stream in grant.streams
+    )
+    return View(
+        grant, tuple(StreamView(grant_stream, row) for grant_stream, row in rows if row is not None)
+    )

@@ -34,24 +34,28 @@ def require_shared(
 
 def ambiguous(view: View, streams: Sequence[StreamView], *, stream: str | None = None) -> Ambiguous:
     """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
-    listed = [
+    connections = [
         {
-            **members(one, "connection_id", "connector_key"),
+            **members(candidate, "connection_id", "connector_key"),
             "grant_id": view.grant.grant_id,
-            **({"display_name": one.display_name} if one.display_name else {}),
+            **({"display_name": candidate.display_name} if candidate.display_name else {}),
         }
-        for one in streams
+        for candidate in streams
     ]
-    return port_rules.ambiguous(listed, stream=stream)
+    return port_rules.ambiguous(connections, stream=stream)
 
 
 def count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
     """The number of selected records; the store knows that of a whole stream."""
-    whole = [one.stream for one in selections if not (one.limit or one.tests)]
-    asked: list[Callable[[], int]] = [
-        partial(snapshot.count, one) for one in selections if one.limit or one.tests
+    whole = [
+        selection.stream for selection in selections if not (selection.limit or selection.tests)
+    ]
+    queries: list[Callable[[], int]] = [
+        partial(snapshot.count, selection)
+        for selection in selections
+        if selection.limit or selection.tests
     ]
     if whole:
-        asked.append(lambda: snapshot.statistics(whole, ())[0])
-    snapshot.ahead(asked)
-    return sum(ask() for ask in asked)
+        queries.append(lambda: snapshot.statistics(whole, ())[0])
+    snapshot.ahead(queries)
+    return sum(ask() for ask in queries)

@@ -1,8 +1,8 @@
 """Builds the `data` of a record and its related records from stored rows, within one grant.
 
-`Shown.brief` is for MCP, `whole` and `named` are for REST, which returns larger values whole.
-Omitted values become previews. Nested values in chunk rows stay JSON text, because parsed they
-would take many times the memory.
+`GrantedRecord.brief` is for MCP; `whole` and `in_full` are for REST, which returns larger values
+whole. Omitted values become previews. Nested values in chunk rows stay JSON text, because parsed
+they would take many times the memory.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -35,7 +35,7 @@ def read_chunks(snapshot: Snapshot, big: Big, first: int = 0, last: int | None =
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class GrantedRecord:
     """A record inside a grant. `grant` is the whole grant, `stream` the part with the record."""
 
     snapshot: Snapshot
@@ -67,19 +67,19 @@ class Shown:
         present, most = self._present(fields), BUDGETS.rest_page_bytes
         if self._most_bytes(present) <= most:
             return {field: self._up_to_whole(field) for field in present}
-        shown, costs, used = dict[str, Any](), dict[str, int](), 0
+        values, costs, used = dict[str, Any](), dict[str, int](), 0
         for field in sorted(present, key=self._bytes):
-            shown[field] = self._up_to_whole(field) if used < most else self._shortened(field)
-            costs[field] = self._json_bytes(field, shown[field])
+            values[field] = self._up_to_whole(field) if used < most else self._shortened(field)
+            costs[field] = self._json_bytes(field, values[field])
             used += costs[field]
         for field in reversed(costs):
             if used <= most:
                 break
-            shown[field] = self._shortened(field)
-            used -= costs[field] - self._json_bytes(field, shown[field])
-        return {field: shown[field] for field in present}
+            values[field] = self._shortened(field)
+            used -= costs[field] - self._json_bytes(field, values[field])
+        return {field: values[field] for field in present}
 
-    def named(self, fields: Iterable[str]) -> dict[str, Any]:
+    def in_full(self, fields: Iterable[str]) -> dict[str, Any]:
         """The same, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
         stored, sizes = self.stored, {field: self._bytes(field) for field in self._present(fields)}
         if sum(sizes.values()) > CONTRACT.export_bytes:
@@ -107,12 +107,12 @@ class Shown:
         Size and media type are the stored ones, because the route returns them.
         """
         hidden = ("data_base64", "fetch_url", "available")
-        known = {name: one for name, one in value.items() if name not in hidden}
+        attributes = {name: attribute for name, attribute in value.items() if name not in hidden}
         row = self.stored_blob(field, value["blob_id"], value.get("sha256"))
         if row is None:
-            return BlobRef(known, available=False)
+            return BlobRef(attributes, available=False)
         stored = {"mime_type": row.media_type, "size_bytes": row.size_bytes, "sha256": row.sha256}
-        return BlobRef.of(known | stored, row.sha256)
+        return BlobRef.of(attributes | stored, row.sha256)
 
     def stored_blob(self, field: str, blob_id: str, sha256: Any) -> BlobRow | None:
         """The blob that the field delivered under a name, with this hash if the data has one."""
@@ -180,15 +180,17 @@ class Shown:
         if isinstance(value, dict):
             return self.resolved(field, value) if is_reference(value) else value
         if isinstance(value, list):
-            if any(isinstance(one, dict) and is_reference(one) for one in value):
-                return [self._linked(field, one) for one in value]
+            if any(isinstance(member, dict) and is_reference(member) for member in value):
+                return [self._linked(field, member) for member in value]
         return value
 
 
 SQLITE_DIGITS = 19
 
 
-def expand(parent: Shown, names: tuple[str, ...], limit_of: dict[str, int]) -> dict[str, Related]:
+def expand(
+    parent: GrantedRecord, names: tuple[str, ...], limit_of: dict[str, int]
+) -> dict[str, Related]:
     """The related records of `parent`, by relation name.
 
     Raises 400 `invalid_expand` for limits that the stream does not declare, and for any name except
@@ -205,9 +207,12 @@ def relations(
     view: View, stream: StreamView, names: tuple[str, ...], limit_of: dict[str, int]
 ) -> dict[str, tuple[Expansion, StreamView, int]]:
     """The requested relations of a stream; raises as `expand` does."""
-    found = usable(view, stream)
-    _refuse_unknown(stream, found, (*names, *limit_of))
-    return {name: (*found[name], _limit(found[name][0], limit_of.get(name))) for name in names}
+    usable_relations = usable(view, stream)
+    _refuse_unknown(stream, usable_relations, (*names, *limit_of))
+    return {
+        name: (*usable_relations[name], _limit(usable_relations[name][0], limit_of.get(name)))
+        for name in names
+    }
 
 
 def usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamView]]:
@@ -220,49 +225,49 @@ def usable(view: View, stream: StreamView) -> dict[str, tuple[Expansion, StreamV
     }
 
 
-def _refuse_unknown(stream: StreamView, known: Collection[str], names: tuple[str, ...]) -> None:
+def _refuse_unknown(stream: StreamView, relations: Collection[str], names: tuple[str, ...]) -> None:
     for name in names:
-        if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
+        if name not in relations:
+            choices = ", ".join(sorted(relations)) or "none"
             raise InvalidRequest(
-                f"The stream {stream.name!r} has no relation {name!r}. Relations: {listed}.",
+                f"The stream {stream.name!r} has no relation {name!r}. Relations: {choices}.",
                 code="invalid_expand",
                 param="expand",
             )
 
 
-def _limit(relation: Expansion, wanted: int | None) -> int:
-    if wanted is None:
+def _limit(relation: Expansion, requested: int | None) -> int:
+    if requested is None:
         return relation.default_limit
-    if wanted > relation.max_limit:
+    if requested > relation.max_limit:
         raise InvalidRequest(
             f"expand_limit for {relation.name!r} must be at most {relation.max_limit}.",
             code="invalid_expand",
             param="expand_limit",
             retry_arguments={"expand_limit": {relation.name: relation.max_limit}},
         )
-    return wanted
+    return requested
 
 
-def _related(parent: Shown, relation: Expansion, target: StreamView, limit: int) -> Related:
+def _related(parent: GrantedRecord, relation: Expansion, target: StreamView, limit: int) -> Related:
     snapshot, key = parent.snapshot, parent.stored.record_key
     order = Order(by_cursor=target.sort_field is not None, descending=target.sort_field is not None)
     ordinal, keys = target.ordinals[relation.foreign_key], _keys(key)
     seqs = snapshot.related(target.selection(), ordinal, keys, order, limit + 1)
     stored = snapshot.load(seqs[:limit])
-    found = [_record(replace(parent, stream=target, stored=stored[seq])) for seq in seqs[:limit]]
+    records = [_record(replace(parent, stream=target, stored=stored[seq])) for seq in seqs[:limit]]
     if relation.cardinality == "has_one":
-        return Related(found[:1], single=True)
-    more = len(seqs) > limit
+        return Related(records[:1], single=True)
+    follows = len(seqs) > limit
     is_filter = relation.foreign_key in target.manifest.exact_filters
-    if not more or not is_filter or len(key) > SORTABLE_CHARS:
-        return Related(found, more)
+    if not follows or not is_filter or len(key) > SORTABLE_CHARS:
+        return Related(records, follows)
     listing = {
         "stream": target.name,
         "connection_id": target.connection_id,
         "filter": {relation.foreign_key: key},
     }
-    return Related(found, more, listing=listing)
+    return Related(records, follows, listing=listing)
 
 
 def _keys(record_key: str) -> tuple[str, int | str]:
@@ -271,6 +276,6 @@ def _keys(record_key: str) -> tuple[str, int | str]:
     return text, int(text) if text.isdecimal() and len(text) < SQLITE_DIGITS else text
 
 
-def _record(shown: Shown) -> Record:
-    source = Source(shown.stream.connection_id, None, None)
-    return replace(shown.record(shown.brief(shown.stream.fields)), source=source)
+def _record(granted: GrantedRecord) -> Record:
+    source = Source(granted.stream.connection_id, None, None)
+    return replace(granted.record(granted.brief(granted.stream.fields)), source=source)

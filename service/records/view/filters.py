@@ -10,7 +10,7 @@ from service.records.manifest.values import DECIMAL, FieldType, Stored, sortable
 from service.records.view import StreamView
 
 
-def tests_of(view: StreamView, wanted: Filter) -> tuple[Test, ...]:
+def tests_of(view: StreamView, conditions: Filter) -> tuple[Test, ...]:
     """The tests of a typed filter for the records of one stream.
 
     Raises 403 `field_not_granted`, or 400 `invalid_filter` for a field or operator the stream
@@ -18,7 +18,7 @@ def tests_of(view: StreamView, wanted: Filter) -> tuple[Test, ...]:
     """
     return tuple(
         _test(view, name, operator, value)
-        for name, spec in wanted.items()
+        for name, spec in conditions.items()
         for operator, value in _bounds(view, name, spec)
     )
 
@@ -55,14 +55,14 @@ def _invalid(message: str, field: str) -> InvalidRequest:
 
 def _stored(value: Scalar, kind: FieldType) -> Stored | None:
     """A filter value, written as in the records or in the usual form, as cells have it."""
-    found = sortable(_typed(value, kind), kind)
-    if found is None and kind.form and isinstance(value, str):
+    stored = sortable(_converted(value, kind), kind)
+    if stored is None and kind.form and isinstance(value, str):
         usual = "date-time" if kind.is_time else DECIMAL
-        found = sortable(value, replace(kind, form=None, type="string", format=usual))
-    return found
+        stored = sortable(value, replace(kind, form=None, type="string", format=usual))
+    return stored
 
 
-def _typed(value: Scalar, kind: FieldType) -> Scalar:
+def _converted(value: Scalar, kind: FieldType) -> Scalar:
     """Text as the declared type, since a query string carries nothing but text."""
     if kind.is_decimal or kind.is_time:
         return value

@@ -39,35 +39,37 @@ class Vocabulary:
     limited: Scope
     languages: Languages
     #: What `size` was before for the same grant and the same state of the store, if it was asked.
-    known: list[tuple[int, float]] = field(default_factory=list)
+    cached_size: list[tuple[int, float]] = field(default_factory=list)
 
     @property
     def size(self) -> tuple[int, float]:
         """(records, words in a record on average)."""
-        if not self.known:
+        if not self.cached_size:
             records, words = self.snapshot.statistics(self.streams, self.open)
             for selection in self.limited.selections:
                 records += self.snapshot.count(selection)
-            self.known.append((records, words / records if records and words else 1.0))
-        return self.known[0]
+            self.cached_size.append((records, words / records if records and words else 1.0))
+        return self.cached_size[0]
 
     def like(self, among: Container[int], prefixes: Iterable[str]) -> list[str]:
         """The words of some fields that begin with one of some prefixes."""
-        wanted = sorted(prefixes)
-        return self._of(lambda fields: self.snapshot.words_like(fields, wanted), among)
+        beginnings = sorted(prefixes)
+        return self._of(lambda fields: self.snapshot.words_like(fields, beginnings), among)
 
     def counts(self, words: Iterable[str], among: Container[int] | None = None) -> dict[str, int]:
         """How many records hold each of some words, in some fields; those in none are left out."""
-        wanted, fields = set(words), self.open
+        entries, fields = set(words), self.open
         limited = self.limited
         if among is not None:
-            fields = tuple(one for one in fields if one in among)
-            there = tuple(one for one in limited.fields if one in among)
+            fields = tuple(ordinal for ordinal in fields if ordinal in among)
+            there = tuple(ordinal for ordinal in limited.fields if ordinal in among)
             limited = replace(limited, fields=there)
-        found = self.snapshot.word_counts(fields, wanted)
+        counts = self.snapshot.word_counts(fields, entries)
         if limited.fields:
-            return self._added(found, self.snapshot.word_counts(limited.fields, wanted), limited)
-        return found
+            return self._with_limited(
+                counts, self.snapshot.word_counts(limited.fields, entries), limited
+            )
+        return counts
 
     def near(self, word: str) -> dict[str, int]:
         """The counts of words that a word may be a misspelling of: those one edit away.
@@ -78,15 +80,15 @@ class Vocabulary:
             return {}
         lacking = set(filter(is_repairable, shortened(word)))
         keys = {key_of(word), *map(key_of, shortened(word))}
-        found = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
-        near = {other for other in found if is_one_edit(word, other)}
-        return self.counts(near | lacking) if len(found) < NEAR_MOST else {}
+        candidates = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
+        near = {candidate for candidate in candidates if is_one_edit(word, candidate)}
+        return self.counts(near | lacking) if len(candidates) < NEAR_MOST else {}
 
     def joined(self, word: str) -> list[str]:
         """The entries in parts that are a word, and those that are the same number."""
         keys = [joined_key(word)]
-        found = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
-        return [entry for entry in found if is_joined(entry, word)]
+        entries = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
+        return [entry for entry in entries if is_joined(entry, word)]
 
     def compounds(self, word: str, links: Iterable[str], among: Container[int]) -> dict[str, int]:
         """The counts of compounds of a word in some fields.
@@ -109,8 +111,8 @@ class Vocabulary:
         counts = self.counts({*parts, *chain(*parts.values())}, among)
         return {
             compound: counts[compound]
-            for compound, others in parts.items()
-            if compound in counts and not counts.keys().isdisjoint(others)
+            for compound, partners in parts.items()
+            if compound in counts and not counts.keys().isdisjoint(partners)
         }
 
     def beginning(self, prefix: str, scope: Scope) -> int:
@@ -135,16 +137,16 @@ class Vocabulary:
     ) -> list[str]:
         """Words of the fields of both kinds, or of some of them."""
         both = (
-            [one for one in fields if among is None or one in among]
+            [ordinal for ordinal in fields if among is None or ordinal in among]
             for fields in (self.open, self.limited.fields)
         )
         return [word for fields in both if fields for word in ask(fields)]
 
-    def _added(
-        self, found: dict[str, int], candidates: Iterable[str], limited: Scope
+    def _with_limited(
+        self, counts: dict[str, int], candidates: Iterable[str], limited: Scope
     ) -> dict[str, int]:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
-        total = dict(found)
+        total = dict(counts)
         for word in candidates:
             number = self.count(Term(words_in(word)), limited)
             if number:
@@ -169,8 +171,8 @@ class NewestTexts:
     @property
     def texts(self) -> Iterator[tuple[int, str]]:
         """(ordinal, text) of each row."""
-        for place in zip(*self._rows.short):
-            yield place[1], self._short.get(place, "")
+        for key in zip(*self._rows.short):
+            yield key[1], self._short.get(key, "")
         for part, text in self._passages.items():
             yield part[1], text
 
@@ -181,9 +183,9 @@ class NewestTexts:
     def holding(self, term: Term) -> Rows:
         """The rows that hold a term; there may be more."""
         short, passages = zip(*self._rows.short), zip(*self._rows.passages)
-        found = [place for place in short if holds(self._short.get(place, ""), term)]
-        parts = [place for place in passages if holds(self._passages.get(place, ""), term)]
-        records, fields = [seq for seq, _ in found], [ordinal for _, ordinal in found]
+        values = [key for key in short if holds(self._short.get(key, ""), term)]
+        parts = [key for key in passages if holds(self._passages.get(key, ""), term)]
+        records, fields = [seq for seq, _ in values], [ordinal for _, ordinal in values]
         long = ([seq for seq, *_ in parts], [n for _, n, _ in parts], [at for *_, at in parts])
         return Rows((records, fields), long, cut=True)
 
@@ -194,7 +196,7 @@ def languages_inside(snapshot: Snapshot, limited: Scope) -> dict[int, tuple[str,
     if limited.fields:
         for ordinal, text in NewestTexts(snapshot, limited, LANGUAGE_ROWS).texts:
             leads[ordinal].update(lead(text[:SAMPLE_CHARS]))
-    return {ordinal: tuple(sure(found)) for ordinal, found in leads.items()}
+    return {ordinal: tuple(sure(words)) for ordinal, words in leads.items()}
 
 
 def words_in(entry: str) -> tuple[str, ...]:

@@ -22,25 +22,25 @@ _LEAST_RATIO: Final = 0.5
 
 
 def warnings(
-    snapshot: Snapshot, streams: Sequence[StreamView], wanted: Filter
+    snapshot: Snapshot, streams: Sequence[StreamView], conditions: Filter
 ) -> list[dict[str, Any]]:
     """A warning for each exact filter on text that no record of these streams passes alone."""
-    found = []
-    for name, value in wanted.items():
-        having = [one for one in streams if one.shows(name)]
+    reports = []
+    for name, value in conditions.items():
+        having = [stream for stream in streams if stream.shows(name)]
         if not isinstance(value, str) or not having:
             continue
-        alone = [one.selection(tests_of(one, {name: value})) for one in having]
+        alone = [stream.selection(tests_of(stream, {name: value})) for stream in having]
         if snapshot.page(alone, _NEWEST, None, 1):
             continue
         message = f"No record has {name}={_short(value)}: filter compares exactly."
         if near := _near(_values(snapshot, having, name), value):
             message += f" Near values: {', '.join(map(_short, near))}."
-        found.append(
+        reports.append(
             {"code": "filter_matches_nothing", "message": message, "param": "filter"}
             | ({"near_values": near} if near else {})
         )
-    return found
+    return reports
 
 
 def _short(value: str) -> str:
@@ -49,11 +49,11 @@ def _short(value: str) -> str:
 
 def _values(snapshot: Snapshot, streams: Sequence[StreamView], name: str) -> set[str]:
     """The texts of a field in some granted records."""
-    paths = {one.id: one.path(name) for one in streams}
-    if any(paths[one.id] in one.manifest.primary_key for one in streams):
+    paths = {stream.id: stream.path(name) for stream in streams}
+    if any(paths[stream.id] in stream.manifest.primary_key for stream in streams):
         return set()  # keys are looked up, not guessed
     most = BUDGETS.near_value_records
-    rows = snapshot.page([one.selection() for one in streams], _NEWEST, None, most)
+    rows = snapshot.page([stream.selection() for stream in streams], _NEWEST, None, most)
     records = snapshot.load([row.seq for row in rows]).values()
     values = (pointer.find(record.data, paths[record.stream]) for record in records)
     return {value for value in values if isinstance(value, str) and len(value) <= _VALUE_CHARS}
@@ -63,12 +63,14 @@ def _near(values: set[str], value: str) -> list[str]:
     """The nearest values, nearest first: by their letters, without regard to case and spaces."""
     text = value.strip().casefold()[:_VALUE_CHARS]
     ratios = {
-        one: (
+        candidate: (
             1.0
-            if text and text in one.casefold()
-            else SequenceMatcher(None, text, one.casefold()).ratio()
+            if text and text in candidate.casefold()
+            else SequenceMatcher(None, text, candidate.casefold()).ratio()
         )
-        for one in values
+        for candidate in values
     }
-    near = [one for one in values if ratios[one] >= _LEAST_RATIO]
-    return sorted(near, key=lambda one: (-ratios[one], len(one), one))[: BUDGETS.near_values]
+    near = [candidate for candidate in values if ratios[candidate] >= _LEAST_RATIO]
+    return sorted(near, key=lambda candidate: (-ratios[candidate], len(candidate), candidate))[
+        : BUDGETS.near_values
+    ]
