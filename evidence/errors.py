@@ -42,9 +42,9 @@ class EvidenceError(Exception):
 
     def body(self) -> dict[str, Any]:
         """The error object as every surface shows it, without request id and HTTP type."""
-        more = {"hint": self.hint, "retry_with": self.retry_with}
-        given = {name: text for name, text in more.items() if text}
-        return {"code": self.code, "message": self.message, **given, **self.details}
+        optional = {"hint": self.hint, "retry_with": self.retry_with}
+        present = {name: text for name, text in optional.items() if text}
+        return {"code": self.code, "message": self.message, **present, **self.details}
 
 
 class InvalidRequest(EvidenceError, kind="invalid", code="invalid_request"):

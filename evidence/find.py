@@ -66,12 +66,12 @@ class Haystack:
         if len(needles) == 1 and needles[0][1] is None:
             # Every place of a whole word is as long as any other, so the first ones win.
             places = _occurrences(padded, needles[0], 0, limit)
-            return [self.span([place]) for place in places]
-        found = [_occurrences(padded, needle, number) for number, needle in enumerate(needles)]
-        present = sum(map(bool, found))
+            return [self.span([occurrence]) for occurrence in places]
+        by_term = [_occurrences(padded, needle, number) for number, needle in enumerate(needles)]
+        present = sum(map(bool, by_term))
         if not present or (present < len(needles) and not partial):
             return []
-        occurrences = sorted(chain.from_iterable(found))
+        occurrences = sorted(chain.from_iterable(by_term))
         if len(occurrences) == present:  # each occurs once
             return [self.span(occurrences)]
         chosen = _shortest(_stretches(occurrences, present), limit)
@@ -98,36 +98,36 @@ def literals(text: str, needle: str) -> Iterator[tuple[int, int]]:
 
     Places may begin and end inside words. A needle of nothing but accents is found nowhere.
     """
-    wanted = fold_literal(needle)
-    if not wanted:
+    folded_needle = fold_literal(needle)
+    if not folded_needle:
         return
     folded = Folded(text, literal=True)
     free = 0
-    position = folded.folded.find(wanted)
+    position = folded.folded.find(folded_needle)
     while position >= 0:
-        start, end = folded.original(position, position + len(wanted))
+        start, end = folded.original(position, position + len(folded_needle))
         if start >= free:
             yield start, end
             free = end
-        position = folded.folded.find(wanted, position + len(wanted))
+        position = folded.folded.find(folded_needle, position + len(folded_needle))
 
 
 def _occurrences(
-    padded: str, wanted: Needle, number: int, most: int = OCCURRENCES_MAX
+    padded: str, needle: Needle, number: int, most: int = OCCURRENCES_MAX
 ) -> list[Occurrence]:
     """The places of term `number` in folded text that was `padded` with a space at both ends."""
-    needle, pattern = wanted
-    found: list[Occurrence] = []
-    position = padded.find(needle)
-    while position >= 0 and len(found) < most:
-        after = position + len(needle) - 1
+    text, pattern = needle
+    occurrences: list[Occurrence] = []
+    position = padded.find(text)
+    while position >= 0 and len(occurrences) < most:
+        after = position + len(text) - 1
         if pattern is None:
-            found.append((position, after - 1, number))
+            occurrences.append((position, after - 1, number))
         elif match := pattern.match(padded, position):
             after = match.end()
-            found.append((position, after - 1, number))
-        position = padded.find(needle, after)
-    return found
+            occurrences.append((position, after - 1, number))
+        position = padded.find(text, after)
+    return occurrences
 
 
 def _stretches(occurrences: list[Occurrence], terms: int) -> Iterator[Stretch]:
@@ -185,14 +185,16 @@ def passages(
     the others are known to be absent. `cut` is whether the text was cut at its start and at its
     end: a word at such an end is not taken for a whole one.
     """
-    haystack = Haystack(text, "".join(CUT if one else " " for one in cut))
+    haystack = Haystack(text, "".join(CUT if is_cut else " " for is_cut in cut))
     ranges = sorted(
         {
-            place
+            occurrence
             for number, group in enumerate(groups)
             if group.count and (among is None or number in among)
-            for wanted in group.needles
-            for place in _occurrences(haystack.padded, wanted, number, SPELLING_OCCURRENCES_MAX)
+            for needle in group.needles
+            for occurrence in _occurrences(
+                haystack.padded, needle, number, SPELLING_OCCURRENCES_MAX
+            )
         }
     )
     chosen: list[tuple[int, int, float, list[Occurrence]]] = []
@@ -210,20 +212,22 @@ def passages(
 
 
 def _worthwhile(
-    found: Sequence[Occurrence], groups: Sequence[Group], most: int
+    occurrences: Sequence[Occurrence], groups: Sequence[Group], most: int
 ) -> Iterator[tuple[float, int, int, int]]:
     """(minus the worth, length, first, last) of stretches that lose a group if shortened."""
-    for first, (start, reach, number) in enumerate(checked(found, "looking for passages", 64)):
-        worth, seen = 0.0, set[int]()
-        for last in range(first, len(found)):
-            _, end, other = found[last]
+    for first, (start, reach, number) in enumerate(
+        checked(occurrences, "looking for passages", 64)
+    ):
+        worth, counted = 0.0, set[int]()
+        for last in range(first, len(occurrences)):
+            _, end, group = occurrences[last]
             if end > reach:
                 reach = end
             if reach - start > most and last > first:
                 break
-            if other not in seen:
-                seen.add(other)
-                worth -= groups[other].idf
+            if group not in counted:
+                counted.add(group)
+                worth -= groups[group].idf
                 yield worth, reach - start, first, last
-            elif other == number:
+            elif group == number:
                 break  # the same stretch begins later

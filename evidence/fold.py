@@ -64,11 +64,11 @@ def _vanishes(char: str) -> bool:
 
 def _readable(char: str) -> str:
     """`char` without case, accents, width and other variants of form."""
-    spelled = "".join(
-        each if "가" <= each <= "힣" else unicodedata.normalize("NFKD", each)
-        for each in unicodedata.normalize("NFKC", char)
+    decomposed = "".join(
+        letter if "가" <= letter <= "힣" else unicodedata.normalize("NFKD", letter)
+        for letter in unicodedata.normalize("NFKC", char)
     )
-    bare = "".join(each for each in spelled if not _vanishes(each))
+    bare = "".join(letter for letter in decomposed if not _vanishes(letter))
     return bare.casefold().translate(_PLAIN_LETTERS)
 
 
@@ -131,8 +131,8 @@ class _Table(dict[str, str]):
         """(folded text, True if a code point vanished) of a text that is not ASCII."""
         encoded = text.encode("utf-8", "surrogatepass")
         if len(encoded) > len(text) * 1.15:
-            each = list(map(self.__getitem__, text))
-            return "".join(each), "" in each
+            folds = list(map(self.__getitem__, text))
+            return "".join(folds), "" in folds
         narrow = encoded.translate(self._ascii).decode("utf-8", "surrogatepass")
         kinds = set(encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
         if len(kinds) <= _KINDS:
@@ -209,10 +209,10 @@ class Folded:
         block = bisect_right(self._starts, offset) - 1
         ahead = offset - self._starts[block]
         first = block * _BLOCK
-        piece = self.text[first : first + _BLOCK]
-        if piece.isascii():
+        block_text = self.text[first : first + _BLOCK]
+        if block_text.isascii():
             return min(first + ahead, len(self.text))
-        for index, char in enumerate(piece, start=first):
+        for index, char in enumerate(block_text, start=first):
             ahead -= len(self._table[char])
             if ahead < 0:
                 return index

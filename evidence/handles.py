@@ -194,7 +194,7 @@ def _encode(part: str, reserved: re.Pattern[str]) -> str:
         return part.replace(".", "%2E")
     if not reserved.search(part):
         return part
-    return reserved.sub(lambda found: quote(found.group(), safe=""), part)
+    return reserved.sub(lambda match: quote(match.group(), safe=""), part)
 
 
 def _decode(part: str) -> str:
@@ -204,11 +204,11 @@ def _decode(part: str) -> str:
     return _ESCAPES.sub(_decode_run, part)
 
 
-def _decode_run(found: re.Match[str]) -> str:
+def _decode_run(match: re.Match[str]) -> str:
     try:
-        return bytes.fromhex(found.group().replace("%", "")).decode()
+        return bytes.fromhex(match.group().replace("%", "")).decode()
     except UnicodeDecodeError:
-        return found.group()
+        return match.group()
 
 
 def _parse_plain(text: str) -> RecordRef:

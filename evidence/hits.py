@@ -124,7 +124,7 @@ class Hit:
                 read = self.fetch if len(calls) >= most else match.read
                 calls.setdefault(read.key, Hidden([], read)).words.extend(sorted(words))
                 visible |= words
-        return [one for one in calls.values() if one.words]
+        return [entry for entry in calls.values() if entry.words]
 
     def _words(self, match: Match) -> set[str]:
         """The words of the question that a window marks, as far as it is known which they are."""
@@ -149,7 +149,7 @@ class Hit:
 
         Shared, so never modify it. Its `url` is relative.
         """
-        shown = {
+        entry = {
             "id": self.id,
             "title": self.heading,
             "url": self.url,
@@ -158,10 +158,10 @@ class Hit:
             "record_id": self.ref.record_id,
         }
         facts = ((name, getattr(self, name)) for name in FACTS)
-        shown |= {name: value for name, value in facts if value not in (None, [], {})}
+        entry |= {name: value for name, value in facts if value not in (None, [], {})}
         if self.matches:
-            shown["evidence_preview"] = self.matches[0].shown
-        return shown
+            entry["evidence_preview"] = self.matches[0].shown
+        return entry
 
     def addressed(self, base_url: str) -> dict[str, Any]:
         """The same with the public address of the record."""
@@ -172,8 +172,8 @@ class Hit:
         """The hit in the ladder: positions and calls of its windows. Shared, so never modify it."""
         if not self.matches:
             return {"id": self.id, "fetch": self.fetch.as_json}
-        first, *others = self.matches
-        further = [{**match.evidence, "preview_text": match.shown} for match in others]
+        first, *rest = self.matches
+        further = [{**match.evidence, "preview_text": match.shown} for match in rest]
         rung = {
             "id": self.id,
             "evidence_preview": first.shown,
@@ -181,7 +181,7 @@ class Hit:
         }
         if self.hidden:
             rung["not_shown"] = [
-                {"words": one.words, "read": one.read.as_json} for one in self.hidden
+                {"words": entry.words, "read": entry.read.as_json} for entry in self.hidden
             ]
         return rung
 
@@ -281,7 +281,7 @@ class SearchPage:
 
     def numbered(self) -> list[tuple[int, Hit]]:
         """The hits with their ranks, or with their positions on the page if they have none."""
-        return [(hit.rank or place, hit) for place, hit in enumerate(self.hits, start=1)]
+        return [(hit.rank or position, hit) for position, hit in enumerate(self.hits, start=1)]
 
     def continuations(self) -> list[Continuation]:
         if self.next_cursor:
@@ -359,23 +359,25 @@ def _meta(page: SearchPage) -> dict[str, Any]:
     )
 
 
-def counts_json(found: Counts) -> dict[str, Any]:
+def counts_json(counts: Counts) -> dict[str, Any]:
     """The counts of matching records: `some`, `accuracy`, and `all` if it is known."""
-    accuracy = "exact" if found.exact else "lower_bound"
-    counts = {"some": found.some, "accuracy": accuracy}
-    return counts if found.all is None else {**counts, "all": found.all}
+    accuracy = "exact" if counts.exact else "lower_bound"
+    body = {"some": counts.some, "accuracy": accuracy}
+    return body if counts.all is None else {**body, "all": counts.all}
 
 
-def _fan_in(found: FanIn) -> dict[str, Any]:
+def _fan_in(fan_in: FanIn) -> dict[str, Any]:
     """Counts of sources by state, and at most 12 with hits and 12 that did not answer."""
-    listed = [source for source in found.of("answered") if source.hits][: CONTRACT.candidates]
+    with_hits = [source for source in fan_in.of("answered") if source.hits][: CONTRACT.candidates]
     return {
-        "member_count": found.members,
-        "waiting_count": found.waiting,
-        "answered_count": len(found.of("answered")),
-        "failed_count": len(found.of("failed")),
-        "timed_out_count": len(found.of("timed_out")),
-        "sources": [report_json(one) for one in listed + found.silent[: CONTRACT.candidates]],
+        "member_count": fan_in.members,
+        "waiting_count": fan_in.waiting,
+        "answered_count": len(fan_in.of("answered")),
+        "failed_count": len(fan_in.of("failed")),
+        "timed_out_count": len(fan_in.of("timed_out")),
+        "sources": [
+            report_json(report) for report in with_hits + fan_in.silent[: CONTRACT.candidates]
+        ],
     }
 
 

@@ -78,7 +78,7 @@ def inflected(
     `beginning` returns all words that begin with one of some prefixes, of `least` letters or more.
     """
     words = list(words)
-    known_by = {
+    stems_by_language = {
         language: {
             stem
             for stem in stems(words, language)
@@ -87,29 +87,31 @@ def inflected(
         for language in languages
     }
     begins = {
-        language: tuple({begin for one in known for begin in _beginnings(one, language)})
-        for language, known in known_by.items()
+        language: tuple({begin for stem in own for begin in _beginnings(stem, language)})
+        for language, own in stems_by_language.items()
     }
     prefixes = list[str]()
-    for prefix in sorted(one for each in begins.values() for one in each if len(one) >= least):
+    for prefix in sorted(
+        begin for group in begins.values() for begin in group if len(begin) >= least
+    ):
         if not prefixes or not prefix.startswith(prefixes[-1]):
             prefixes.append(prefix)
     near, forms = list(beginning(prefixes)), set[str]()
-    for language, known in known_by.items():
+    for language, own in stems_by_language.items():
         likely = [word for word in near if word.startswith(begins[language])]
-        found = zip(likely, stems(likely, language))
-        forms.update([word for word, one in found if one in known])
+        pairs = zip(likely, stems(likely, language))
+        forms.update([word for word, stem in pairs if stem in own])
     return forms
 
 
 def _stemmer(language: str) -> Any:
     """The stemmer of a language, one per thread, because stemmers have state."""
-    known: dict[str, Any] = _local.__dict__
-    if language not in known:
+    stemmers: dict[str, Any] = _local.__dict__
+    if language not in stemmers:
         name = LANGUAGES.get(language, {}).get("stemmer")
         # 0: no cache, because stemming is as fast as a lookup.
-        known[language] = None if name is None else Stemmer.Stemmer(name, 0)
-    return known[language]
+        stemmers[language] = None if name is None else Stemmer.Stemmer(name, 0)
+    return stemmers[language]
 
 
 def detect(texts: Iterable[str]) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ def detect(texts: Iterable[str]) -> tuple[str, ...]:
 def evident(leads: Counter[str]) -> tuple[str, ...]:
     """Languages by their leads in some texts; those with less than a twentieth are left out."""
     total = leads.total()
-    return tuple(one for one, n in leads.most_common(MOST_LANGUAGES) if n * 20 >= total)
+    return tuple(language for language, n in leads.most_common(MOST_LANGUAGES) if n * 20 >= total)
 
 
 def lead(text: str) -> dict[str, int]:
@@ -152,11 +154,11 @@ def function_words(words: Iterable[str]) -> Counter[str]:
 @lru_cache(maxsize=1)
 def _languages_of_words() -> dict[str, list[str]]:
     """The languages of each function word."""
-    found = defaultdict[str, list[str]](list)
+    languages = defaultdict[str, list[str]](list)
     for language in LANGUAGES:
         for word in stop_words(language):
-            found[word].append(language)
-    return dict(found)
+            languages[word].append(language)
+    return dict(languages)
 
 
 def is_repairable(word: str) -> bool:
@@ -166,17 +168,21 @@ def is_repairable(word: str) -> bool:
 
 def shortened(word: str) -> set[str]:
     """A word without one of its letters, for each of them but the first."""
-    return {word[:place] + word[place + 1 :] for place in range(1, len(word))}
+    return {word[:position] + word[position + 1 :] for position in range(1, len(word))}
 
 
-def is_one_edit(word: str, other: str) -> bool:
+def is_one_edit(word: str, candidate: str) -> bool:
     """Whether one edit turns a word into another one; see `edits`."""
-    start = len(commonprefix((word, other)))
-    rest, others = word[start:], other[start:]
-    end = len(commonprefix((rest[::-1], others[::-1])))
-    rest, others = rest[: len(rest) - end], others[: len(others) - end]
-    swapped = len(rest) == 2 and rest == others[::-1]
-    return start > 0 and rest != others and (swapped or max(len(rest), len(others)) == 1)
+    start = len(commonprefix((word, candidate)))
+    rest, candidate_rest = word[start:], candidate[start:]
+    end = len(commonprefix((rest[::-1], candidate_rest[::-1])))
+    rest, candidate_rest = rest[: len(rest) - end], candidate_rest[: len(candidate_rest) - end]
+    swapped = len(rest) == 2 and rest == candidate_rest[::-1]
+    return (
+        start > 0
+        and rest != candidate_rest
+        and (swapped or max(len(rest), len(candidate_rest)) == 1)
+    )
 
 
 def edits(word: str, letters: Iterable[str]) -> frozenset[str]:
@@ -185,12 +191,12 @@ def edits(word: str, letters: Iterable[str]) -> frozenset[str]:
     The first letter stays. `letters` are those that may be added.
     """
     alphabet = tuple(letters)
-    cuts = [(word[:place], word[place:]) for place in range(1, len(word) + 1)]
+    cuts = [(word[:position], word[position:]) for position in range(1, len(word) + 1)]
     dropped = (start + rest[1:] for start, rest in cuts if rest)
     swapped = (start + rest[1] + rest[0] + rest[2:] for start, rest in cuts if len(rest) > 1)
     changed = (start + letter + rest[1:] for start, rest in cuts if rest for letter in alphabet)
-    added = (start + letter + rest for start, rest in cuts for letter in alphabet)
-    return frozenset((*dropped, *swapped, *changed, *added)) - {word}
+    inserted = (start + letter + rest for start, rest in cuts for letter in alphabet)
+    return frozenset((*dropped, *swapped, *changed, *inserted)) - {word}
 
 
 def umlauts(word: str) -> frozenset[str]:
@@ -199,17 +205,17 @@ def umlauts(word: str) -> frozenset[str]:
     Varies at most three places of a word.
     """
     pieces: list[tuple[str, ...]] = []
-    place = varied = 0
-    while place < len(word):
-        long = next((pair for pair in _UMLAUTS if word.startswith(pair[0], place)), None)
-        short = next((pair for pair in _UMLAUTS if word[place] == pair[1]), None)
+    position = varied = 0
+    while position < len(word):
+        long = next((pair for pair in _UMLAUTS if word.startswith(pair[0], position)), None)
+        short = next((pair for pair in _UMLAUTS if word[position] == pair[1]), None)
         pair = long or short
         if pair is None or varied == _UMLAUTS_MAX:
-            pieces.append((word[place],))
-            place += 1
+            pieces.append((word[position],))
+            position += 1
             continue
         pieces.append(pair)
-        place += len(pair[0] if long else pair[1])
+        position += len(pair[0] if long else pair[1])
         varied += 1
-    spelled = ("".join(parts) for parts in product(*pieces))
-    return frozenset(islice(spelled, 2**_UMLAUTS_MAX)) - {word}
+    spellings = ("".join(parts) for parts in product(*pieces))
+    return frozenset(islice(spellings, 2**_UMLAUTS_MAX)) - {word}

@@ -63,8 +63,8 @@ class Source(NamedTuple):
 
     @property
     def label(self) -> str:
-        named = clip(self.display_name, BUDGETS.label_chars) if self.display_name else None
-        return named or self.connector_key or self.connection_id or ""
+        name = clip(self.display_name, BUDGETS.label_chars) if self.display_name else None
+        return name or self.connector_key or self.connection_id or ""
 
 
 @lru_cache(maxsize=512)
@@ -76,12 +76,12 @@ def label_of(source: Source) -> str:
 @lru_cache(maxsize=512)
 def source_of(source: Source) -> dict[str, Any]:
     """The source as JSON; shared, so never modify it."""
-    named = {
+    names = {
         "connection_id": source.connection_id,
         "connector_key": source.connector_key,
         "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
     }
-    return known(named)
+    return known(names)
 
 
 def known(members: dict[str, Any]) -> dict[str, Any]:
@@ -89,14 +89,14 @@ def known(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def members(found: object, *names: str) -> dict[str, Any]:
+def members(instance: object, *names: str) -> dict[str, Any]:
     """The attributes of a value that have the same names in JSON."""
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(instance, name) for name in names}
 
 
-def chars(found: object, *names: str) -> dict[str, Any]:
-    """Offsets and sizes of a value with their JSON names: `{"start_chars": found.start}`."""
-    return {f"{name}_chars": getattr(found, name) for name in names}
+def chars(instance: object, *names: str) -> dict[str, Any]:
+    """Offsets and sizes of a value with their JSON names: `{"start_chars": instance.start}`."""
+    return {f"{name}_chars": getattr(instance, name) for name in names}
 
 
 def absolute(base_url: str, path: str) -> str:
@@ -152,7 +152,7 @@ class Buckets:
     @property
     def is_cut(self) -> bool:
         """True if some groups are missing and no cursor reaches them."""
-        return any(one.get("param") == "cursor" for one in self.warnings)
+        return any(warning.get("param") == "cursor" for warning in self.warnings)
 
     def continuations(self) -> list[Continuation]:
         """The call for the next groups; without a cursor, the call that shows the most groups."""
@@ -187,16 +187,16 @@ def windows(start: int, end: int, total: int, size: int) -> Iterator[tuple[str, 
 
 def distinct(items: Iterable[T]) -> list[T]:
     """The items in order, each once; they need not be hashable."""
-    listed = list(items)
-    return [item for place, item in enumerate(listed) if item not in listed[:place]]
+    entries = list(items)
+    return [item for position, item in enumerate(entries) if item not in entries[:position]]
 
 
 def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:
     """The call of the next page: the same arguments with the cursor."""
     if not cursor:
         return []
-    kept = {name: value for name, value in args.items() if name not in REPLACED_BY_CURSOR}
-    return [Continuation(operation, {**kept, "cursor": cursor}, "next_page")]
+    arguments = {name: value for name, value in args.items() if name not in REPLACED_BY_CURSOR}
+    return [Continuation(operation, {**arguments, "cursor": cursor}, "next_page")]
 
 
 def paged(

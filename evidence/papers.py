@@ -93,11 +93,13 @@ class PaperPage:
 
     def continuations(self) -> list[Continuation]:
         """The next page; without hits, the first page or queries that have hits."""
-        kept = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
+        arguments = {k: v for k, v in self.args.items() if k in ("query", "keyword", "limit")}
         if self.offset and not self.hits:
-            return [Continuation(self.operation, kept, "first_page")]
+            return [Continuation(self.operation, arguments, "first_page")]
         if self.next_cursor is not None:
-            return [Continuation(self.operation, {**kept, "cursor": self.next_cursor}, "next_page")]
+            return [
+                Continuation(self.operation, {**arguments, "cursor": self.next_cursor}, "next_page")
+            ]
         word = "query" if self.operation == SEARCH else "keyword"
         return [
             Continuation(self.operation, {word: near}, "did_you_mean") for near in self.did_you_mean
@@ -134,16 +136,16 @@ class Paper:
 
     def continuations(self) -> list[Continuation]:
         """The summaries, the source with its outline, the translations."""
-        named = {"paper_id": self.paper_id}
-        calls = [Continuation(SUMMARY, named, "summary")]
+        identity = {"paper_id": self.paper_id}
+        calls = [Continuation(SUMMARY, identity, "summary")]
         for template in self.available_summary_templates:
             if template != self.preferred_summary_template:
-                calls.append(Continuation(SUMMARY, {**named, "template": template}, "summary"))
+                calls.append(Continuation(SUMMARY, {**identity, "template": template}, "summary"))
         if self.has_source:
-            calls.append(Continuation(SOURCE, {**named, "outline": True}, "outline"))
-            calls.append(Continuation(SOURCE, named, "source"))
+            calls.append(Continuation(SOURCE, {**identity, "outline": True}, "outline"))
+            calls.append(Continuation(SOURCE, identity, "source"))
         for lang in self.languages:
-            calls.append(Continuation(SOURCE, {**named, "lang": lang}, "translation"))
+            calls.append(Continuation(SOURCE, {**identity, "lang": lang}, "translation"))
         return calls
 
 
@@ -158,8 +160,8 @@ class PaperReading:
 
     def _call(self, why: str, **args: Any) -> Continuation:
         """A call for more of the same text."""
-        named = {"paper_id": self.paper_id, "lang": self.lang}
-        return Continuation(SOURCE, known(named | args), why)
+        identity = {"paper_id": self.paper_id, "lang": self.lang}
+        return Continuation(SOURCE, known(identity | args), why)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -190,8 +192,8 @@ class PaperText(PaperReading):
     @property
     def marker(self) -> str:
         """The text appended to a truncated text, else ""."""
-        left = self.total - self.end
-        return f"\n[truncated: {left} more chars]" if left > 0 else ""
+        remaining = self.total - self.end
+        return f"\n[truncated: {remaining} more chars]" if remaining > 0 else ""
 
     def continuations(self) -> list[Continuation]:
         """The next and previous windows and the end, if there is text there."""
@@ -298,8 +300,8 @@ class PaperFacets:
     def continuations(self) -> list[Continuation]:
         """The values that follow; the first ones if the offset is past the end."""
         if self.offset and not self.values:
-            kept = {name: value for name, value in self.args.items() if name != "offset"}
-            return [Continuation(FACETS, kept, "first_page")]
+            arguments = {name: value for name, value in self.args.items() if name != "offset"}
+            return [Continuation(FACETS, arguments, "first_page")]
         after = self.offset + len(self.values)
         if after >= self.total:
             return []

@@ -24,29 +24,35 @@ Steps = Callable[[list[Continuation]], dict[str, Any]]
 Body = dict[str, Any]
 
 
-def body(found: Any, steps: Steps) -> Body:
+def body(answer: Any, steps: Steps) -> Body:
     """The JSON of any answer about papers, with its next calls."""
-    return {**_BODIES[type(found)](found, steps), **steps(found.continuations()), "untrusted": True}
+    return {
+        **_BODIES[type(answer)](answer, steps),
+        **steps(answer.continuations()),
+        "untrusted": True,
+    }
 
 
-def as_calls(found: list[Continuation]) -> Body:
+def as_calls(continuations: list[Continuation]) -> Body:
     """`{"calls": […]}` of tool calls; nothing if there are none."""
-    return {"calls": [each.as_json for each in found]} if found else {}
+    return (
+        {"calls": [continuation.as_json for continuation in continuations]} if continuations else {}
+    )
 
 
-def _page(found: PaperPage, steps: Steps) -> Body:
+def _page(page: PaperPage, steps: Steps) -> Body:
     """A list of hits."""
-    meta: Body = {"offset": found.offset}
-    if found.ended_early:
+    meta: Body = {"offset": page.offset}
+    if page.ended_early:
         meta["ended_early"] = True
-    if found.did_you_mean:
-        meta["did_you_mean"] = found.did_you_mean
-    if found.counts is not None:
-        meta["counts"] = {**asdict(found.counts), "accuracy": "exact"}
+    if page.did_you_mean:
+        meta["did_you_mean"] = page.did_you_mean
+    if page.counts is not None:
+        meta["counts"] = {**asdict(page.counts), "accuracy": "exact"}
     return {
         "object": "list",
-        "data": [_hit(hit, steps) for hit in found.hits],
-        **members(found, "has_more", "next_cursor"),
+        "data": [_hit(hit, steps) for hit in page.hits],
+        **members(page, "has_more", "next_cursor"),
         "meta": meta,
     }
 
@@ -61,73 +67,77 @@ def _hit(hit: PaperHit, steps: Steps) -> Body:
     }
 
 
-def _paper(found: Paper, steps: Steps) -> Body:
-    return {"object": "paper", **asdict(found)}
+def _paper(paper: Paper, steps: Steps) -> Body:
+    return {"object": "paper", **asdict(paper)}
 
 
-def _named(kind: str, found: PaperReading) -> Body:
-    return {"object": kind, **members(found, "paper_id", "title", "lang"), **chars(found, "total")}
-
-
-def _text(found: PaperText, steps: Steps) -> Body:
-    """A window of a text. `text` is the window alone, `truncation_marker` the text after a cut."""
+def _identity(kind: str, reading: PaperReading) -> Body:
     return {
-        **_named("paper_text", found),
-        **members(found, "template", "media_type", "version", "text"),
-        "truncation_marker": found.marker.strip() or None,
-        "offset_chars": found.start,
-        "end_chars": found.end,
-        "complete": found.complete,
+        "object": kind,
+        **members(reading, "paper_id", "title", "lang"),
+        **chars(reading, "total"),
     }
 
 
-def _finds(found: PaperFinds, steps: Steps) -> Body:
+def _text(text: PaperText, steps: Steps) -> Body:
+    """A window of a text. `text` is the window alone, `truncation_marker` the text after a cut."""
+    return {
+        **_identity("paper_text", text),
+        **members(text, "template", "media_type", "version", "text"),
+        "truncation_marker": text.marker.strip() or None,
+        "offset_chars": text.start,
+        "end_chars": text.end,
+        "complete": text.complete,
+    }
+
+
+def _finds(finds: PaperFinds, steps: Steps) -> Body:
     """The matches of a query in a text."""
     return {
-        **_named("paper_matches", found),
-        "query": found.query,
+        **_identity("paper_matches", finds),
+        "query": finds.query,
         "data": [
             {
                 "excerpt_markdown": match.shown,
                 **chars(match, "start", "end", "match_start", "match_end"),
                 "heading": match.heading,
-                **steps([found.read(match)]),
+                **steps([finds.read(match)]),
             }
-            for match in found.matches
+            for match in finds.matches
         ],
-        **chars(found, "offset", "searched_to"),
-        "complete": found.complete,
+        **chars(finds, "offset", "searched_to"),
+        "complete": finds.complete,
     }
 
 
-def _outline(found: PaperOutline, steps: Steps) -> Body:
+def _outline(outline: PaperOutline, steps: Steps) -> Body:
     """The headings of a text."""
     return {
-        **_named("paper_outline", found),
+        **_identity("paper_outline", outline),
         "data": [
             {
                 **members(heading, "title", "level"),
                 "offset_chars": heading.start,
                 "size_chars": heading.size,
-                **steps([found.read(heading)]),
+                **steps([outline.read(heading)]),
             }
-            for heading in found.headings
+            for heading in outline.headings
         ],
-        "offset_chars": found.offset,
-        "complete": found.next_offset is None,
+        "offset_chars": outline.offset,
+        "complete": outline.next_offset is None,
     }
 
 
-def _facets(found: PaperFacets, steps: Steps) -> Body:
+def _facets(facets: PaperFacets, steps: Steps) -> Body:
     """The most frequent values of a category."""
     return {
         "object": "list",
         "data": [
-            {"value": value, "paper_count": count, **steps([found.search(value)])}
-            for value, count in found.values
+            {"value": value, "paper_count": count, **steps([facets.search(value)])}
+            for value, count in facets.values
         ],
-        "has_more": found.offset + len(found.values) < found.total,
-        "meta": members(found, "category", "offset", "total"),
+        "has_more": facets.offset + len(facets.values) < facets.total,
+        "meta": members(facets, "category", "offset", "total"),
     }
 
 

@@ -44,18 +44,21 @@ class Judge:
         if not texts or not self._words:
             return Order(-(hit.coverage or 0.0)), hit
         groups = self._groups(texts)
-        found = [one for text in texts for one in passages(text, groups)]
-        held = {number for one in found for number in one.held}
-        best = min(((-one.worth, one.span.end - one.span.start) for one in found), default=(0.0, 0))
+        candidates = [passage for text in texts for passage in passages(text, groups)]
+        present = {number for passage in candidates for number in passage.held}
+        best = min(
+            ((-passage.worth, passage.span.end - passage.span.start) for passage in candidates),
+            default=(0.0, 0),
+        )
         if hit.coverage is not None:
             return Order(-hit.coverage, *best), hit
-        coverage = self._ranker.coverage(held)
+        coverage = self._ranker.coverage(present)
         forms = {
             group.label: group.forms[0].words[0]
             for number, group in enumerate(groups)
-            if number in held and group.forms and not self._literal(group.word, texts)
+            if number in present and group.forms and not self._literal(group.word, texts)
         }
-        matched = [spelling(self._words[number]) for number in sorted(held)]
+        matched = [spelling(self._words[number]) for number in sorted(present)]
         judged = replace(hit, coverage=coverage, matched_words=matched, forms=forms)
         return Order(-coverage, *best), judged
 
@@ -67,11 +70,11 @@ class Judge:
 
     def _groups(self, texts: list[str]) -> list[Group]:
         """The words of the question, each with its forms that occur in the texts."""
-        shown = list({word for text in texts for word in fold(text).split()})
+        words = list({word for text in texts for word in fold(text).split()})
         by_stem = defaultdict[str, set[str]](set)
         for language in self._languages:
-            for word, one in zip(shown, stems(shown, language)):
-                by_stem[one].add(word)
+            for word, stem in zip(words, stems(words, language)):
+                by_stem[stem].add(word)
         return [
             Group(
                 word,
@@ -86,8 +89,8 @@ class Judge:
         if len(word.words) > 1 or word.prefix:
             return set()
         own = [word.words[0]]
-        shown = (by_stem.get(stems(own, one)[0], set()) for one in self._languages)
-        return set().union(*shown) - {*own}
+        forms = (by_stem.get(stems(own, language)[0], set()) for language in self._languages)
+        return set().union(*forms) - {*own}
 
     def _literal(self, word: Term, texts: list[str]) -> bool:
         """True if a text contains the word as it was typed."""

@@ -104,11 +104,11 @@ def term_of(chunk: re.Match[str]) -> Term:
 @lru_cache(maxsize=256)
 def needle(term: Term) -> Needle:
     """The needle of a term, for folded text with a space at both ends."""
-    first, *others = term.words
+    first, *rest = term.words
     words = " +".join(map(re.escape, term.words))
     if term.prefix:
-        return f" {first} " if others else f" {first}", re.compile(f" {words}[^ ]*")
-    return f" {first} ", re.compile(f" {words}(?= )") if others else None
+        return f" {first} " if rest else f" {first}", re.compile(f" {words}[^ ]*")
+    return f" {first} ", re.compile(f" {words}(?= )") if rest else None
 
 
 def holds(folded: str, term: Term) -> bool:
@@ -119,9 +119,9 @@ def holds(folded: str, term: Term) -> bool:
 
 def spelling(word: Term) -> str:
     """A word as it was typed, without the punctuation at its edges."""
-    for typed in (_EDGES.sub("", word.typed), word.typed):
-        if tuple(fold(typed).split()) == word.words:
-            return typed
+    for text in (_EDGES.sub("", word.typed), word.typed):
+        if tuple(fold(text).split()) == word.words:
+            return text
     return " ".join(word.words)
 
 
@@ -165,7 +165,7 @@ def _names() -> dict[str, int]:
 def _patterns() -> tuple[re.Pattern[str], ...]:
     """The most exact patterns first. Names are matched by their letters and looked up folded."""
     name, day = r"(?P<name>[^\W\d_]{3,})\.?", r"(?P<day>[0-3]?\d)"
-    spelled = (
+    expressions = (
         rf"\b{_YEAR}-(?P<month>[01]\d)-{day}\b",
         rf"\b{day}(?:st|nd|rd|th|\.|er)?(?:\s+(?:of|de))?\s+{name}(?:\s+de)?,?\s+{_YEAR}\b",
         rf"\b{name}\s+{day}(?:st|nd|rd|th)?,?\s+{_YEAR}\b",
@@ -174,11 +174,11 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         rf"(?<![\w.,-]){_YEAR}(?![\w-]|[.,]\d)",
         rf"{_YEAR}年(?:(?P<month>\d{{1,2}})月(?:(?P<day>\d{{1,2}})日)?)?",
     )
-    return tuple(re.compile(pattern) for pattern in spelled)
+    return tuple(re.compile(pattern) for pattern in expressions)
 
 
-def _period(found: re.Match[str]) -> Period | None:
-    parts = found.groupdict()
+def _period(match: re.Match[str]) -> Period | None:
+    parts = match.groupdict()
     year, month = int(parts["year"]), 0
     if parts.get("month"):
         month = int(parts["month"])
@@ -206,7 +206,7 @@ ROLES: Final = {"from": "actor", "subject": "primary-title", "title": "primary-t
 _DECIDING: Final = 3
 
 _ROLE = rf"(?: (?P<role> (?<!\S) (?: {'|'.join(ROLES)} ) ) : (?=[^\s:/]) )?"
-_PIECE = re.compile(MINUS + _ROLE + WORDS, re.VERBOSE | re.IGNORECASE)
+_ROLE_CHUNK = re.compile(MINUS + _ROLE + WORDS, re.VERBOSE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,8 @@ class Question:
     @property
     def is_empty(self) -> bool:
         """True if nothing in it can be searched for."""
-        kept = any(not part.term.excluded for part in self.required)
-        return not (self.words or kept or self.only_period)
+        has_required = any(not part.term.excluded for part in self.required)
+        return not (self.words or has_required or self.only_period)
 
 
 def parse(
@@ -249,49 +249,51 @@ def parse(
     `roles` are those of the visible fields; a prefix for any other role is an ordinary word.
     """
     required, plain = list[Required](), list[str]()
-    for piece in _PIECE.finditer(text):
-        part = _required(piece, roles)
+    for chunk in _ROLE_CHUNK.finditer(text):
+        part = _required(chunk, roles)
         if part is None:
-            plain.append(piece["bare"] if not piece["role"] else piece.group())
+            plain.append(chunk["bare"] if not chunk["role"] else chunk.group())
         elif part.term.words:
             required.append(part)
     spoken = " ".join(plain)
     period, rest = find_period(spoken)
     words = tuple(_terms(spoken))
     dropped = _function_words(words, languages)
-    kept = tuple(word for word in words if word.words[0] not in dropped or len(word.words) > 1)
-    only = period is not None and not required and {*kept}.isdisjoint(_terms(rest))
-    return Question(text, kept or (() if only else words), tuple(required), period, only)
+    content_words = tuple(
+        word for word in words if word.words[0] not in dropped or len(word.words) > 1
+    )
+    only = period is not None and not required and {*content_words}.isdisjoint(_terms(rest))
+    return Question(text, content_words or (() if only else words), tuple(required), period, only)
 
 
-def _required(piece: re.Match[str], roles: Collection[str]) -> Required | None:
+def _required(chunk: re.Match[str], roles: Collection[str]) -> Required | None:
     """The required part of a piece of the text; None for a wanted word."""
-    role = ROLES[piece["role"].lower()] if piece["role"] else None
+    role = ROLES[chunk["role"].lower()] if chunk["role"] else None
     if role is not None and role not in roles:
         return None
-    term = term_of(piece)
-    if piece["quoted"] is None and role is None and not term.prefix and not term.excluded:
+    term = term_of(chunk)
+    if chunk["quoted"] is None and role is None and not term.prefix and not term.excluded:
         return None
     return Required(term, role)
 
 
 def _terms(text: str) -> Iterator[Term]:
     """The wanted words of plain text, each once."""
-    return iter(dict.fromkeys(_spelled(text)))
+    return iter(dict.fromkeys(_plain_terms(text)))
 
 
-def _spelled(text: str) -> Iterator[Term]:
+def _plain_terms(text: str) -> Iterator[Term]:
     parts = list(joined(text))
-    for piece in re.finditer(r"\S+", text):
-        together = next((part for part in parts if part.start < piece.end() <= part.end + 1), None)
+    for chunk in re.finditer(r"\S+", text):
+        together = next((part for part in parts if part.start < chunk.end() <= part.end + 1), None)
         whole, run = "".join(together.words) if together else "", list[str]()
-        for word in fold(piece[0]).split():
+        for word in fold(chunk[0]).split():
             if is_unspaced(word):
                 run.append(word)
                 continue
             yield from _pairs(run)
             run = []
-            yield Term((word,), typed=piece[0], joined=whole)
+            yield Term((word,), typed=chunk[0], joined=whole)
         yield from _pairs(run)
 
 
@@ -316,7 +318,7 @@ def _function_words(words: Iterable[Term], languages: tuple[str, ...]) -> frozen
     """
     single = [word.words[0] for word in words if len(word.words) == 1]
     counts = function_words(single)
-    best = max(counts, key=lambda one: (counts[one], one in languages))
-    known = max(languages, key=counts.__getitem__, default="")
-    alone = not counts[known] and 2 * counts[best] > max(len(single), _DECIDING)
-    return stop_words(best if alone or counts[best] >= _DECIDING else known)
+    best = max(counts, key=lambda language: (counts[language], language in languages))
+    expected = max(languages, key=counts.__getitem__, default="")
+    alone = not counts[expected] and 2 * counts[best] > max(len(single), _DECIDING)
+    return stop_words(best if alone or counts[best] >= _DECIDING else expected)

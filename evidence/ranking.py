@@ -116,7 +116,7 @@ class Ranker:
         #: Numbers of the groups that occur, as bits.
         self._occurring = sum(1 << number for number, group in enumerate(groups) if group.count)
         self._needles: dict[int, list[tuple[str, int, re.Pattern[str] | None, int]]] = {}
-        order = sorted(range(len(groups)), key=lambda one: -groups[one].idf)
+        order = sorted(range(len(groups)), key=lambda index: -groups[index].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self._centres = 2 if len(groups) >= 4 else 1
 
@@ -125,10 +125,10 @@ class Ranker:
         """The approximate score of a record that holds every group often and in one place."""
         return (1 + SATURATION) * self._total
 
-    def coverage(self, held: Iterable[int]) -> float:
+    def coverage(self, present: Iterable[int]) -> float:
         """The share of the question a record holds, 0 to 1."""
         whole = sum(self._coverage_weights)
-        return sum(self._coverage_weights[number] for number in held) / whole if whole else 0.0
+        return sum(self._coverage_weights[number] for number in present) / whole if whole else 0.0
 
     def score(self, texts: Sequence[Text], length: int, least: float = 0.0) -> Score:
         """The score of a record of `length` words with these texts.
@@ -154,12 +154,12 @@ class Ranker:
                 placed.append((worth, places))
         for number, count in parts.items():
             counts[number] = counts.get(number, 0) + count
-        held = frozenset(counts)
-        if not held:
-            return Score(0.0, held, worths)
+        present = frozenset(counts)
+        if not present:
+            return Score(0.0, present, worths)
         words = self._weight(counts, length)
-        near = self._nearness(held, free, placed, least / (words or 1.0))
-        return Score(words * near, held, worths)
+        near = self._nearness(present, free, placed, least / (words or 1.0))
+        return Score(words * near, present, worths)
 
     def places(self, folded: str, possible: int = -1) -> dict[int, list[int]]:
         """The starts of each group's occurrences in a folded text, ascending."""
@@ -170,15 +170,15 @@ class Ranker:
             position = find(word)
             if position < 0:
                 continue
-            found = list[int]()
-            while position >= 0 and len(found) < PLACES_MAX:
+            starts = list[int]()
+            while position >= 0 and len(starts) < PLACES_MAX:
                 if pattern is None or pattern.match(padded, position):
-                    found.append(position)
+                    starts.append(position)
                 position = find(word, position + step)
             if number in places:
-                places[number] = sorted(places[number] + found)[:PLACES_MAX]
-            elif found:
-                places[number] = found
+                places[number] = sorted(places[number] + starts)[:PLACES_MAX]
+            elif starts:
+                places[number] = starts
         return places
 
     def damp(self, length: int) -> float:
@@ -188,15 +188,15 @@ class Ranker:
 
     def _looked_for(self, bits: int) -> list[tuple[str, int, re.Pattern[str] | None, int]]:
         """The needles of some groups: (text, where the next may begin, pattern, group)."""
-        found = self._needles.get(bits)
-        if found is None:
-            found = self._needles[bits] = [
+        needles = self._needles.get(bits)
+        if needles is None:
+            needles = self._needles[bits] = [
                 (word, len(word) - 1, pattern, number)
                 for number, group in enumerate(self.groups)
                 if bits >> number & 1
                 for word, pattern in group.needles
             ]
-        return found
+        return needles
 
     def _weight(self, counts: Mapping[int, int], length: int) -> float:
         damp = self.damp(length)
@@ -209,7 +209,7 @@ class Ranker:
 
     def _nearness(
         self,
-        held: frozenset[int],
+        present: frozenset[int],
         free: set[int],
         placed: Sequence[tuple[float, Mapping[int, Sequence[int]]]],
         least: float,
@@ -227,21 +227,21 @@ class Ranker:
         most = max(bounds, default=near) / total * (1 + ROUNDING)
         if most < least * (1 - ROUNDING):
             return most
-        apart = held - free
+        apart = present - free
         centres = [number for number in self._rarest if number in apart][: self._centres]
         best_first = sorted(zip(bounds, placed), key=itemgetter(0), reverse=True)
         for bound, (_, places) in checked(best_first, RANKING, TEXTS_UNCHECKED):
             if bound <= best:
                 break
-            others = [(idfs[number], at) for number, at in places.items() if number not in free]
+            weighted = [(idfs[number], at) for number, at in places.items() if number not in free]
             for centre in chain.from_iterable(places.get(number, ()) for number in centres):
                 if best >= bound:
                     break
-                found = near
-                for weight, at in others:
-                    found += weight / (1 + _distance(at, centre) / NEAR_CHARS)
-                if found > best:
-                    best = found
+                nearness = near
+                for weight, at in weighted:
+                    nearness += weight / (1 + _distance(at, centre) / NEAR_CHARS)
+                if nearness > best:
+                    best = nearness
         return best / total
 
 
@@ -252,7 +252,8 @@ def with_neighbours(
     return {
         record: value
         + sum(
-            NEIGHBOURS[away] * own.get(other, 0.0) for other, away in near.get(record, {}).items()
+            NEIGHBOURS[away] * own.get(neighbour, 0.0)
+            for neighbour, away in near.get(record, {}).items()
         )
         for record, value in own.items()
     }

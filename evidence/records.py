@@ -54,18 +54,18 @@ class Related:
 
     def within(self, room: int) -> "Related":
         """The relation with as many records, at least one, as ids of `room` bytes name."""
-        kept = 0
+        count = 0
         for record in self.records:
             room -= len(orjson.dumps(record.id)) + 1
-            if room < 0 and kept:
-                return replace(self, records=self.records[:kept], has_more=True)
-            kept += 1
+            if room < 0 and count:
+                return replace(self, records=self.records[:count], has_more=True)
+            count += 1
         return self
 
     @property
     def entry(self) -> dict[str, Any]:
         """The ids of the records; each one can be fetched."""
-        return {"ids": [one.id for one in self.records], "has_more": self.has_more}
+        return {"ids": [record.id for record in self.records], "has_more": self.has_more}
 
     @property
     def rest(self) -> Continuation | None:
@@ -134,27 +134,27 @@ class Record:
     @cached_property
     def payload(self) -> tuple[str, int]:
         """(the JSON that is shown as model-visible text, the number of escapes in it)."""
-        shown = {**self.shown, "expanded": self.relations} if self.expanded else self.shown
-        return escape(orjson.dumps(shown).decode())
+        body = {**self.shown, "expanded": self.relations} if self.expanded else self.shown
+        return escape(orjson.dumps(body).decode())
 
     @property
     def relations(self) -> dict[str, Any]:
         """The related records, by relation."""
-        return {name: found.entry for name, found in self.expanded.items()}
+        return {name: related.entry for name, related in self.expanded.items()}
 
     @cached_property
     def rung(self) -> dict[str, Any]:
         """The record in the ladder of a page: fields that continue. Shared, so never modify it."""
         rung: dict[str, Any] = {"id": self.id}
-        if held := self.bytes:
-            rung["bytes"] = [one.entry for one in held]
+        if contents := self.bytes:
+            rung["bytes"] = [content.entry for content in contents]
         if self.partial:
             rung["fields"] = [part.entry for part in self.partial]
         if rest := self.rest:
             rung["left_out"] = len(self.left_out)
             rung["next"] = rest.as_json
-        if listed := self.related:
-            rung["related"] = [one.as_json for one in listed]
+        if calls := self.related:
+            rung["related"] = [call.as_json for call in calls]
         return rung
 
     @property
@@ -175,7 +175,7 @@ class Record:
     @cached_property
     def related(self) -> list[Continuation]:
         """The calls that list the records of partly shown relations."""
-        calls = [rest for one in self.expanded.values() if (rest := one.rest)]
+        calls = [rest for relation in self.expanded.values() if (rest := relation.rest)]
         if self.relations_left:
             args = {"id": self.id, "expand": self.relations_left}
             calls.append(Continuation("fetch", args, "expand"))
@@ -188,20 +188,24 @@ class Record:
         """
         if not self.expanded:
             return self
-        kept, names = dict[str, Related](), list(self.expanded)
+        relations, names = dict[str, Related](), list(self.expanded)
         room -= len(orjson.dumps(names)) + len(self.id.encode()) + 60
         for name, relation in self.expanded.items():
-            shown = relation.within(room - len(orjson.dumps(name)))
-            room -= len(orjson.dumps([name, shown.entry, shown.rest and shown.rest.as_json]))
-            if room < 0 and kept:
+            fitted = relation.within(room - len(orjson.dumps(name)))
+            room -= len(orjson.dumps([name, fitted.entry, fitted.rest and fitted.rest.as_json]))
+            if room < 0 and relations:
                 break
-            kept[name] = shown
-        left = names[len(kept) :]
-        cut = [name for name in kept if len(kept[name].records) < len(self.expanded[name].records)]
-        left += [name for name in cut if kept[name].rest is None and len(names) > 1]
-        if not cut and not left:
+            relations[name] = fitted
+        omitted = names[len(relations) :]
+        cut = [
+            name
+            for name in relations
+            if len(relations[name].records) < len(self.expanded[name].records)
+        ]
+        omitted += [name for name in cut if relations[name].rest is None and len(names) > 1]
+        if not cut and not omitted:
             return self
-        return replace(self, expanded=kept, relations_left=left)
+        return replace(self, expanded=relations, relations_left=omitted)
 
 
 class Count(NamedTuple):
@@ -312,16 +316,16 @@ class FieldRead:
     @property
     def step(self) -> int:
         """The size of the following windows: as requested, or less if this one did not fit."""
-        asked = self.args.get("limit_chars") or CONTRACT.window_chars
-        return max(1, min(asked, len(self.text))) if self.ended_early else int(asked)
+        limit = self.args.get("limit_chars") or CONTRACT.window_chars
+        return max(1, min(limit, len(self.text))) if self.ended_early else int(limit)
 
     def continuations(self) -> list[Continuation]:
         """The calls for the next, the previous and the last window, and for the next match."""
         if self.binary is not None:
             return []
-        named = {"id": self.id, "field_path": self.field_path}
+        location = {"id": self.id, "field_path": self.field_path}
         calls = [
-            Continuation(READ_FIELD, {**named, "offset_chars": offset, "limit_chars": size}, why)
+            Continuation(READ_FIELD, {**location, "offset_chars": offset, "limit_chars": size}, why)
             for why, offset, size in windows(self.start, self.end, self.total, self.step)
         ]
         if self.next_match is not None:

@@ -44,8 +44,8 @@ class FieldCapability:
     @property
     def word(self) -> str | None:
         """The type word: the declared one, or else the format or the type of the JSON Schema."""
-        known = self.schema if isinstance(self.schema, dict) else {}
-        words = (self.type, known.get("format"), known.get("type"))
+        schema = self.schema if isinstance(self.schema, dict) else {}
+        words = (self.type, schema.get("format"), schema.get("type"))
         return next((word for word in words if word and isinstance(word, str)), None)
 
     @property
@@ -131,11 +131,11 @@ class StreamSchema:
 
     def narrowed(self, names: Iterable[str]) -> "StreamSchema":
         """The same description with only some of the fields."""
-        kept = {name: self.fields[name] for name in names}
-        hidden = self.fields.keys() - kept.keys()
+        fields = {name: self.fields[name] for name in names}
+        hidden = self.fields.keys() - fields.keys()
         views = (replace(v, fields=_without(v.fields, hidden)) for v in self.views)
         keys = _without(self.primary_key, hidden)
-        return replace(self, fields=kept, views=tuple(views), primary_key=keys)
+        return replace(self, fields=fields, views=tuple(views), primary_key=keys)
 
 
 def _without(names: Iterable[str], hidden: Iterable[str]) -> tuple[str, ...]:
@@ -176,27 +176,29 @@ def merged(connectors: Iterable[Connector]) -> tuple[Connector, ...]:
     for connector in connectors:
         grouped.setdefault(connector.key or "", []).append(connector)
     return tuple(
-        replace(same[0], rows=_shared(row for one in same for row in one.rows))
+        replace(same[0], rows=_shared(row for member in same for row in member.rows))
         for _, same in sorted(grouped.items())
     )
 
 
 def _shared(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
-    found = list[StreamRow]()
+    shared = list[StreamRow]()
     for row in rows:
-        named = row.stream.detail == NAMED  # its source did not describe it
+        undescribed = row.stream.detail == NAMED  # its source did not describe it
         alike = (
             n
-            for n, known in enumerate(found)
-            if known.stream == row.stream or named and known.stream.name == row.stream.name
+            for n, earlier in enumerate(shared)
+            if earlier.stream == row.stream
+            or undescribed
+            and earlier.stream.name == row.stream.name
         )
-        place = next(alike, None)
-        if place is None:
-            found.append(row)
+        index = next(alike, None)
+        if index is None:
+            shared.append(row)
         else:
-            both = dict.fromkeys((*found[place].connections, *row.connections))
-            found[place] = replace(found[place], connections=tuple(both))
-    return tuple(sorted(found, key=lambda row: row.stream.name))
+            both = dict.fromkeys((*shared[index].connections, *row.connections))
+            shared[index] = replace(shared[index], connections=tuple(both))
+    return tuple(sorted(shared, key=lambda row: row.stream.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,64 +16,66 @@ Body = dict[str, Any]
 _CONNECTIONS = "granted_connections"
 
 
-def document(found: Schema) -> Body:
+def document(schema: Schema) -> Body:
     """The schema document. Compact connectors list the connections of most of their streams."""
     return {
         "object": "schema",
-        **({"detail": "compact"} if found.compact else {}),
-        **head(found),
-        "connectors": [_connector(one, shared=found.compact) for one in found.connectors],
+        **({"detail": "compact"} if schema.compact else {}),
+        **head(schema),
+        "connectors": [
+            _connector(connector, shared=schema.compact) for connector in schema.connectors
+        ],
     }
 
 
-def connectors(found: ConnectorList) -> Body:
+def connectors(listing: ConnectorList) -> Body:
     """The list of connectors."""
     return {
         "object": "list",
-        "data": [_connector(one, shared=True) for one in found.connectors],
-        **({"meta": meta(found.warnings)} if found.warnings else {}),
+        "data": [_connector(connector, shared=True) for connector in listing.connectors],
+        **({"meta": meta(listing.warnings)} if listing.warnings else {}),
     }
 
 
-def streams(found: StreamList) -> Body:
+def streams(listing: StreamList) -> Body:
     """The list of streams, one row per connection."""
     return {
         "object": "list",
         "has_more": False,
-        "data": [_count(row) for row in found.rows],
-        "meta": meta(found.warnings),
+        "data": [_count(row) for row in listing.rows],
+        "meta": meta(listing.warnings),
     }
 
 
-def details(found: StreamDetails) -> Body:
+def details(stream_details: StreamDetails) -> Body:
     """The metadata of one stream."""
-    return {**_row(found.row, apart=True), "meta": meta(found.warnings)}
+    return {**_row(stream_details.row, apart=True), "meta": meta(stream_details.warnings)}
 
 
-def _connector(found: Connector, *, shared: bool) -> Body:
-    named: Body = {
+def _connector(connector: Connector, *, shared: bool) -> Body:
+    body: Body = {
         "object": "connector",
-        "source": {"id": found.source_id, "kind": "connector"},
-        "connector_key": found.key,
-        "connector_id": found.id,
-        "stream_count": len(found.rows),
+        "source": {"id": connector.source_id, "kind": "connector"},
+        "connector_key": connector.key,
+        "connector_id": connector.id,
+        "stream_count": len(connector.rows),
     }
-    common = max((row.connections for row in found.rows), key=len, default=())
+    common = max((row.connections for row in connector.rows), key=len, default=())
     if shared:
-        named[_CONNECTIONS] = [*map(connection, common)]
-    rows = found.rows
-    named["streams"] = [_row(r, apart=not shared or r.connections != common) for r in rows]
-    return named
+        body[_CONNECTIONS] = [*map(connection, common)]
+    rows = connector.rows
+    body["streams"] = [_row(r, apart=not shared or r.connections != common) for r in rows]
+    return body
 
 
 def _row(row: StreamRow, *, apart: bool) -> Body:
     """The description of a stream; `apart` adds connections that its connector does not list."""
-    listed = {_CONNECTIONS: [*map(connection, row.connections)]} if apart else {}
-    return {**stream(row.stream), **listed}
+    connections = {_CONNECTIONS: [*map(connection, row.connections)]} if apart else {}
+    return {**stream(row.stream), **connections}
 
 
 def _count(row: StreamCount) -> Body:
-    found = {
+    body = {
         "object": "stream",
         "name": row.name,
         "record_count": row.record_count,
@@ -82,16 +84,16 @@ def _count(row: StreamCount) -> Body:
         "freshness": known({"status": row.freshness, "captured_at": row.last_updated}),
         "last_updated": row.last_updated,
     }
-    return known(found)
+    return known(body)
 
 
-def head(found: Schema) -> Body:
+def head(schema: Schema) -> Body:
     """The members of a schema document other than its connectors."""
     return {
-        **({"bearer": known(asdict(found.bearer))} if found.bearer else {}),
-        "connector_count": len(found.connectors),
-        "stream_count": len(found.rows),
-        "meta": meta(found.warnings),
+        **({"bearer": known(asdict(schema.bearer))} if schema.bearer else {}),
+        "connector_count": len(schema.connectors),
+        "stream_count": len(schema.rows),
+        "meta": meta(schema.warnings),
     }
 
 
@@ -105,96 +107,105 @@ def connection(source: Source) -> Body:
     return known(members(source, "connection_id", "display_name"))
 
 
-def stream(found: StreamSchema) -> Body:
+def stream(schema: StreamSchema) -> Body:
     """The description of a stream in its detail, without its connections."""
-    if found.detail == NAMED:
-        return {"object": "stream", "name": found.name}
-    return _full(found) if found.detail == FULL else _compact(found)
+    if schema.detail == NAMED:
+        return {"object": "stream", "name": schema.name}
+    return _full(schema) if schema.detail == FULL else _compact(schema)
 
 
-def _compact(found: StreamSchema) -> Body:
+def _compact(schema: StreamSchema) -> Body:
     body: Body = {
-        "name": found.name,
-        "primary_key": [*found.primary_key],
-        "cursor_field": found.cursor_field,
-        "field_capabilities": {name: one.flags for name, one in found.fields.items()},
-        "expand_capabilities": [_expand_capability(one) for one in found.relations],
+        "name": schema.name,
+        "primary_key": [*schema.primary_key],
+        "cursor_field": schema.cursor_field,
+        "field_capabilities": {
+            name: capability.flags for name, capability in schema.fields.items()
+        },
+        "expand_capabilities": [_expand_capability(relation) for relation in schema.relations],
     }
-    if found.views:
-        body["views"] = _views(found)
-    return {**body, "label": found.label} if found.label else body
+    if schema.views:
+        body["views"] = _views(schema)
+    return {**body, "label": schema.label} if schema.label else body
 
 
-def _full(found: StreamSchema) -> Body:
+def _full(schema: StreamSchema) -> Body:
     body: Body = {
         "object": "stream_metadata",
-        "name": found.name,
-        "primary_key": [*found.primary_key],
-        "cursor_field": found.cursor_field,
-        "schema": json_schema(found),
+        "name": schema.name,
+        "primary_key": [*schema.primary_key],
+        "cursor_field": schema.cursor_field,
+        "schema": json_schema(schema),
         "selection": {"fields": True, "resources": True},
-        "query": _query(found),
-        "views": _views(found),
+        "query": _query(schema),
+        "views": _views(schema),
         "relationships": [
-            members(one, "name", "stream", "foreign_key", "cardinality") for one in found.relations
+            members(relation, "name", "stream", "foreign_key", "cardinality")
+            for relation in schema.relations
         ],
-        "field_capabilities": {name: _capabilities(one) for name, one in found.fields.items()},
-        "expand_capabilities": [_expand_capability(one) for one in found.relations],
-    }
-    limit = known(members(found, "since", "until"))
-    body |= known({"consent_time_field": found.time_field, "time_constraint": limit or None})
-    return {**body, "label": found.label} if found.label else body
-
-
-def json_schema(found: StreamSchema) -> Body:
-    """The JSON Schema of the records of a stream, as far as its fields have one."""
-    return {"type": "object", "properties": known({n: f.schema for n, f in found.fields.items()})}
-
-
-def _query(found: StreamSchema) -> Body:
-    fields = found.fields.items()
-    return {
-        "range_filters": {n: [*one.operators] for n, one in fields if one.operators is not None},
-        "aggregations": {
-            "count": found.counts,
-            **{kind: [n for n, one in fields if kind in one.aggregations] for kind in METRICS},
+        "field_capabilities": {
+            name: _capabilities(capability) for name, capability in schema.fields.items()
         },
-        "search": {"lexical_fields": [name for name, one in fields if one.lexical]},
-        "expand": [members(one, "name", "default_limit", "max_limit") for one in found.relations],
+        "expand_capabilities": [_expand_capability(relation) for relation in schema.relations],
+    }
+    limit = known(members(schema, "since", "until"))
+    body |= known({"consent_time_field": schema.time_field, "time_constraint": limit or None})
+    return {**body, "label": schema.label} if schema.label else body
+
+
+def json_schema(schema: StreamSchema) -> Body:
+    """The JSON Schema of the records of a stream, as far as its fields have one."""
+    return {"type": "object", "properties": known({n: f.schema for n, f in schema.fields.items()})}
+
+
+def _query(schema: StreamSchema) -> Body:
+    fields = schema.fields.items()
+    return {
+        "range_filters": {
+            n: [*field.operators] for n, field in fields if field.operators is not None
+        },
+        "aggregations": {
+            "count": schema.counts,
+            **{kind: [n for n, field in fields if kind in field.aggregations] for kind in METRICS},
+        },
+        "search": {"lexical_fields": [name for name, field in fields if field.lexical]},
+        "expand": [
+            members(relation, "name", "default_limit", "max_limit") for relation in schema.relations
+        ],
     }
 
 
-def _capabilities(found: FieldCapability) -> Body:
+def _capabilities(capability: FieldCapability) -> Body:
     declared = {
-        "exact_filter": found.exact,
-        "range_filter": found.operators is not None,
-        "lexical_search": found.lexical,
+        "exact_filter": capability.exact,
+        "range_filter": capability.operators is not None,
+        "lexical_search": capability.lexical,
         "semantic_search": False,
     }
-    body = {"granted": True, **known({"schema": found.schema})}
+    body = {"granted": True, **known({"schema": capability.schema})}
     body |= {name: _declared(on) for name, on in declared.items()}
-    if found.operators:
-        body["range_filter"]["operators"] = [*found.operators]
-    kinds = dict.fromkeys((*METRICS, *found.aggregations))
-    body["aggregation"] = {kind: _declared(kind in found.aggregations) for kind in kinds}
-    return body | known(members(found, "type", "role"))
+    if capability.operators:
+        body["range_filter"]["operators"] = [*capability.operators]
+    kinds = dict.fromkeys((*METRICS, *capability.aggregations))
+    body["aggregation"] = {kind: _declared(kind in capability.aggregations) for kind in kinds}
+    return body | known(members(capability, "type", "role"))
 
 
 def _declared(on: bool) -> Body:
     return {"declared": on, "usable": on}
 
 
-def _expand_capability(found: Relation) -> Body:
+def _expand_capability(relation: Relation) -> Body:
     return {
-        **members(found, "name", "stream"),
-        "target_stream": found.stream,
-        **members(found, "cardinality", "foreign_key"),
-        "child_parent_key_field": found.foreign_key,
+        **members(relation, "name", "stream"),
+        "target_stream": relation.stream,
+        **members(relation, "cardinality", "foreign_key"),
+        "child_parent_key_field": relation.foreign_key,
         "granted": True,
         "usable": True,
-        **members(found, "default_limit", "max_limit"),
+        **members(relation, "default_limit", "max_limit"),
     }
 
 
-def _views(found: StreamSchema) -> list[Body]:
-    return [{**asdict(one), "fields": [*one.fields]} for one in found.views]
+def _views(schema: StreamSchema) -> list[Body]:
+    return [{**asdict(view), "fields": [*view.fields]} for view in schema.views]

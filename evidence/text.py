@@ -5,8 +5,8 @@ backslash that would begin such an escape in the text itself is written `\\u{5C}
 unescaping is exact. Marked text is escaped text with tags. `mark` does both at once, because a
 stored `<mark>` must differ from ours: its `<` becomes `\\u{3C}`. Never escape marked text again.
 
-    escape(text)            <->  unescape(shown)
-    mark(text, start, end)  <->  unmark(shown)
+    escape(text)            <->  unescape(escaped)
+    mark(text, start, end)  <->  unmark(marked)
 """
 
 import json
@@ -48,7 +48,7 @@ _TAG = re.compile("</?mark>")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _BASE64_URI = re.compile(r"data:[^,\s]*;base64,")
 BASE64_MIN = 256  # code points; shorter values are hashes, keys and long words
-_ONE_KIND = re.compile("[a-z]+|[A-Z]+|[0-9]+")
+_SAME_KIND = re.compile("[a-z]+|[A-Z]+|[0-9]+")
 
 
 def excerpt(text: str, span: Span, *, size: int) -> tuple[int, int]:
@@ -78,25 +78,25 @@ def _later_edge(text: str, edge: int, limit: int) -> int:
         return 0
     last = edge + _NEAR if edge + _NEAR < limit else limit
     # One more than `last`: the end of the searched range looks like the end of the text.
-    if (match := _BEGINS.search(text, edge, last + 1)) and (place := match.start()) <= last:
-        return place
+    if (match := _BEGINS.search(text, edge, last + 1)) and (start := match.start()) <= last:
+        return start
     while edge < limit and _inside_character(text, edge):
         edge += 1
     return edge
 
 
-def beginning(text: str, place: int) -> int:
-    """The start of a read near `place`: the next sentence, or else the next word.
+def beginning(text: str, offset: int) -> int:
+    """The start of a read near `offset`: the next sentence, or else the next word.
 
     At most 40 code points later; if neither begins there, between two characters.
     """
-    if place <= 0:
+    if offset <= 0:
         return 0
     for gap in (_BEFORE_SENTENCE, _BEFORE_WORD):
-        for match in gap.finditer(text, max(0, place - 2), place + _SHIFT):
-            if match.end() >= place:
+        for match in gap.finditer(text, max(0, offset - 2), offset + _SHIFT):
+            if match.end() >= offset:
                 return match.end()
-    return _later_edge(text, place, len(text))
+    return _later_edge(text, offset, len(text))
 
 
 def _earlier_edge(text: str, edge: int, limit: int) -> int:
@@ -111,16 +111,16 @@ def _earlier_edge(text: str, edge: int, limit: int) -> int:
     return edge
 
 
-def _inside_character(text: str, place: int) -> bool:
-    """True if a cut at `place` would split a character as a reader sees it."""
-    if not 0 < place < len(text):
+def _inside_character(text: str, offset: int) -> bool:
+    """True if a cut at `offset` would split a character as a reader sees it."""
+    if not 0 < offset < len(text):
         return False
-    if text[place - 1] == _JOINER or extends(text[place]):
+    if text[offset - 1] == _JOINER or extends(text[offset]):
         return True
-    flags = place
+    flags = offset
     while flags > 0 and _is_flag_letter(text[flags - 1]):
         flags -= 1
-    return (place - flags) % 2 == 1 and _is_flag_letter(text[place])
+    return (offset - flags) % 2 == 1 and _is_flag_letter(text[offset])
 
 
 def _is_flag_letter(char: str) -> bool:
@@ -157,7 +157,7 @@ def json_line(value: Any, *, indented: bool = False) -> str:
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if indented else None).decode()
     if text.isprintable():
         return text
-    return _MISLEADING_ALONE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _MISLEADING_ALONE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def visible(text: str) -> str:
@@ -165,9 +165,9 @@ def visible(text: str) -> str:
     return _MISLEADING_ALONE.sub(_visible, text)
 
 
-def unescape(shown: str) -> str:
+def unescape(escaped: str) -> str:
     """The text that `escape` was given."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), shown)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), escaped)
 
 
 def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -> tuple[str, int]:
@@ -175,12 +175,12 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
 
     Marks are clipped to the range, so the tags are always balanced.
     """
-    piece = text[start:end]
-    if "<" not in piece and _is_harmless(piece):
+    window = text[start:end]
+    if "<" not in window and _is_harmless(window):
         return _tagged(text, start, end, marks), 0
     # At one position a tag closes before the next opens, and both precede the escaped character.
     edits: list[tuple[int, int, int, str]] = []
-    for match in _ESCAPED_IN_MARKED.finditer(piece):
+    for match in _ESCAPED_IN_MARKED.finditer(window):
         edits.append((start + match.start(), 2, 1, _visible(match)))
     escapes = len(edits)
     for first, last in marks:
@@ -189,63 +189,63 @@ def mark(text: str, *, start: int, end: int, marks: Iterable[tuple[int, int]]) -
             edits += [(first, 1, 0, "<mark>"), (last, 0, 0, "</mark>")]
     pieces = []
     done = start
-    for place, _, replaced, written in sorted(edits):
-        pieces += [text[done:place], written]
-        done = place + replaced
+    for position, _, replaced, written in sorted(edits):
+        pieces += [text[done:position], written]
+        done = position + replaced
     pieces.append(text[done:end])
     return "".join(pieces), escapes
 
 
 def _tagged(text: str, start: int, end: int, marks: Iterable[tuple[int, int]]) -> str:
     """`text[start:end]` with tags around ascending marks; nothing in it needs an escape."""
-    shown, done = "", start
+    tagged, done = "", start
     for first, last in marks:
         if first < done:
             first = done
         if last > end:
             last = end
         if first < last:
-            shown += f"{text[done:first]}<mark>{text[first:last]}</mark>"
+            tagged += f"{text[done:first]}<mark>{text[first:last]}</mark>"
             done = last
-    return shown + text[done:end]
+    return tagged + text[done:end]
 
 
-def split(shown: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, int], ...]]:
+def split(marked: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The plain text of a marked text, and its marked ranges.
 
     With `escaped=False` nothing is unescaped: another program marked the text. A mark that is not
     closed is ignored.
     """
     plain, marks, opened, position = "", list[tuple[int, int]](), -1, 0
-    for tag in _TAG.finditer(shown):
-        piece = shown[position : tag.start()]
-        plain += unmark(piece) if escaped else piece
+    for tag in _TAG.finditer(marked):
+        segment = marked[position : tag.start()]
+        plain += unmark(segment) if escaped else segment
         position = tag.end()
         if tag.group() == "<mark>":
             opened = len(plain)
         elif opened >= 0:
             marks.append((opened, len(plain)))
             opened = -1
-    piece = shown[position:]
-    return plain + (unmark(piece) if escaped else piece), tuple(marks)
+    segment = marked[position:]
+    return plain + (unmark(segment) if escaped else segment), tuple(marks)
 
 
-def is_marked(shown: str) -> bool:
+def is_marked(marked: str) -> bool:
     """True if `mark` may have written it: nothing in it misleads, and every mark is closed."""
-    if not shown.replace("\n", " ").isprintable() and _MISLEADING_ALONE.search(shown):
+    if not marked.replace("\n", " ").isprintable() and _MISLEADING_ALONE.search(marked):
         return False
-    return shown.count("<mark>") == shown.count("</mark>")
+    return marked.count("<mark>") == marked.count("</mark>")
 
 
-def balanced(shown: str) -> str:
+def balanced(marked: str) -> str:
     """Text that another program marked, with balanced marks and escaped control characters."""
-    plain, marks = split(shown, escaped=False)
+    plain, marks = split(marked, escaped=False)
     return mark(plain, start=0, end=len(plain), marks=marks)[0]
 
 
-def unmark(shown: str) -> str:
+def unmark(marked: str) -> str:
     """The original of a text from `mark`, without its marks."""
-    return unescape(_TAG.sub("", shown))
+    return unescape(_TAG.sub("", marked))
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -266,6 +266,6 @@ def looks_binary(value: object) -> bool:
     return (
         len(value) % 4 == 0
         and _BASE64.fullmatch(value) is not None
-        and _ONE_KIND.fullmatch(value.rstrip("=")) is None
+        and _SAME_KIND.fullmatch(value.rstrip("=")) is None
         and len(set(value)) >= 4
     )

@@ -125,10 +125,10 @@ class Bytes:
     @property
     def entry(self) -> dict[str, Any]:
         """The field and its metadata, in the ladder of a page."""
-        named = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
+        names = ("blob_id", "encoding", "mime_type", "size_bytes", "fetch_url", "available")
         described = self.as_json()
-        shown = {name: described[name] for name in named if name in described}
-        return {"field_path": self.field_path, **shown}
+        facts = {name: described[name] for name in names if name in described}
+        return {"field_path": self.field_path, **facts}
 
 
 def is_reference(value: Any) -> bool:
@@ -145,13 +145,13 @@ def base64_of(
     type in its schema; a data URI's own media type overrides it.
     """
     chars, tail = len(head) if chars is None else chars, head if tail is None else tail
-    named = None
+    media_type = None
     if head.startswith("data:"):
         prefix = head.partition(",")[0]
-        named = prefix.removeprefix("data:").partition(";")[0]
+        media_type = prefix.removeprefix("data:").partition(";")[0]
         chars -= len(prefix) + 1
     padding = len(tail) - len(tail.rstrip("="))
-    return Base64(named or declared or DEFAULT_MEDIA_TYPE, max(0, chars - padding) * 3 // 4)
+    return Base64(media_type or declared or DEFAULT_MEDIA_TYPE, max(0, chars - padding) * 3 // 4)
 
 
 def previewed(value: Any, *, most_bytes: int) -> Any:
@@ -179,9 +179,9 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
     if type(value) in PLAIN:
         return value
     if isinstance(value, Preview):
-        shown = {"object": "field_preview", "preview_text": value.text}
+        preview = {"object": "field_preview", "preview_text": value.text}
         sizes = known({"size_bytes": value.size_bytes})
-        return {**shown, "size_chars": value.size_chars, "type": value.type, **sizes}
+        return {**preview, "size_chars": value.size_chars, "type": value.type, **sizes}
     if isinstance(value, Base64):
         facts = {
             "object": "binary_field",
@@ -196,9 +196,9 @@ def as_json(value: Any, ref: RecordRef, name: str) -> Any:
     if isinstance(value, BlobRef):
         route = {"fetch_url": _route(value, ref, name)} if value.available else {"available": False}
         return {**value.members, **route}
-    if not isinstance(value, list) or all([type(one) in PLAIN for one in value]):
+    if not isinstance(value, list) or all([type(element) in PLAIN for element in value]):
         return value
-    return [one if type(one) in PLAIN else as_json(one, ref, name) for one in value]
+    return [element if type(element) in PLAIN else as_json(element, ref, name) for element in value]
 
 
 def data_as_json(
@@ -218,26 +218,26 @@ def bytes_of(value: Any, ref: RecordRef, name: str) -> list[Bytes]:
     if not isinstance(value, list):
         return []
     return [
-        Bytes(ref, f"{pointer.escaped(name)}/{place}", one)
-        for place, one in enumerate(value)
-        if isinstance(one, BlobRef)
+        Bytes(ref, f"{pointer.escaped(name)}/{index}", blob)
+        for index, blob in enumerate(value)
+        if isinstance(blob, BlobRef)
     ]
 
 
 def bytes_in(data: dict[str, Any], ref: RecordRef) -> list[Bytes]:
     """The blobs and base64 texts in the fields of a record."""
     return [
-        one
+        entry
         for name, value in data.items()
         if type(value) not in PLAIN
-        for one in bytes_of(value, ref, name)
+        for entry in bytes_of(value, ref, name)
     ]
 
 
-def _route(known: Binary, ref: RecordRef, name: str) -> str | None:
-    if isinstance(known, Base64):
+def _route(binary: Binary, ref: RecordRef, name: str) -> str | None:
+    if isinstance(binary, Base64):
         return _field_route(ref, name)
-    return _blob_route(known.id, ref.connection_id) if known.available else None
+    return _blob_route(binary.id, ref.connection_id) if binary.available else None
 
 
 def _blob_route(blob_id: str, connection_id: str | None) -> str:

@@ -19,16 +19,16 @@ from evidence.values import Base64, Bytes
 _ROUTED = frozenset({"object", "method", "route", "stream", "record_id"})  # not in the query
 
 
-def bytes_line(found: Bytes) -> str:
+def bytes_line(content: Bytes) -> str:
     """How an HTTP client gets the bytes, or a note that they are missing."""
-    if found.route is None:
+    if content.route is None:
         return "not stored here: only this metadata was imported. Ask the owner for the bytes."
     what = (
-        f" ({pointer.top_level(found.field_path)} is base64)"
-        if isinstance(found.known, Base64)
+        f" ({pointer.top_level(content.field_path)} is base64)"
+        if isinstance(content.known, Base64)
         else ""
     )
-    return f"HTTP GET {json_line(found.route)} with the same bearer token{what}"
+    return f"HTTP GET {json_line(content.route)} with the same bearer token{what}"
 
 
 def records(page: RecordPage, calls: Sequence[Continuation]) -> dict[str, Any]:
@@ -52,20 +52,20 @@ def records(page: RecordPage, calls: Sequence[Continuation]) -> dict[str, Any]:
     }
 
 
-def count(found: Count) -> dict[str, Any]:
+def count(total: Count) -> dict[str, Any]:
     """`{kind}`, with the `value` if records were counted."""
-    return {"kind": found.kind} if found.value is None else found._asdict()
+    return {"kind": total.kind} if total.value is None else total._asdict()
 
 
-def document(found: Document, *, base_url: str = "") -> dict[str, Any]:
+def document(document: Document, *, base_url: str = "") -> dict[str, Any]:
     """Exactly `id, title, text, url, metadata`; `metadata.next_read` is the call that continues."""
-    metadata = dict(found.metadata)
-    if found.next_read:
-        metadata["next_read"] = spelled(found.next_read)
-    metadata |= {name: spelled(continuation) for name, continuation in found.more.items()}
-    metadata |= {f"bytes.{one.field_path}": bytes_line(one) for one in found.bytes}
-    url = absolute(base_url, found.url)
-    return {**members(found, "id", "title", "text"), "url": url, "metadata": metadata}
+    metadata = dict(document.metadata)
+    if document.next_read:
+        metadata["next_read"] = spelled(document.next_read)
+    metadata |= {name: spelled(continuation) for name, continuation in document.more.items()}
+    metadata |= {f"bytes.{content.field_path}": bytes_line(content) for content in document.bytes}
+    url = absolute(base_url, document.url)
+    return {**members(document, "id", "title", "text"), "url": url, "metadata": metadata}
 
 
 def field(read: FieldRead) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def field(read: FieldRead) -> dict[str, Any]:
         body["warnings"] = read.warnings
     if read.bytes is not None:
         described = read.bytes.as_json()
-        body["binary"] = {name: one for name, one in described.items() if name != "object"}
+        body["binary"] = {name: fact for name, fact in described.items() if name != "object"}
         return body
     matched = chars(read, "match_start", "match_end")
     body["window"] = window(read) | known({**matched, "match": read.match})
@@ -108,34 +108,34 @@ def window(read: FieldRead) -> dict[str, Any]:
     }
 
 
-def aggregate(found: Buckets) -> dict[str, Any]:
+def aggregate(buckets: Buckets) -> dict[str, Any]:
     """`{data}`: the aggregation, with the call for further groups."""
-    data = aggregation(found)
-    if found.next_cursor is None:
+    data = aggregation(buckets)
+    if buckets.next_cursor is None:
         data.pop("next_cursor", None)
-    if continuations := found.continuations():
+    if continuations := buckets.continuations():
         data["next"] = [continuation.as_json for continuation in continuations]
-    if found.ended_early:
+    if buckets.ended_early:
         data["ended_early"] = True
     return {"data": data}
 
 
-def aggregation(found: Buckets) -> dict[str, Any]:
+def aggregation(buckets: Buckets) -> dict[str, Any]:
     """A single value or a page of groups, as REST returns it."""
-    asked = members(found, "field", "group_by", "group_by_time", "granularity", "time_zone")
+    grouping = members(buckets, "field", "group_by", "group_by_time", "granularity", "time_zone")
     data: dict[str, Any] = {
         "object": "aggregation",
-        **members(found, "stream", "metric"),
-        **asked,
-        **members(found, "approximate", "filtered_record_count"),
+        **members(buckets, "stream", "metric"),
+        **grouping,
+        **members(buckets, "approximate", "filtered_record_count"),
     }
-    if found.groups is None:
-        data["value"] = found.value
+    if buckets.groups is None:
+        data["value"] = buckets.value
     else:
-        data["groups"] = [members(group, *found.group_members) for group in found.groups]
-        data |= known(members(found, "limit", "other_count", "group_count"))
-        data["next_cursor"] = found.next_cursor
-    data["meta"] = {"count": {"kind": "none"}, "warnings": [*found.warnings]}
+        data["groups"] = [members(group, *buckets.group_members) for group in buckets.groups]
+        data |= known(members(buckets, "limit", "other_count", "group_count"))
+        data["next_cursor"] = buckets.next_cursor
+    data["meta"] = {"count": {"kind": "none"}, "warnings": [*buckets.warnings]}
     return data
 
 
@@ -162,9 +162,9 @@ def _linked(hit: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _address(read: dict[str, Any]) -> str:
-    named = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
+    parameters = ((name, str(value)) for name, value in read.items() if name not in _ROUTED)
     query = "&".join(
         f"{name}={value if UNRESERVED.fullmatch(value) else quote_plus(value)}"
-        for name, value in named
+        for name, value in parameters
     )
     return f"{read['route']}?{query}"

@@ -68,16 +68,16 @@ def is_joined(entry: str, word: str) -> bool:
     together = entry.replace(" ", "")
     if not (is_number(word) and is_number(together)):
         return together == word
-    one, other = together.lstrip("0"), word.lstrip("0")
-    same = len(commonprefix((one[::-1], other[::-1])))
-    prefixes = {head.rstrip("0") for head in (one[:-same], other[:-same])} - {""}
+    entry_digits, word_digits = together.lstrip("0"), word.lstrip("0")
+    same = len(commonprefix((entry_digits[::-1], word_digits[::-1])))
+    prefixes = {head.rstrip("0") for head in (entry_digits[:-same], word_digits[:-same])} - {""}
     return same >= NUMBER_DIGITS and len(prefixes) <= 1 and max(map(len, prefixes), default=0) < 4
 
 
 def linking(languages: Iterable[str]) -> frozenset[str]:
     """What may link the parts of a compound in some languages; empty if they have no compounds."""
-    found = [LANGUAGES[code]["linking"] for code in languages if "linking" in LANGUAGES[code]]
-    return frozenset(("", *" ".join(found).split())) if found else frozenset()
+    links = [LANGUAGES[code]["linking"] for code in languages if "linking" in LANGUAGES[code]]
+    return frozenset(("", *" ".join(links).split())) if links else frozenset()
 
 
 def other_parts(compound: str, word: str, links: Iterable[str]) -> set[str]:
@@ -91,7 +91,7 @@ def other_parts(compound: str, word: str, links: Iterable[str]) -> set[str]:
 
 def splits(compound: str, links: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The pairs of parts that a compound may have."""
-    for place in range(PART_CHARS, len(compound) - PART_CHARS + 1):
-        second = compound[place:]
+    for position in range(PART_CHARS, len(compound) - PART_CHARS + 1):
+        second = compound[position:]
         for first in other_parts(compound, second, links):
             yield first, second

@@ -236,14 +236,14 @@ def attempt(fn: Callable[[T], R], item: T) -> Outcome[R]:
     except EvidenceError as error:
         return Failed(error)
     except Exception as error:
-        place = extract_tb(error.__traceback__)[-1]
-        where = f"{place.filename}:{place.lineno}"
-        logger.error("%s in %s at %s", type(error).__name__, place.name, where)
+        frame = extract_tb(error.__traceback__)[-1]
+        where = f"{frame.filename}:{frame.lineno}"
+        logger.error("%s in %s at %s", type(error).__name__, frame.name, where)
         return Failed(Internal())
 
 
 #: Every byte except quotes and structural characters: brackets, commas and colons.
-_OTHERS = bytes(set(range(256)) - set(b'",:[]{}'))
+_PLAIN_BYTES = bytes(set(range(256)) - set(b'",:[]{}'))
 #: Brackets as steps: one level down, one level up.
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
@@ -270,24 +270,24 @@ def parse_json(raw: bytes) -> Any:
 def _check_structure(raw: bytes) -> None:
     """Raises if the structural characters outside strings are too many or nested too deeply."""
     count = level = 0
-    inside, held = False, b""
+    inside, carried = False, b""
     for start in range(0, len(raw), BUDGETS.piece_bytes):
-        piece = held + raw[start : start + BUDGETS.piece_bytes]
+        chunk = carried + raw[start : start + BUDGETS.piece_bytes]
         # A final backslash stays with the character it escapes.
-        held = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
-        piece = piece[: len(piece) - len(held)].replace(b"\\\\", b"").replace(b'\\"', b"")
-        parts = piece.translate(None, _OTHERS).split(b'"')
-        found = b"".join(parts[inside::2])
+        carried = b"\\" if (len(chunk) - len(chunk.rstrip(b"\\"))) % 2 else b""
+        chunk = chunk[: len(chunk) - len(carried)].replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = chunk.translate(None, _PLAIN_BYTES).split(b'"')
+        structure = b"".join(parts[inside::2])
         inside ^= len(parts) % 2 == 0
-        count += len(found)
+        count += len(structure)
         if count > BUDGETS.json_structure:
             raise TooManyValues(f"has more than {BUDGETS.json_structure} structural characters")
-        level = _level_after(found, level)
+        level = _level_after(structure, level)
 
 
-def _level_after(found: bytes, level: int) -> int:
+def _level_after(structure: bytes, level: int) -> int:
     """The level after some structural characters; raises `TooDeeplyNested` if one is too deep."""
-    steps = found.translate(_STEPS, b",:")
+    steps = structure.translate(_STEPS, b",:")
     downs = steps.count(b"\x01")
     if level + downs > BUDGETS.json_levels:
         if max(accumulate(memoryview(steps).cast("b"), initial=level)) > BUDGETS.json_levels:

@@ -47,16 +47,16 @@ def lay_out(
         _cut_title(document, roles.get("primary-title", ""))
     _add_related(document, record)
     name = record.text_field
-    shown = data[name] if name else None
+    body = data[name] if name else None
     text, field = record.text, None
-    if isinstance(shown, str):
-        text, field = shown, name
-    elif isinstance(shown, Preview):
-        text, field = shown.text if body_text is None else body_text, name
+    if isinstance(body, str):
+        text, field = body, name
+    elif isinstance(body, Preview):
+        text, field = body.text if body_text is None else body_text, name
     if field or text:
         beside = {name, roles.get("primary-title") if titled else None}
-        _fill_others(document, record, beside, following)
-        total = shown.size_chars if isinstance(shown, Preview) else len(text or "")
+        _fill_fields(document, record, beside, following)
+        total = body.size_chars if isinstance(body, Preview) else len(text or "")
         _fill_text(document, text or "", total, field)
     else:
         _fill_json(document, record, following)
@@ -74,7 +74,9 @@ def _metadata(record: Record) -> dict[str, Any]:
         "record_id": record.ref.record_id,
     }
     if record.warnings:
-        messages = " ".join(f"{one.get('code')}: {one.get('message')}" for one in record.warnings)
+        messages = " ".join(
+            f"{warning.get('code')}: {warning.get('message')}" for warning in record.warnings
+        )
         metadata["warnings"] = clip(messages, BUDGETS.message_chars)
     return known(metadata)
 
@@ -88,7 +90,7 @@ def _cut_title(document: Document, field: str) -> None:
 
 def _add_related(document: Document, record: Record) -> None:
     for name, related in record.expanded.items():
-        document.metadata[f"expanded.{name}"] = " ".join(one.id for one in related.records)
+        document.metadata[f"expanded.{name}"] = " ".join(member.id for member in related.records)
         document.metadata[f"expanded.{name}.has_more"] = related.has_more
         if rest := related.rest:
             document.more[f"expanded.{name}.next"] = rest
@@ -112,28 +114,28 @@ def _fill_text(document: Document, text: str, total: int, field: str | None) -> 
         document.next_read = Continuation(READ_FIELD, args, "next")
 
 
-def _fill_others(
-    document: Document, record: Record, shown: set[str | None], following: Sequence[str]
+def _fill_fields(
+    document: Document, record: Record, excluded: set[str | None], following: Sequence[str]
 ) -> None:
     """The fields other than title and text: short ones as flat keys, the others by a call."""
-    room, left_out = BUDGETS.metadata_bytes, list[str]()
+    room, omitted = BUDGETS.metadata_bytes, list[str]()
     for name, value in record.shown.items():
-        if name in shown:
+        if name in excluded:
             continue
         plain = (
             value if isinstance(value, (str, int, float, bool)) else orjson.dumps(value).decode()
         )
-        held = values.bytes_of(record.data[name], record.ref, name)
+        contents = values.bytes_of(record.data[name], record.ref, name)
         cost = len(orjson.dumps([name, plain]))
-        whole = cost + _routes_cost(held)
+        whole = cost + _routes_cost(contents)
         cut = isinstance(record.data[name], Preview)
         if cost > BUDGETS.metadata_value_bytes or whole > room or cut:
-            left_out.append(name)
+            omitted.append(name)
             continue
         room -= whole
         document.metadata[f"data.{name}"] = plain
-        document.bytes += held
-    _offer(document, [*left_out, *following])
+        document.bytes += contents
+    _offer(document, [*omitted, *following])
 
 
 def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
@@ -150,22 +152,22 @@ def _fill_json(document: Document, record: Record, following: Sequence[str]) -> 
     if sum(sizes.values()) > room or following:
         room -= _names_cost([*data, *following])
         room -= sum(sorted(map(_name_cost, data), reverse=True)[: BUDGETS.names_shown])
-    kept, left_out = set[str](), list[str]()
+    fitting, omitted = set[str](), list[str]()
     for name in sorted(sizes, key=lambda name: sizes[name]):
         room -= sizes[name]
         if room >= 0:
-            kept.add(name)
+            fitting.add(name)
         else:
-            left_out.append(name)
-    document.text = _dump({name: data[name] for name in data if name in kept}).decode()
-    document.bytes = [one for name in data if name in kept for one in bytes_of[name]]
-    previews = [name for name in data if name in kept and isinstance(record.data[name], Preview)]
-    unread = previews + [name for name in data if name not in kept]
+            omitted.append(name)
+    document.text = _dump({name: data[name] for name in data if name in fitting}).decode()
+    document.bytes = [content for name in data if name in fitting for content in bytes_of[name]]
+    previews = [name for name in data if name in fitting and isinstance(record.data[name], Preview)]
+    unread = previews + [name for name in data if name not in fitting]
     document.metadata["text_complete"] = not unread
     if unread:
         document.metadata["incomplete_fields"] = ", ".join(unread[: BUDGETS.names_shown])
         document.metadata["incomplete_field_count"] = len(unread)
-        first = previews[0] if previews else left_out[-1]  # the largest
+        first = previews[0] if previews else omitted[-1]  # the largest
         document.next_read = window_read(document.id, pointer.path_of(first), {})
         unread.remove(first)
     _offer(document, [*unread, *following])
@@ -179,17 +181,17 @@ def _offer(document: Document, names: Sequence[str]) -> None:
     if not names:
         return
     document.metadata["more_field_count"] = len(names)
-    named, room = list[str](), BUDGETS.field_names_bytes
+    chosen, room = list[str](), BUDGETS.field_names_bytes
     for name in names[: CONTRACT.names_in_list]:
         room -= _name_cost(name)
-        if room < 0 and named:
+        if room < 0 and chosen:
             args = {"stream": document.metadata["stream"]}
             if "connection_id" in document.metadata:
                 args["connection_id"] = document.metadata["connection_id"]
             document.more["field_names"] = Continuation("schema", args, "fields")
             break
-        named.append(name)
-    args = {"id": document.id, "fields": named}
+        chosen.append(name)
+    args = {"id": document.id, "fields": chosen}
     document.more["more_fields"] = Continuation("fetch", args, "fields")
 
 
@@ -204,14 +206,17 @@ def _names_cost(names: Sequence[str]) -> int:
     return min(BUDGETS.field_names_bytes, sum(costs))
 
 
-def _routes_cost(held: Sequence[Bytes]) -> int:
-    return sum(json_bytes(wire.bytes_line(one)) + len(one.field_path.encode()) + 20 for one in held)
+def _routes_cost(contents: Sequence[Bytes]) -> int:
+    return sum(
+        json_bytes(wire.bytes_line(content)) + len(content.field_path.encode()) + 20
+        for content in contents
+    )
 
 
 def _room(document: Document) -> int:
     """The bytes left for the text after the id, the warnings and the calls."""
     warnings = json_bytes(document.metadata.get("warnings", ""))
-    calls = sum(json_bytes(spelled(one)) for one in document.more.values())
+    calls = sum(json_bytes(spelled(call)) for call in document.more.values())
     room = BUDGETS.document_bytes - 2 * len(document.id.encode()) - warnings - calls
     whole = len(orjson.dumps(wire.document(document))) + len(document.url.encode())
     return min(room, BUDGETS.text_bytes - whole - json_bytes(document.id) - NEXT_READ_BYTES)
@@ -235,8 +240,9 @@ def about(document: Document, context: Context) -> list[str]:
     lines += [f"{value_of(name)}: {value_of(value)}" for name, value in document.metadata.items()]
     if document.next_read:
         lines.append(f"next_read: {context.spell(document.next_read)}")
-    lines += [f"{value_of(name)}: {context.spell(one)}" for name, one in document.more.items()]
+    lines += [f"{value_of(name)}: {context.spell(call)}" for name, call in document.more.items()]
     lines += [
-        f"{value_of(f'bytes.{one.field_path}')}: {context.blob(one)}" for one in document.bytes
+        f"{value_of(f'bytes.{content.field_path}')}: {context.blob(content)}"
+        for content in document.bytes
     ]
     return lines

@@ -28,12 +28,12 @@ def render_lines(error: EvidenceError, spell: Spell = spelled) -> str:
         lines.append(f"do: {error.hint}")
     if near := details.get("did_you_mean"):
         lines.append("did_you_mean: " + ", ".join(value_of(name) for name in near))
-    listed = details.get("available_connections", ())
-    for entry in listed[: CONTRACT.candidates]:
+    connections = details.get("available_connections", ())
+    for entry in connections[: CONTRACT.candidates]:
         lines.append("  " + " ".join(f"{name}={value_of(value)}" for name, value in entry.items()))
-    total = details.get("available_connection_count", len(listed))
-    if total > len(listed):
-        lines.append(f"These are {len(listed)} of {total} connections.")
+    total = details.get("available_connection_count", len(connections))
+    if total > len(connections):
+        lines.append(f"These are {len(connections)} of {total} connections.")
     for name, value in details.items():
         if name not in _OWN_LINES:
             lines.append(f"{name}: {_detail(value)}")

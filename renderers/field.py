@@ -42,13 +42,13 @@ def render(read: FieldRead, context: Context) -> Rendering:
     uri = field_window_uri(
         read.ref, read.field_path, offset_chars=read.start, limit_chars=read.limit
     )
-    shown, escapes = escape(read.text)
+    text, escapes = escape(read.text)
     lines = about(read, context, escapes)
     if read.binary is not None or not read.text:
         hidden = {} if read.binary is not None else {"resource": uri}
         return replace(context.rendering(lines, structured), hidden=hidden)
-    fence = context.fence("\n".join([*lines, shown]))
-    whole = context.rendering([*lines, fenced(shown, fence)], structured)
+    fence = context.fence("\n".join([*lines, text]))
+    whole = context.rendering([*lines, fenced(text, fence)], structured)
     return replace(whole, hidden={"resource": uri})
 
 
@@ -79,13 +79,13 @@ def about(read: FieldRead, context: Context, escapes: int = 0) -> list[str]:
     return lines
 
 
-def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
+def _binary(read: FieldRead, content: Bytes, context: Context) -> list[str]:
     """The metadata of a binary field; HTTP clients can get its bytes."""
-    number, unit = found.known.size or (None, "bytes")
+    number, unit = content.known.size or (None, "bytes")
     facts: dict[str, Any] = {
         "size_bytes" if unit == "bytes" else "size_chars": number,
-        "sha256": found.known.sha256,
-        "blob_id": found.known.blob_id if isinstance(found.known, BlobRef) else None,
+        "sha256": content.known.sha256,
+        "blob_id": content.known.blob_id if isinstance(content.known, BlobRef) else None,
     }
     return [
         header(
@@ -93,9 +93,9 @@ def _binary(read: FieldRead, found: Bytes, context: Context) -> list[str]:
             id=read.id,
             field=read.field_path,
             type="binary",
-            media_type=found.known.media_type,
+            media_type=content.known.media_type,
             **facts,
         ),
-        *(warning(one) for one in read.warnings),
-        f"bytes: {context.blob(found)}",
+        *(warning(notice) for notice in read.warnings),
+        f"bytes: {context.blob(content)}",
     ]

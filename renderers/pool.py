@@ -20,7 +20,7 @@ from evidence.work import Deadline, Outcome, Overdue, attempt_elsewhere, serial
 T = TypeVar("T")
 R = TypeVar("R")
 
-_here = threading.local()
+_thread_local = threading.local()
 
 
 class WorkerPool:
@@ -38,7 +38,7 @@ class WorkerPool:
 
         Fewer than two items, and items from inside a pool, run in this thread.
         """
-        if len(items) < 2 or getattr(_here, "is_worker", False):
+        if len(items) < 2 or getattr(_thread_local, "is_worker", False):
             return serial(fn, items, deadline)
         threads, futures = self._threads(), [Future[Outcome[R]]() for _ in items]
         for future, item in zip(futures, items):
@@ -50,13 +50,16 @@ class WorkerPool:
         wait(futures, deadline.left())
         for future in futures:
             future.cancel()  # unless it has begun
-        return [Overdue() if one.cancelled() or not one.done() else one.result() for one in futures]
+        return [
+            Overdue() if future.cancelled() or not future.done() else future.result()
+            for future in futures
+        ]
 
     def _threads(self) -> "_Threads":
         """The threads of this process, because a fork does not copy its parent's."""
         pid = os.getpid()
-        known = self._by_process.get(pid)
-        return known or self._by_process.setdefault(pid, _Threads(self._most, self._name))
+        threads = self._by_process.get(pid)
+        return threads or self._by_process.setdefault(pid, _Threads(self._most, self._name))
 
 
 class _Threads:
@@ -77,7 +80,7 @@ class _Threads:
                 threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def _run(self) -> None:
-        _here.is_worker = True
+        _thread_local.is_worker = True
         while True:
             future, work = self._tasks.get()
             if future.set_running_or_notify_cancel():

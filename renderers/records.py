@@ -41,39 +41,43 @@ class Trimmed:
     cost: tuple[int, int] | None = None
 
 
-def fit(page: RecordPage, budgets: Budgets, each: Each = serial) -> RecordPage:
+def fit(page: RecordPage, budgets: Budgets, apply: Each = serial) -> RecordPage:
     """The page with long values as previews, with fewer records if not all fit.
 
-    `each` works on the records of a heavy page.
+    `apply` works on the records of a heavy page.
     """
     budgets = inside(page, budgets)
-    items, kept = [item.with_relations(budgets.text_bytes // 3) for item in page.records], 0
+    items, fitting = [item.with_relations(budgets.text_bytes // 3) for item in page.records], 0
     is_heavy = sum([_chars(item) for item in items]) > rendering.HEAVY_PAGE_CHARS
-    shown: list[Trimmed | None] = [None] * len(items)
+    entries: list[Trimmed | None] = [None] * len(items)
     late = set[int]()
     for size in PREVIEW_BYTES:
-        places = [place for place, one in enumerate(shown) if one is None or one.largest > size]
+        places = [
+            position
+            for position, entry in enumerate(entries)
+            if entry is None or entry.largest > size
+        ]
 
-        def trim(place: int, size: int = size) -> Trimmed:
-            return _trim(items[place], size, budgets)
+        def trim(position: int, size: int = size) -> Trimmed:
+            return _trim(items[position], size, budgets)
 
-        def without_fields(place: int) -> Trimmed:
+        def without_fields(position: int) -> Trimmed:
             """The record without its fields, and the call that fetches them."""
-            item = items[place]
+            item = items[position]
             return Trimmed(replace(item, data={}, partial=[], left_out=[*item.data]), 0)
 
         if is_heavy and places:
-            trimmed, missed = rendering.rendered_each(trim, places, each, late=without_fields)
-            late.update(places[place] for place in missed)
+            trimmed, missed = rendering.rendered_each(trim, places, apply, late=without_fields)
+            late.update(places[position] for position in missed)
         else:
             trimmed = list(map(trim, checked(places, "fitting records")))
-        for place, one in zip(places, trimmed):
-            shown[place] = one
-        kept = _how_many([one for one in shown if one], budgets)
-        if kept == len(items):
+        for position, entry in zip(places, trimmed):
+            entries[position] = entry
+        fitting = _how_many([entry for entry in entries if entry], budgets)
+        if fitting == len(items):
             break
-    records = [one.item for one in shown[: max(1, kept)] if one]
-    count = sum(place < len(records) for place in late)
+    records = [entry.item for entry in entries[: max(1, fitting)] if entry]
+    count = sum(position < len(records) for position in late)
     warnings = [*page.warnings, rendering.late_warning(count)] if count else page.warnings
     return replace(page, records=records, warnings=warnings)
 
@@ -83,9 +87,9 @@ def inside(page: RecordPage, budgets: Budgets) -> Budgets:
     cursor = page.next_cursor or "c" * CURSOR_BYTES
     both = [page, replace(page, next_cursor=cursor, has_more=True, ended_early=True)]
     sizes = list[tuple[int, int]]()
-    for one in both:
-        calls = one.continuations()
-        empty = replace(one, records=[])
+    for variant in both:
+        calls = variant.continuations()
+        empty = replace(variant, records=[])
         lines = [_header(empty, 10**6), *footer(empty, calls, Context())]
         sizes.append(
             (
@@ -105,9 +109,9 @@ def _chars(item: Record) -> int:
     values = item.data.values()
     return sum(
         [
-            len(one if isinstance(one, str) else orjson.dumps(one))
-            for one in values
-            if isinstance(one, str | dict | list)
+            len(field if isinstance(field, str) else orjson.dumps(field))
+            for field in values
+            if isinstance(field, str | dict | list)
         ]
     )
 
@@ -153,12 +157,13 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
         extent = "binary" if part.total is None else f"0..{part.end} of {part.total}"
         lines.append(f"  {value_of(part.field_path)} {extent} {context.spell(part.read)}")
     lines += [
-        f"  {value_of(one.field_path)} {size_of(one)}: {context.blob(one)}" for one in item.bytes
+        f"  {value_of(content.field_path)} {size_of(content)}: {context.blob(content)}"
+        for content in item.bytes
     ]
     if item.left_out and (rest := item.rest):
         lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
     if item.expanded:
-        lines += [f"  {context.step(one)}" for one in item.related]
+        lines += [f"  {context.step(call)}" for call in item.related]
     return lines
 
 
@@ -173,16 +178,16 @@ def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) ->
     return lines
 
 
-def _how_many(shown: Sequence[Trimmed], budgets: Budgets) -> int:
+def _how_many(records: Sequence[Trimmed], budgets: Budgets) -> int:
     text, data = budgets.text_bytes, budgets.structured_bytes
-    for number, one in enumerate(shown):
-        if one.cost is None:
-            one.cost = _cost(one.item)
-        text -= one.cost[0]
-        data -= one.cost[1]
+    for number, trimmed in enumerate(records):
+        if trimmed.cost is None:
+            trimmed.cost = _cost(trimmed.item)
+        text -= trimmed.cost[0]
+        data -= trimmed.cost[1]
         if text < 0 or data < 0:
             return number
-    return len(shown)
+    return len(records)
 
 
 def _cost(item: Record) -> tuple[int, int]:
@@ -196,8 +201,8 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
     """The record with values over `size` bytes as previews, and only the fields that can fit."""
     data: dict[str, Any] = {}
     partial: list[Partial] = []
-    left_out: list[str] = []
-    related = sum(len(orjson.dumps([one.as_json])) + 20 for one in item.related)
+    omitted: list[str] = []
+    related = sum(len(orjson.dumps([call.as_json])) + 20 for call in item.related)
     related += len(orjson.dumps(item.relations))
     room, largest = (budgets.text_bytes - related) // 2, 0
     for name, value in item.data.items():
@@ -215,18 +220,18 @@ def _trim(item: Record, size: int, budgets: Budgets) -> Trimmed:
         largest = max(largest, whole)
         room -= cost
         if room < 0 and data:
-            left_out.append(name)
+            omitted.append(name)
             continue
         data[name] = value
         if part:
             partial.append(part)
-    if not partial and not left_out:
+    if not partial and not omitted:
         return Trimmed(item, largest)
-    return Trimmed(replace(item, data=data, partial=partial, left_out=left_out), largest)
+    return Trimmed(replace(item, data=data, partial=partial, left_out=omitted), largest)
 
 
-def _json_bytes(name: str, shown: Any) -> int:
-    return len(orjson.dumps({name: shown}))
+def _json_bytes(name: str, content: Any) -> int:
+    return len(orjson.dumps({name: content}))
 
 
 def _preview(
@@ -237,23 +242,23 @@ def _preview(
     is shown whole, the total is None for bytes.
     """
     end, total, whole = None, None, 0
-    shown = item.shown[name]
+    visible = item.shown[name]
     if isinstance(value, values.Base64):
         end = 0
     elif isinstance(value, Preview):
         whole, total = len(orjson.dumps(value.text)) - 2, value.size_chars
         value = Preview(fit_json(value.text, size), total, value.type)
-        end, shown = len(value.text), values.as_json(value, item.ref, name)
-    elif isinstance(shown, (str, dict, list)) and not isinstance(value, values.BlobRef):
-        text = shown if isinstance(shown, str) else values.text_of(shown)
+        end, visible = len(value.text), values.as_json(value, item.ref, name)
+    elif isinstance(visible, (str, dict, list)) and not isinstance(value, values.BlobRef):
+        text = visible if isinstance(visible, str) else values.text_of(visible)
         whole = len(orjson.dumps(text)) - PREVIEW_COST
         if whole > size:
             value = Preview(fit_json(text, size), len(text), pointer.json_type(value))
-            end, total, shown = len(value.text), len(text), values.as_json(value, item.ref, name)
-    cost = _json_bytes(name, shown)
-    if shown is not value:
-        for one in values.bytes_of(value, item.ref, name):
-            cost += len(wire.bytes_line(one).encode()) + PARTIAL_BYTES
+            end, total, visible = len(value.text), len(text), values.as_json(value, item.ref, name)
+    cost = _json_bytes(name, visible)
+    if visible is not value:
+        for content in values.bytes_of(value, item.ref, name):
+            cost += len(wire.bytes_line(content).encode()) + PARTIAL_BYTES
     return value, end, total, whole, cost
 
 
@@ -263,19 +268,19 @@ def _partial(item: Record, path: str, end: int, total: int | None) -> Partial:
     return Partial(path, end, total, window_read(item.id, path, window))
 
 
-def fit_groups(found: Buckets, budgets: Budgets, each: Each = serial) -> Buckets:
+def fit_groups(buckets: Buckets, budgets: Budgets, apply: Each = serial) -> Buckets:
     """The aggregate with as many of its groups as fit into a tool result."""
-    return shortened(found, "groups", render_groups, budgets)
+    return shortened(buckets, "groups", render_groups, budgets)
 
 
-def render_groups(found: Buckets, context: Context) -> Rendering:
+def render_groups(buckets: Buckets, context: Context) -> Rendering:
     """Both channels of an aggregate."""
     lines = [
-        _groups_header(found),
-        *(_group_line(group, found.metric) for group in found.groups or ()),
-        *groups_footer(found, context),
+        _groups_header(buckets),
+        *(_group_line(group, buckets.metric) for group in buckets.groups or ()),
+        *groups_footer(buckets, context),
     ]
-    return context.rendering(lines, wire.aggregate(found))
+    return context.rendering(lines, wire.aggregate(buckets))
 
 
 def _group_line(group: Group, metric: str) -> str:
@@ -284,43 +289,43 @@ def _group_line(group: Group, metric: str) -> str:
     return f"{group_key(group.key)} {group_value(group.value)} records={group_key(group.count)}"
 
 
-def groups_footer(found: Buckets, context: Context = Context()) -> list[str]:
+def groups_footer(buckets: Buckets, context: Context = Context()) -> list[str]:
     """The number of records outside the groups, warnings, and the call for further groups."""
     lines = []
-    if found.other_count:
-        lines.append(f"other_count={found.other_count}: records in groups after these.")
-    lines += [warning(item) for item in found.warnings]
-    if found.ended_early:
+    if buckets.other_count:
+        lines.append(f"other_count={buckets.other_count}: records in groups after these.")
+    lines += [warning(item) for item in buckets.warnings]
+    if buckets.ended_early:
         goes_on = (
-            "next_page continues" if found.next_cursor else "the groups after these are left out"
+            "next_page continues" if buckets.next_cursor else "the groups after these are left out"
         )
         lines.append(f"The page ended early to stay within its size; {goes_on}.")
-    return lines + [context.step(continuation) for continuation in found.continuations()]
+    return lines + [context.step(continuation) for continuation in buckets.continuations()]
 
 
-def _groups_header(found: Buckets) -> str:
-    value = None if found.groups is not None else group_key(found.value)
+def _groups_header(buckets: Buckets) -> str:
+    value = None if buckets.groups is not None else group_key(buckets.value)
     line = header(
         "aggregate",
-        metric=found.metric,
-        stream=found.stream,
-        **members(found, "field", "group_by", "group_by_time", "granularity", "time_zone"),
-        groups=len(found.groups) if found.groups is not None else None,
-        of=found.group_count,
-        records=found.filtered_record_count,
+        metric=buckets.metric,
+        stream=buckets.stream,
+        **members(buckets, "field", "group_by", "group_by_time", "granularity", "time_zone"),
+        groups=len(buckets.groups) if buckets.groups is not None else None,
+        of=buckets.group_count,
+        records=buckets.filtered_record_count,
     )
     return f"{line} value={value}" if value is not None else line
 
 
-def group_value(found: Any) -> str:
+def group_value(figure: Any) -> str:
     """The figure of a group: numbers as they are, also decimals, null by name."""
-    return "null" if found is None else value_of(found)
+    return "null" if figure is None else value_of(figure)
 
 
-def group_key(found: Any) -> str:
+def group_key(key: Any) -> str:
     """A group's key or a value: numbers as they are, text quoted, null by name."""
-    if found is None:
+    if key is None:
         return "null"
-    if isinstance(found, str):
-        return quoted(found) if escape(found)[1] or not found.isalnum() else value_of(found)
-    return value_of(found)
+    if isinstance(key, str):
+        return quoted(key) if escape(key)[1] or not key.isalnum() else value_of(key)
+    return value_of(key)

@@ -81,12 +81,12 @@ class Context:
 
 def header(operation: str, **facts: Any) -> str:
     """`operation key=value …` without the values that are None."""
-    shown = [
+    pairs = [
         f"{name}={value if name in IDS else value_of(value)}"
         for name, value in facts.items()
         if value is not None
     ]
-    return " ".join([operation, *shown])
+    return " ".join([operation, *pairs])
 
 
 def value_of(value: Any) -> str:
@@ -99,10 +99,10 @@ def value_of(value: Any) -> str:
 
 def quoted(text: str, limit: int | None = None) -> str:
     """Foreign text for one of our lines: on one line, quoted, control characters escaped."""
-    shown = text if limit is None else clip(text, limit)
-    if shown.isprintable() and '"' not in shown and "\\" not in shown:
-        return f'"{shown}"'
-    return orjson.dumps(escape(shown)[0]).decode()
+    clipped = text if limit is None else clip(text, limit)
+    if clipped.isprintable() and '"' not in clipped and "\\" not in clipped:
+        return f'"{clipped}"'
+    return orjson.dumps(escape(clipped)[0]).decode()
 
 
 @lru_cache(maxsize=512)
@@ -118,41 +118,40 @@ def step(continuation: Continuation, spell: Spell = spelled) -> str:
     return f"{continuation.why}: {spell(continuation)}"
 
 
-def size_of(found: Bytes) -> str:
+def size_of(content: Bytes) -> str:
     """The media type and size of bytes, as far as known."""
-    media_type, size = found.known.media_type, found.known.size
+    media_type, size = content.known.media_type, content.known.size
     parts = [value_of(media_type)] if media_type else []
     parts += [f"{size[0]} {size[1]}"] if size else []
     return ", ".join(parts) or "binary"
 
 
-def warning(found: dict[str, Any]) -> str:
+def warning(notice: dict[str, Any]) -> str:
     """One warning as a line."""
-    return (
-        f"warning {value_of(found.get('code', 'warning'))}: {quoted(str(found.get('message', '')))}"
-    )
+    message = quoted(str(notice.get("message", "")))
+    return f"warning {value_of(notice.get('code', 'warning'))}: {message}"
 
 
 def listed(words: Sequence[str]) -> str:
     """Words separated by commas; if there are many, the first ones and the number of the others."""
-    more = len(words) - WORDS_LISTED
-    return ", ".join([*words[:WORDS_LISTED], *([f"{more} more"] if more > 0 else [])])
+    rest = len(words) - WORDS_LISTED
+    return ", ".join([*words[:WORDS_LISTED], *([f"{rest} more"] if rest > 0 else [])])
 
 
 def words_matched(
-    found: Hit | PaperMatch, suffix: str = "", listed: Callable[[list[str]], str] = ", ".join
+    match: Hit | PaperMatch, suffix: str = "", join: Callable[[list[str]], str] = ", ".join
 ) -> str:
     """The words of a query that a hit has in another form or lacks; "" if neither.
 
     `suffix` is appended to their number.
     """
-    matched, missing, forms = found.matched_words, found.missing_words, found.forms.items()
+    matched, missing, forms = match.matched_words, match.missing_words, match.forms.items()
     if not missing and not forms:
         return ""
     line = f" matched {len(matched)} of {len(matched) + len(missing)}{suffix}"
     if forms:
-        line += f" ({listed([f'{quoted(form)} for {quoted(word)}' for word, form in forms])})"
-    return line + (f", missing: {listed(list(map(value_of, missing)))}" if missing else "")
+        line += f" ({join([f'{quoted(form)} for {quoted(word)}' for word, form in forms])})"
+    return line + (f", missing: {join(list(map(value_of, missing)))}" if missing else "")
 
 
 def fenced(text: str, fence: str = FENCE_SLOT) -> str:
@@ -170,7 +169,7 @@ HEAVY_PAGE_CHARS = BUDGETS.heavy_page_chars
 
 
 def rendered_each(
-    fn: Callable[[T], R], items: Sequence[T], each: Each, *, late: Callable[[T], R]
+    fn: Callable[[T], R], items: Sequence[T], apply: Each, *, late: Callable[[T], R]
 ) -> tuple[list[R], list[int]]:
     """(`fn` of every item, the indexes of those that took too long or failed).
 
@@ -178,29 +177,29 @@ def rendered_each(
     """
     results: list[R] = []
     missed: list[int] = []
-    outcomes = each(fn, items, Deadline.after(BUDGETS.render_seconds))
-    for place, (item, outcome) in enumerate(zip(items, outcomes)):
+    outcomes = apply(fn, items, Deadline.after(BUDGETS.render_seconds))
+    for position, (item, outcome) in enumerate(zip(items, outcomes)):
         if isinstance(outcome, Done):
             results.append(outcome.value)
         else:
             results.append(late(item))
-            missed.append(place)
+            missed.append(position)
     return results, missed
 
 
 def late_warning(count: int) -> dict[str, Any]:
     """The warning for a page on which this many items are shown without their text."""
-    shown = "One item takes" if count == 1 else f"{count} items take"
+    subject = "One item takes" if count == 1 else f"{count} items take"
     return {
         "code": TIMED_OUT,
-        "message": f"{shown} too long to render here and shows no text. Its own call reads it.",
+        "message": f"{subject} too long to render here and shows no text. Its own call reads it.",
     }
 
 
 def timed_out(result: Any) -> bool:
     """True if a page shows items without their text because they took too long."""
-    listed = getattr(result, "warnings", None) or ()
-    return any(one.get("code") == TIMED_OUT for one in listed)
+    warnings = getattr(result, "warnings", None) or ()
+    return any(notice.get("code") == TIMED_OUT for notice in warnings)
 
 
 def most(
@@ -217,19 +216,22 @@ def most(
     room = budgets.text_bytes if text_bytes is None else text_bytes
     context = Context(budgets)
 
-    def is_fit(kept: int) -> bool:
+    def is_fit(length: int) -> bool:
         check("fitting a page")
-        return fits(cut(kept, context), budgets, room)
+        return fits(cut(length, context), budgets, room)
 
     if count == 0 or is_fit(count):
         return count
-    return 1 + bisect_left(range(2, count), True, key=lambda kept: not is_fit(kept))
+    return 1 + bisect_left(range(2, count), True, key=lambda length: not is_fit(length))
 
 
-def fits(made: Rendering, budgets: Budgets, text_bytes: int) -> bool:
+def fits(rendering: Rendering, budgets: Budgets, text_bytes: int) -> bool:
     """Whether both channels of an answer are within their limits."""
-    shown = sum(len(block.encode()) for block in made.blocks)
-    return shown <= text_bytes and len(orjson.dumps(made.structured)) <= budgets.structured_bytes
+    text_size = sum(len(block.encode()) for block in rendering.blocks)
+    return (
+        text_size <= text_bytes
+        and len(orjson.dumps(rendering.structured)) <= budgets.structured_bytes
+    )
 
 
 def shortened(
@@ -246,11 +248,11 @@ def shortened(
     def cut(count: int) -> T:
         return replace(result, **{name: whole[:count]})  # type: ignore[type-var]
 
-    def shown(count: int, context: Context) -> Rendering:
+    def render_cut(count: int, context: Context) -> Rendering:
         return render(cut(count), context)
 
-    kept = most(len(whole), shown, budgets, text_bytes=text_bytes)
-    return result if kept == len(whole) else cut(kept)
+    length = most(len(whole), render_cut, budgets, text_bytes=text_bytes)
+    return result if length == len(whole) else cut(length)
 
 
 # A code point takes at least one byte and at most this many, as an escape.

@@ -40,22 +40,22 @@ def capabilities(stream: StreamSchema) -> list[str]:
         if field.operators is not None
     ]
     cursor = stream.cursor_field
-    found = [
-        f"filter exact: {_names(exact)}; range: {_listed(ranges)}",
+    lines = [
+        f"filter exact: {_names(exact)}; range: {_list(ranges)}",
         f"sort: {f'-{cursor} (default) or {cursor}' if cursor else 'none'}",
         f"projection: fields=[names] keeps those fields; {IDENTITY} always stay",
         'count: count="exact" counts all matches; changes: changes_since="beginning", '
         "then the bookmark",
-        f"expand: {_listed(_relations(stream))}",
+        f"expand: {_list(_relations(stream))}",
         _search(stream),
         f"aggregate: count{_aggregations(stream)}",
     ]
     if stream.views:
-        shown = [f"{value_of(view.id)} ({_names(view.fields)})" for view in stream.views]
-        found.append(f"views: {_listed(shown)}")
+        views = [f"{value_of(view.id)} ({_names(view.fields)})" for view in stream.views]
+        lines.append(f"views: {_list(views)}")
     if stream.primary_key:
-        found.append(f"primary_key: {_names(stream.primary_key)}")
-    return found
+        lines.append(f"primary_key: {_names(stream.primary_key)}")
+    return lines
 
 
 def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
@@ -76,17 +76,17 @@ def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
         calls[0]["sort"] = f"-{stream.cursor_field}"
     if stream.relations:
         calls.append({**base, "limit": 5, "expand": [stream.relations[0].name]})
-    found = [Continuation("query_records", args, "example") for args in calls]
+    continuations = [Continuation("query_records", args, "example") for args in calls]
     if grouped := _first(stream, "group_by"):
         args = {**base, "metric": "count", "group_by": grouped}
-        found.append(Continuation("aggregate", args, "example"))
+        continuations.append(Continuation("aggregate", args, "example"))
     if by_time := _first(stream, "group_by_time"):
         args = {**base, "metric": "count", "group_by_time": by_time, "granularity": "month"}
-        found.append(Continuation("aggregate", args, "example"))
+        continuations.append(Continuation("aggregate", args, "example"))
     if any(field.lexical for field in stream.fields.values()):
         args = {"query": "your words", "streams": [stream.name]}
-        found.append(Continuation("search", args, "example"))
-    return found
+        continuations.append(Continuation("search", args, "example"))
+    return continuations
 
 
 def _search(stream: StreamSchema) -> str:
@@ -98,25 +98,25 @@ def _search(stream: StreamSchema) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    return _listed([value_of(name) for name in names])
+    return _list([value_of(name) for name in names])
 
 
-def _listed(shown: Sequence[str]) -> str:
+def _list(entries: Sequence[str]) -> str:
     """The first entries of a long list; the flags of each field list all."""
-    kept, room = 0, LIST_BYTES
-    for one in shown:
-        room -= len(one.encode()) + 2
-        if room < 0 and kept:
-            return f"{', '.join(shown[:kept])} and {len(shown) - kept} more"
-        kept += 1
-    return ", ".join(shown) or "none"
+    count, room = 0, LIST_BYTES
+    for entry in entries:
+        room -= len(entry.encode()) + 2
+        if room < 0 and count:
+            return f"{', '.join(entries[:count])} and {len(entries) - count} more"
+        count += 1
+    return ", ".join(entries) or "none"
 
 
 def _relations(stream: StreamSchema) -> list[str]:
     return [
-        f"{value_of(one.name)} -> {value_of(one.stream)} "
-        f"({one.cardinality}, default {one.default_limit}, at most {one.max_limit})"
-        for one in stream.relations
+        f"{value_of(relation.name)} -> {value_of(relation.stream)} "
+        f"({relation.cardinality}, default {relation.default_limit}, at most {relation.max_limit})"
+        for relation in stream.relations
     ]
 
 
@@ -132,10 +132,10 @@ def _first(stream: StreamSchema, kind: str) -> str | None:
     return next((name for name, f in stream.fields.items() if kind in f.aggregations), None)
 
 
-ROWS_SHOWN = 8
+ROWS_MAX = 8
 # Bytes reserved for the example calls of a row, and for the call that replaces a row.
 EXAMPLES_BYTES = 1_300
-OTHER_ROW_BYTES = 90
+ROW_CALL_BYTES = 90
 #: Members that a page shows in its own form, after the others.
 _LAST = ("field_capabilities", "schema")
 
@@ -150,38 +150,38 @@ def render(index: Schema, context: Context) -> Rendering:
 def _details(index: Schema, context: Context) -> Rendering:
     """The rows of one stream, each with as many fields as fit."""
     full = index.detail == "full"
-    shown = index.rows[:ROWS_SHOWN]
-    others = min(len(index.rows) - len(shown), CONTRACT.page_items)
-    room = context.budgets.text_bytes - PAGE_BYTES - OTHER_ROW_BYTES * others
-    share = room // max(1, len(shown)) - EXAMPLES_BYTES
+    rows = index.rows[:ROWS_MAX]
+    remaining = min(len(index.rows) - len(rows), CONTRACT.page_items)
+    room = context.budgets.text_bytes - PAGE_BYTES - ROW_CALL_BYTES * remaining
+    share = room // max(1, len(rows)) - EXAMPLES_BYTES
     lines = [
         header("schema", stream=index.args["stream"], detail=index.detail, rows=len(index.rows)),
         "legend: " + " ".join(f"{flag}={text}" for flag, text in LEGEND.items()),
     ]
     streams = list[tuple[StreamRow, list[str], list[Source]]]()
     following = list[Continuation]()
-    for row in shown:
+    for row in rows:
         sources = fitting(row.connections, share // 4)
         capability_lines = ["  " + line for line in capabilities(row.stream)]
         room = share - share // 4 - sum(len(line.encode()) + 1 for line in capability_lines)
-        fields, more = _page(row, index.args.get("fields_after"), room, full)
+        fields, after = _page(row, index.args.get("fields_after"), room, full)
         lines += [*_row_lines(row, fields, sources, full), *capability_lines]
-        if more:
-            args = {**index.args, "fields_after": more}
+        if after:
+            args = {**index.args, "fields_after": after}
             if row.connections and len(index.rows) > 1:
                 args["connection_id"] = row.connections[0].connection_id
             following.append(Continuation("schema", args, "more_fields"))
         following += examples(row, alone=len(index.rows) == 1)
         streams.append((row, fields, sources))
-    for row in index.rows[ROWS_SHOWN:]:
+    for row in index.rows[ROWS_MAX:]:
         args = {"stream": row.stream.name, "connection_id": row.connections[0].connection_id}
         following.append(Continuation("schema", args, "another_connection"))
     following = distinct(following)[: CONTRACT.page_items]
     lines += [warning(notice) for notice in index.warnings]
-    lines += [context.step(one) for one in following]
+    lines += [context.step(call) for call in following]
     data = {
         **head(index, index.detail),
-        "connectors": [_connector(*one, full) for one in streams],
+        "connectors": [_connector(*stream, full) for stream in streams],
         "field_capability_legend": LEGEND,
     }
     return context.rendering(lines, {"data": paged(data, following)})
@@ -193,27 +193,27 @@ def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[lis
     names = list(fields)
     if after in fields:
         names = names[names.index(str(after)) + 1 :]
-    shown: list[str] = []
+    page: list[str] = []
     for name in names:
         flags = fields[name].flags
         room -= 2 * len(name.encode()) + len(flags) + 24
         room -= len(orjson.dumps([_json_schema(row, name), flags])) if full else 0
-        if room < 0 and shown:
-            return shown, shown[-1]
-        shown.append(name)
-    return shown, None
+        if room < 0 and page:
+            return page, page[-1]
+        page.append(name)
+    return page, None
 
 
 def _row_lines(
     row: StreamRow, fields: Sequence[str], sources: Sequence[Source], full: bool
 ) -> list[str]:
-    stream, listed = row.stream, ", ".join(map(connection_line, sources))
-    if left := len(row.connections) - len(sources):
-        listed += f" and {left} more"
+    stream, connections = row.stream, ", ".join(map(connection_line, sources))
+    if remaining := len(row.connections) - len(sources):
+        connections += f" and {remaining} more"
     label = f" label={quoted(stream.label)}" if stream.label else ""
     lines = [
         f"stream {value_of(stream.name)}{label} connector_key={value_of(row.connector_key)}",
-        f"  connection_id: {listed}",
+        f"  connection_id: {connections}",
         f"  fields ({len(stream.fields)}):",
     ]
     for name in fields:
@@ -228,18 +228,18 @@ def _connector(
 ) -> dict[str, Any]:
     stream = row.stream.narrowed(fields)
     described = schema_wire.stream(stream)
-    listed = {key: part for key, part in described.items() if key not in _LAST}
-    kept: dict[str, Any] = _capped(listed)
+    members = {key: part for key, part in described.items() if key not in _LAST}
+    body: dict[str, Any] = _capped(members)
     if full:
         properties = {name: _json_schema(row, name) for name in fields}
-        kept["schema"] = {"type": "object", "properties": properties}
-    kept["field_capabilities"] = {name: stream.fields[name].flags for name in fields}
-    kept["field_count"] = len(row.stream.fields)
+        body["schema"] = {"type": "object", "properties": properties}
+    body["field_capabilities"] = {name: stream.fields[name].flags for name in fields}
+    body["field_count"] = len(row.stream.fields)
     return {
         "connector_key": row.connector_key,
         "granted_connections": [schema_wire.connection(source) for source in sources],
         "connection_count": len(row.connections),
-        "streams": [kept],
+        "streams": [body],
     }
 
 

@@ -57,7 +57,7 @@ def render_index(index: Schema, context: Context) -> Rendering:
     budgets = replace(context.budgets, structured_bytes=bound)
     whole = _Entries(index, names, _begin(index.args.get("cursor"), names), len(names))
 
-    def shown(count: int, context: Context) -> Rendering:
+    def cut(count: int, context: Context) -> Rendering:
         entries = replace(whole, end=whole.start + count)
         return _indexed(entries, context, labels=False, room=0, dense=True)
 
@@ -67,12 +67,12 @@ def render_index(index: Schema, context: Context) -> Rendering:
         (False, 0, False),
         (False, bound, True),
     ):
-        room = min(room, bound - PAGE_BYTES - sum(_name_cost(*one, dense) for one in names))
-        made = _indexed(whole, context, labels=labels, room=room, dense=dense)
-        if fits(made, budgets, bound) and not (labels and _hides_connections(made)):
-            return made
-    count = most(whole.end - whole.start, shown, budgets, text_bytes=bound)
-    return shown(count, context)
+        room = min(room, bound - PAGE_BYTES - sum(_name_cost(*entry, dense) for entry in names))
+        rendering = _indexed(whole, context, labels=labels, room=room, dense=dense)
+        if fits(rendering, budgets, bound) and not (labels and _hides_connections(rendering)):
+            return rendering
+    count = most(whole.end - whole.start, cut, budgets, text_bytes=bound)
+    return cut(count, context)
 
 
 def _begin(cursor: str | None, names: Sequence[tuple[str, str]]) -> int:
@@ -94,57 +94,60 @@ def _indexed(
     entries: _Entries, context: Context, *, labels: bool, room: int, dense: bool
 ) -> Rendering:
     """The index with as many connections as fit into `room`, at least one of each connector."""
-    index, shown, following = entries.index, entries.connectors, entries.following
-    sources: dict[str, dict[Source, None]] = {key: {} for key in shown}
+    index, names_by_key, following = entries.index, entries.connectors, entries.following
+    sources: dict[str, dict[Source, None]] = {key: {} for key in names_by_key}
     for row in index.rows:
-        if (key := row.connector_key or "") in shown:
-            named = (
+        if (key := row.connector_key or "") in names_by_key:
+            connections = (
                 row.connections
                 if labels
                 else [s._replace(display_name=None) for s in row.connections]
             )
-            sources[key] |= dict.fromkeys(named)
+            sources[key] |= dict.fromkeys(connections)
     share = room // max(1, len(sources))
-    kept = {key: fitting(list(found), share) for key, found in sources.items()}
+    fitted = {key: fitting(list(connections), share) for key, connections in sources.items()}
     count, total = entries.end - entries.start, len(index.rows)
     is_part = count < len(entries.names)
     lines = [
         header(
             "schema",
-            connectors=len(index.connectors) if is_part else len(shown),
+            connectors=len(index.connectors) if is_part else len(names_by_key),
             streams=len(entries.names) if is_part else total,
             shown=count if is_part else None,
         )
     ]
-    for key, names in shown.items():
+    for key, names in names_by_key.items():
         lines.append(f"connector {value_of(key)}")
-        lines.append("  connections: " + ", ".join(map(connection_line, kept[key])))
-        if left := len(sources[key]) - len(kept[key]):
-            lines[-1] += f" and {left} more; search hits and ambiguity errors show their ids"
+        lines.append("  connections: " + ", ".join(map(connection_line, fitted[key])))
+        if remaining := len(sources[key]) - len(fitted[key]):
+            lines[-1] += f" and {remaining} more; search hits and ambiguity errors show their ids"
         lines.append("  streams: " + " ".join(map(value_of, names)))
-    lines += [warning(found) for found in index.warnings]
+    lines += [warning(notice) for notice in index.warnings]
     if following:
         lines.append("Fields, filters and example calls of a stream, here of the first:")
-    lines += [context.step(one) for one in following]
+    lines += [context.step(call) for call in following]
     if not index.rows:
         lines.append("This grant has no streams. Ask the owner for a grant that includes some.")
     connectors = [
         {
             "connector_key": key,
-            "granted_connections": [schema_wire.connection(source) for source in kept[key]],
+            "granted_connections": [schema_wire.connection(source) for source in fitted[key]],
             "connection_count": len(sources[key]),
             "streams": [*names] if dense else [{"name": name} for name in names],
         }
-        for key, names in shown.items()
+        for key, names in names_by_key.items()
     ]
     data = {**head(index, "compact"), "connectors": connectors}
     return context.rendering(lines, {"data": paged(data, following)})
 
 
-def _hides_connections(made: Rendering) -> bool:
+def _hides_connections(rendering: Rendering) -> bool:
     """Whether an index leaves connections out."""
-    connectors = made.structured["data"]["connectors"]
-    return any(len(one["granted_connections"]) < one["connection_count"] for one in connectors)
+    connectors = rendering.structured["data"]["connectors"]
+    return any(
+        len(connector["granted_connections"]) < connector["connection_count"]
+        for connector in connectors
+    )
 
 
 def head(index: Schema, detail: str) -> dict[str, Any]:
@@ -160,17 +163,17 @@ def connection_line(source: Source) -> str:
 
 def _name_cost(key: str, name: str, dense: bool) -> int:
     """The bytes of a stream's name in the channel in which it is longer."""
-    shown = orjson.dumps(name if dense else {"name": name})
-    return max(len(value_of(name).encode()), len(shown)) + 1
+    structured = orjson.dumps(name if dense else {"name": name})
+    return max(len(value_of(name).encode()), len(structured)) + 1
 
 
 def fitting(sources: Sequence[Source], room: int) -> list[Source]:
     """As many connections as fit in both channels, at least one."""
-    kept: list[Source] = []
+    fitted: list[Source] = []
     for source in sources:
-        shown, data = connection_line(source).encode(), orjson.dumps(schema_wire.connection(source))
-        room -= max(len(shown), len(data)) + 2
-        if room < 0 and kept:
+        line, data = connection_line(source).encode(), orjson.dumps(schema_wire.connection(source))
+        room -= max(len(line), len(data)) + 2
+        if room < 0 and fitted:
             break
-        kept.append(source)
-    return kept
+        fitted.append(source)
+    return fitted

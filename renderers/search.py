@@ -42,7 +42,7 @@ def render(page: SearchPage, context: Context) -> Rendering:
         first.setdefault(hit.source, hit)
     alike = len(first) < 2  # so that later hits need not name it
     cards = [
-        card(number, hit, context, one_source=alike, keyed=hit is first[hit.source])
+        card(number, hit, context, single_source=alike, keyed=hit is first[hit.source])
         for number, hit in page.numbered()
     ]
     calls = page.continuations()
@@ -90,42 +90,42 @@ def card(
     hit: Hit,
     context: Context = Context(),
     *,
-    one_source: bool = False,
+    single_source: bool = False,
     keyed: bool = True,
 ) -> str:
     """The lines of a hit: its line, then its evidence with the calls that open it."""
-    lines = [line(number, hit, one_source=one_source, keyed=keyed)]
+    lines = [line(number, hit, single_source=single_source, keyed=keyed)]
     hidden = {read.key: (words, read) for words, read in hit.hidden}
     for match in hit.matches:
         words, _ = hidden.pop(match.read.key, ([], None))
         lines.append(evidence_line(match, context, quoting=not is_full(number), hidden=words))
         if is_full(number):
             lines.append(fenced(match.shown))
-    lines += [f"  {_not_shown(words)}{context.spell(read)}" for words, read in hidden.values()]
+    lines += [f"  {_hidden_words(words)}{context.spell(read)}" for words, read in hidden.values()]
     if not hit.matches:
         lines.append(f"  no proven window; {context.step(hit.fetch)}")
     return "\n".join(lines)
 
 
-def line(number: int, hit: Hit, *, one_source: bool = False, keyed: bool = True) -> str:
+def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = True) -> str:
     """A hit: number, id, title, time, source, and the query words it does not contain as typed.
 
-    After the third hit the title is shorter. On a page of `one_source` only the first three name
+    After the third hit the title is shorter. On a page of `single_source` only the first three name
     it. With `keyed` the source has its connector key.
     """
     full, heading = is_full(number), hit.heading
     at = f" {value_of(MIDNIGHT.sub('', time))}" if hit.title and (time := hit.at) else ""
-    named = _named(hit.source, keyed) if full or not one_source else ""
+    source = _source_text(hit.source, keyed) if full or not single_source else ""
     title = quoted(heading if full else clip(heading, BUDGETS.later_title_chars))
-    return f"{number} {hit.id} {title}{at}{named}{_words(hit, full=full)}"
+    return f"{number} {hit.id} {title}{at}{source}{_words(hit, full=full)}"
 
 
 @lru_cache(maxsize=512)
-def _named(source: Source, keyed: bool) -> str:
+def _source_text(source: Source, keyed: bool) -> str:
     """The source of a hit, with its connector key if `keyed`."""
-    named = f" source={value_of(label_of(source) or 'unknown')}"
+    text = f" source={value_of(label_of(source) or 'unknown')}"
     key = clip(source.connector_key or "", BUDGETS.label_chars)
-    return f"{named} connector_key={value_of(key)}" if key and keyed else named
+    return f"{text} connector_key={value_of(key)}" if key and keyed else text
 
 
 def _words(hit: Hit, *, full: bool) -> str:
@@ -133,11 +133,11 @@ def _words(hit: Hit, *, full: bool) -> str:
 
     `full` adds the coverage, which for first hits shows how likely they are evidence.
     """
-    known = full and hit.coverage is not None
-    return words_matched(hit, f" coverage={hit.coverage:.2f}" if known else "", listed)
+    has_coverage = full and hit.coverage is not None
+    return words_matched(hit, f" coverage={hit.coverage:.2f}" if has_coverage else "", listed)
 
 
-def _not_shown(words: Sequence[str]) -> str:
+def _hidden_words(words: Sequence[str]) -> str:
     return f"not shown: {listed(list(map(value_of, words)))} " if words else ""
 
 
@@ -153,7 +153,7 @@ def evidence_line(
         where = f"{where} {orjson.dumps(match.shown).decode()}"
     elif match.match_start is not None:
         where = f"{where} match={match.match_start}..{match.match_end}"
-    call = "" if match.complete else f" {_not_shown(hidden)}{context.spell(match.read)}"
+    call = "" if match.complete else f" {_hidden_words(hidden)}{context.spell(match.read)}"
     return f"  {value_of(match.field_path)} {where}{call}"
 
 
@@ -205,7 +205,8 @@ def _mix(page: SearchPage) -> list[str]:
     mix = Counter([hit.source for hit in page.hits])
     if len(mix) < 2:
         return []
-    return ["sources: " + ", ".join(f"{name_source(one)} {count}" for one, count in mix.items())]
+    entries = [f"{name_source(source)} {count}" for source, count in mix.items()]
+    return ["sources: " + ", ".join(entries)]
 
 
 def _only_sources_miss(page: SearchPage) -> bool:
@@ -214,19 +215,19 @@ def _only_sources_miss(page: SearchPage) -> bool:
     return fan_in is not None and fan_in.incomplete and not page.recall.get("truncated")
 
 
-def _sources(found: FanIn) -> list[str]:
+def _sources(fan_in: FanIn) -> list[str]:
     """The sources of a package that answered; a line for each that did not, twelve at most."""
-    answered, silent = found.of("answered"), found.silent
-    named = [f"{value_of(one.name)} {one.hits}" for one in answered if one.hits]
-    if len(named) > CONTRACT.candidates:
-        named[CONTRACT.candidates :] = [f"and {len(named) - CONTRACT.candidates} more"]
-    others = {
-        "failed": len(found.of("failed")),
-        "timed out": len(found.of("timed_out")),
-        "not asked yet": found.waiting,
+    answered, silent = fan_in.of("answered"), fan_in.silent
+    entries = [f"{value_of(source.name)} {source.hits}" for source in answered if source.hits]
+    if len(entries) > CONTRACT.candidates:
+        entries[CONTRACT.candidates :] = [f"and {len(entries) - CONTRACT.candidates} more"]
+    counts = {
+        "failed": len(fan_in.of("failed")),
+        "timed out": len(fan_in.of("timed_out")),
+        "not asked yet": fan_in.waiting,
     }
-    line = f"sources: {len(answered)} answered" + (f" ({', '.join(named)})" if named else "")
-    line += "".join(f", {count} {state}" for state, count in others.items() if count)
+    line = f"sources: {len(answered)} answered" + (f" ({', '.join(entries)})" if entries else "")
+    line += "".join(f", {count} {state}" for state, count in counts.items() if count)
     lines = [line, *map(_silence, silent[: CONTRACT.candidates])]
     if len(silent) > CONTRACT.candidates:
         lines.append(f"  and {len(silent) - CONTRACT.candidates} more did not answer.")
@@ -282,28 +283,28 @@ class Room:
         return share * ROUNDING
 
 
-def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
+def fit(page: SearchPage, budgets: Budgets, apply: Each = serial) -> SearchPage:
     """The page cut to fit, with fewer hits if not all fit.
 
-    `each` cuts the windows of a heavy page, such as the whole fields that other servers may send.
+    `apply` cuts the windows of a heavy page, such as the whole fields that other servers may send.
 
     The first three hits keep up to three windows, later ones a quoted excerpt. Second and third
     windows are dropped first, then windows shrink; each hit keeps its line, first window and call.
     """
     numbered = page.numbered()
     numbers = [number for number, _ in numbered]
-    page, hits = _with_cut_windows(page, numbered, budgets, each)
+    page, hits = _with_cut_windows(page, numbered, budgets, apply)
     room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
-    while not room.holds(costs) and (place := _most_windows(hits)) is not None:
-        hits[place] = replace(hits[place], matches=hits[place].matches[:-1])
-        costs[place] = _cost(numbers[place], hits[place])
+    while not room.holds(costs) and (index := _most_windows(hits)) is not None:
+        hits[index] = replace(hits[index], matches=hits[index].matches[:-1])
+        costs[index] = _cost(numbers[index], hits[index])
     if room.holds(costs):
         return replace(page, hits=hits)
     least = [_shrunk(hit, 0.0, budgets) for hit in hits]
     smallest = list(map(_cost, numbers, least))
     if not room.holds(smallest):
-        kept = next(n for n in range(len(hits), -1, -1) if room.holds(smallest[:n]))
-        return replace(page, hits=least[: max(1, kept)])
+        count = next(n for n in range(len(hits), -1, -1) if room.holds(smallest[:n]))
+        return replace(page, hits=least[: max(1, count)])
     share = room.share(costs, smallest)
     shrunk = [_shrunk(hit, share, budgets) for hit in hits]
     fits = room.holds(list(map(_cost, numbers, shrunk)))
@@ -311,18 +312,18 @@ def fit(page: SearchPage, budgets: Budgets, each: Each = serial) -> SearchPage:
 
 
 def _with_cut_windows(
-    page: SearchPage, numbered: Sequence[tuple[int, Hit]], budgets: Budgets, each: Each
+    page: SearchPage, numbered: Sequence[tuple[int, Hit]], budgets: Budgets, apply: Each
 ) -> tuple[SearchPage, list[Hit]]:
     """(the page, its hits with the detail for their ranks); a late hit loses its windows."""
 
-    def reduced(one: tuple[int, Hit]) -> Hit:
-        return _reduced(one[1], one[0], budgets)
+    def reduced(entry: tuple[int, Hit]) -> Hit:
+        return _reduced(entry[1], entry[0], budgets)
 
-    chars = sum([len(one.shown) for hit in page.hits for one in hit.matches])
+    chars = sum([len(match.shown) for hit in page.hits for match in hit.matches])
     if chars <= rendering.HEAVY_PAGE_CHARS:
         return page, list(map(reduced, numbered))
     hits, missed = rendering.rendered_each(
-        reduced, numbered, each, late=lambda one: replace(one[1], matches=[])
+        reduced, numbered, apply, late=lambda entry: replace(entry[1], matches=[])
     )
     if missed:
         page = replace(page, warnings=[*page.warnings, rendering.late_warning(len(missed))])
@@ -334,19 +335,21 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
     most = max(len(hit.matches) for hit in hits)
     if most < 2:
         return None
-    return max(place for place, hit in enumerate(hits) if len(hit.matches) == most)
+    return max(index for index, hit in enumerate(hits) if len(hit.matches) == most)
 
 
 def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     """The hit with the detail for its rank; other servers may send longer windows than ours."""
     if is_full(number):
         matches = hit.matches[: CONTRACT.windows_per_hit]
-        matches = [_cut(one, budgets.excerpt_chars) for one in matches]
+        matches = [_cut(match, budgets.excerpt_chars) for match in matches]
         return replace(hit, matches=matches, uncut=hit.matches)
     first = hit.matches[:1]
     # A short field is quoted whole.
-    if not all(one.complete and len(split(one.shown)[0]) <= CONTRACT.quote_chars for one in first):
-        first = [_cut(one, budgets.cut_quote_chars) for one in first]
+    if not all(
+        match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars for match in first
+    ):
+        first = [_cut(match, budgets.cut_quote_chars) for match in first]
     return replace(hit, matches=first, uncut=hit.matches)
 
 
@@ -382,10 +385,8 @@ def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
     best = Span(0, 0, ((0, 0),))
     most = 0
     for first, (start, _) in enumerate(marks):
-        near = [one for one in marks[first:] if one[1] - start <= size - EDGES] or marks[
-            first : first + 1
-        ]
-        words = {word for one in near for word in text[one[0] : one[1]].lower().split()}
+        near = [span for span in marks[first:] if span[1] - start <= size - EDGES] or [marks[first]]
+        words = {word for span in near for word in text[span[0] : span[1]].lower().split()}
         if len(words) > most:
             most, best = len(words), Span(start, near[-1][1], tuple(near))
     return best
