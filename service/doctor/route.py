@@ -14,7 +14,7 @@ from evidence.errors import EvidenceError, TimedOut, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, parse_json
 from service.doctor.findings import Finding, plain, problem
-from service.mcp.validation import CAPABILITIES_KEY, NAMED_BY, VERSION_HEADER, VERSION_KEY
+from service.mcp.validation import CAPABILITIES_KEY, TARGET_PARAMETERS, VERSION_HEADER, VERSION_KEY
 from service.mcp.versions import LEGACY, MODERN
 from service.sources.remote import outbound
 from service.sources.remote.outbound import Answer, Cut
@@ -178,8 +178,8 @@ class Route:
         """A request of the newest revision, with all of its headers."""
         claims = {VERSION_KEY: revision, CAPABILITIES_KEY: {}}
         headers = {VERSION_HEADER: revision, "Mcp-Method": method, **self.bearer}
-        if method in NAMED_BY:
-            headers["Mcp-Name"] = str(params[NAMED_BY[method]])
+        if method in TARGET_PARAMETERS:
+            headers["Mcp-Name"] = str(params[TARGET_PARAMETERS[method]])
         return self.post(message(method, {**params, "_meta": claims}), headers)
 
     def _silence(self, error: EvidenceError, method: str, url: str) -> Finding:

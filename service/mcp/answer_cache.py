@@ -37,7 +37,7 @@ class AnswerCache:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._known = LruCache[Call, Answer](most, _size)
+        self._answers = LruCache[Call, Answer](most, _size)
 
     def call(
         self, session: Any, revision: str, name: str, arguments: dict[str, Any]
@@ -50,16 +50,16 @@ class AnswerCache:
 
     def find(self, call: Call) -> bytes | None:
         """The cached result of this call, or None."""
-        if (known := self._known.get(call)) is None:
+        if (answer := self._answers.get(call)) is None:
             return None
-        request_log.current().used |= known[1]
-        return known[0]
+        request_log.current().used |= answer[1]
+        return answer[0]
 
     def keep(self, call: Call, session: Any, result: bytes) -> None:
         """Caches a result, unless something was committed meanwhile."""
         answer = result, frozenset(request_log.current().used)
         if _size(call, answer) <= self._most and version_of(session) == call.version:
-            self._known.put(call, answer)
+            self._answers.put(call, answer)
 
 
 def version_of(session: Any) -> Hashable | None:

@@ -165,9 +165,9 @@ class Whole(Response):
         return self.headers
 
 
-def check_content_type(found: str) -> None:
+def check_content_type(content_type: str) -> None:
     """Refuses content types that an HTML form can send, which forces a CORS preflight."""
-    if found.partition(";")[0].strip().lower() != "application/json":
+    if content_type.partition(";")[0].strip().lower() != "application/json":
         raise InvalidRequest(
             "The content type must be JSON.",
             code="unsupported_media_type",
@@ -179,7 +179,7 @@ def preflight(environ: Environ) -> Extra:
     """The answer to a CORS preflight. A page of a foreign origin is refused."""
     if "HTTP_ORIGIN" not in environ:
         return {"Allow": ALLOW}
-    asked = environ.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "").lower().split(",")
-    mirrored = [name.strip() for name in asked if name.strip().startswith("mcp-param-")]
+    requested = environ.get("HTTP_ACCESS_CONTROL_REQUEST_HEADERS", "").lower().split(",")
+    mirrored = [name.strip() for name in requested if name.strip().startswith("mcp-param-")]
     allowed = ", ".join([ALLOWED_HEADERS, *mirrored])
     return {"Allow": ALLOW, **guards.preflight("POST", allowed)}

@@ -19,7 +19,7 @@ HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
 
-SHOWN_CHARS: Final = 80
+QUOTED_CHARS: Final = 80
 
 
 class Fault(Exception):
@@ -58,13 +58,13 @@ def invalid_params(message: str, **data: Any) -> Fault:
     return Fault(INVALID_PARAMS, message, data=data or None)
 
 
-def of_error(error: EvidenceError, code: int, *, status: int = 200, **more: Any) -> Fault:
-    """An error as a fault, with its members and `more` as data."""
+def of_error(error: EvidenceError, code: int, *, status: int = 200, **details: Any) -> Fault:
+    """An error as a fault, with its members and `details` as data."""
     # With its hint, because many clients show only the message.
     message = f"{error.message} {error.hint}" if error.hint else error.message
-    return Fault(code, message, status=status, data={**error.body(), **more})
+    return Fault(code, message, status=status, data={**error.body(), **details})
 
 
-def shown(text: str) -> str:
+def shortened(text: str) -> str:
     """A client-supplied string, shortened for an error message."""
-    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+    return text if len(text) <= QUOTED_CHARS else text[:QUOTED_CHARS] + "…"

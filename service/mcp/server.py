@@ -15,7 +15,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.work import parse_json
 from service.mcp import faults, validation, versions
 from service.mcp.answer_cache import AnswerCache
-from service.mcp.faults import Fault, invalid_params, shown
+from service.mcp.faults import Fault, invalid_params, shortened
 from service.mcp.surface import NEEDS_CAPABILITY, Surface, UnknownTool
 from service.mcp.validation import Request
 
@@ -75,11 +75,11 @@ class Server:
         """The result of one request. Raises `Fault` for protocol errors."""
         methods = self._modern if request.modern else self._legacy
         method = methods.get(request.method)
-        _log_operation(request, known=method is not None)
+        _log_operation(request, supported=method is not None)
         if method is None:
             raise Fault(
                 faults.METHOD_NOT_FOUND,
-                f"Method {shown(request.method)} does not exist in protocol version "
+                f"Method {shortened(request.method)} does not exist in protocol version "
                 f"{request.version}. Methods: {', '.join(methods)}.",
                 status=404 if request.modern else 200,
             )
@@ -137,10 +137,10 @@ class Server:
             self._check_call(request, name, arguments)
         answers = self._answers
         again = answers.call(session, request.version, name, arguments) if answers else None
-        known = answers.find(again) if answers and again else None
-        if known is not None:
+        cached = answers.find(again) if answers and again else None
+        if cached is not None:
             request_log.current().operation = name
-            return orjson.Fragment(known)
+            return orjson.Fragment(cached)
         result = self._called(request, name, arguments, session)
         if not answers or not again or result.get("isError") or request_log.current().incomplete:
             return result
@@ -155,11 +155,11 @@ class Server:
         try:
             result = self.surface.call(name, arguments, session)
         except UnknownTool:
-            known = [tool["name"] for tool in self.surface.tools]
+            names = [tool["name"] for tool in self.surface.tools]
             raise invalid_params(
-                f"Unknown tool: {shown(name)}. Tools: {', '.join(known)}.",
-                tool=shown(name),
-                tools=known,
+                f"Unknown tool: {shortened(name)}. Tools: {', '.join(names)}.",
+                tool=shortened(name),
+                tools=names,
             ) from None
         request_log.current().operation = name
         if request.modern:
@@ -201,10 +201,10 @@ class Server:
         return 0 if self.surface.private else READ_TTL_MS
 
 
-def _log_operation(request: Request, *, known: bool) -> None:
+def _log_operation(request: Request, *, supported: bool) -> None:
     """Records the operation and the trace context of the message."""
     log, meta = request_log.current(), request.params.get("_meta")
-    log.operation = request.method if known else request_log.UNKNOWN
+    log.operation = request.method if supported else request_log.UNKNOWN
     log.era = "modern" if request.modern else "legacy"
     if isinstance(meta, dict):
         log.join(meta.get("traceparent"))
@@ -229,9 +229,9 @@ def called_with(arguments: Any) -> Any:
 def without_links(result: dict[str, Any]) -> dict[str, Any]:
     """The result with each `resource_link` as text, for clients that do not support them."""
     blocks = list(result.get("content", []))
-    for place, block in enumerate(blocks):
+    for number, block in enumerate(blocks):
         if block.get("type") == "resource_link":
             name = block.get("title") or block.get("name")
             words = filter(None, (name, block.get("description"), block["uri"]))
-            blocks[place] = {"type": "text", "text": "\n".join(words)}
+            blocks[number] = {"type": "text", "text": "\n".join(words)}
     return {**result, "content": blocks}

@@ -70,7 +70,7 @@ def lines(source: BinaryIO, most: int) -> Iterator[bytes | None]:
     """Each non-blank line; None for a line of more than `most` bytes, which is dropped."""
     while line := source.readline(most + 1):
         if len(line) > most and not line.endswith(b"\n"):
-            while (piece := source.readline(BUDGETS.piece_bytes)) and not piece.endswith(b"\n"):
+            while (chunk := source.readline(BUDGETS.piece_bytes)) and not chunk.endswith(b"\n"):
                 pass
             yield None
         elif line.strip():
@@ -93,6 +93,6 @@ class OnDemand:
 
 def _write(out: BinaryIO, data: bytes) -> None:
     """Writes all of it: a pipe may accept only a part at a time."""
-    left = memoryview(data)
-    while left:
-        left = left[out.write(left) :]
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[out.write(remaining) :]

@@ -121,9 +121,11 @@ class OperationTools:
             result["_meta"] = {HIDDEN: rendering.hidden["resource"]}
         return result
 
-    def rendered(self, operation: Operation, given: dict[str, Any], session: Caller) -> Rendering:
+    def rendered(
+        self, operation: Operation, unchecked: dict[str, Any], session: Caller
+    ) -> Rendering:
         """Both channels of the answer of an operation to unchecked arguments."""
-        arguments = operation.load(given)
+        arguments = operation.load(unchecked)
         result = run_bounded(operation, session, arguments)
         if timed_out(result):
             request_log.current().incomplete = True
@@ -262,13 +264,13 @@ def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
 
     Raises `NotFound` if there is none, `InvalidRequest` for a bad query.
     """
-    found = _URI.fullmatch(uri)
-    if found is None:
+    match = _URI.fullmatch(uri)
+    if match is None:
         raise NotFound(
             "No such resource. Resources are paper://{paper_id}/metadata, /summary, "
             "/summary/{template}, /source and /translation/{lang}; search_papers gives paper ids."
         )
-    path, paper_id, kind, summary, lang, query = found.groups()
+    path, paper_id, kind, summary, lang, query = match.groups()
     arguments: dict[str, Any] = {"paper_id": unquote(paper_id)}
     if kind == "metadata":
         if query:

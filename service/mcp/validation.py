@@ -18,13 +18,13 @@ from typing import Any, Final
 import orjson
 
 from service.mcp import faults, versions
-from service.mcp.faults import Fault, invalid_request, shown
+from service.mcp.faults import Fault, invalid_request, shortened
 
 _OPENING: Final = "=?base64?"
 _CLOSING: Final = "?="
 
 #: The parameter that names the target of a method.
-NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+TARGET_PARAMETERS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 #: A header, and the path of the argument that it repeats.
 Mirror = tuple[str, tuple[str, ...]]
@@ -66,8 +66,8 @@ def decoded(header: str, value: str) -> str:
 def check_routing(headers: Headers, method: str, params: Mapping[str, Any]) -> None:
     """Refuses a request whose `Mcp-Method` or `Mcp-Name` differs from its body."""
     expected: dict[str, Any] = {"Mcp-Method": method}
-    if method in NAMED_BY:
-        expected["Mcp-Name"] = params.get(NAMED_BY[method])
+    if method in TARGET_PARAMETERS:
+        expected["Mcp-Name"] = params.get(TARGET_PARAMETERS[method])
     for header, value in expected.items():
         sent = headers.get(header)
         if sent is not None and header == "Mcp-Name":
@@ -266,8 +266,8 @@ def unsupported(version: str) -> Fault:
     """The error for an unknown revision, with the known ones, so that a client can choose again."""
     return Fault(
         faults.UNSUPPORTED_VERSION,
-        f"Protocol version {shown(version)} is not supported. Use one of: "
+        f"Protocol version {shortened(version)} is not supported. Use one of: "
         f"{', '.join(versions.SUPPORTED)}.",
         status=400,
-        data={"supported": list(versions.SUPPORTED), "requested": shown(version)},
+        data={"supported": list(versions.SUPPORTED), "requested": shortened(version)},
     )

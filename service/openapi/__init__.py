@@ -34,8 +34,8 @@ PARTS = Path(__file__).with_name("parts")
 
 def part(name: str) -> dict[str, Any]:
     """A fresh copy of a file in `parts/`."""
-    found: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
-    return found
+    contents: dict[str, Any] = orjson.loads((PARTS / f"{name}.json").read_bytes())
+    return contents
 
 
 def ref(name: str) -> Shape:
@@ -106,31 +106,31 @@ def _in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> l
 def of_operation(operation: BaseOperation, path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
     route, fields = operation.route, operation.arguments.fields
-    example = spelled_example(operation, path)
+    example = rest_example(operation, path)
     schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
     if "<record_id>" in path:
         schemas["record_id"] = property_of("id", fields["id"])
-    listed = _in_path(path, schemas, example)
+    parameters = _in_path(path, schemas, example)
     for name in operation.queried(path, fixed).values():
         if name == CONNECTION:
-            listed.append(_connection(example))
+            parameters.append(_connection(example))
             continue
-        schema, spelled = _typed(route, name, fields[name]), route.spelled(name)
-        parameter = _named(spelled, fields[name], schema.pop("description"), schema)
+        schema, rest_name = _argument_schema(route, name, fields[name]), route.spelled(name)
+        parameter = _query_parameter(rest_name, fields[name], schema.pop("description"), schema)
         if fields[name].required or name in route.needs:
             parameter["required"] = True
-        if spelled in example:
-            parameter["example"] = example[spelled]
-        listed.append(parameter)
+        if rest_name in example:
+            parameter["example"] = example[rest_name]
+        parameters.append(parameter)
     for name, field in route.extra.items():
-        listed.append(_named(name, field, field.metadata["description"], {}))
-    return listed
+        parameters.append(_query_parameter(name, field, field.metadata["description"], {}))
+    return parameters
 
 
 def posted(operation: BaseOperation) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
     route, fields = operation.route, operation.arguments.fields
-    members = {route.spelled(name): _typed(route, name, fields[name]) for name in fields}
+    members = {route.spelled(name): _argument_schema(route, name, fields[name]) for name in fields}
     members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
     required = [route.spelled(name) for name in fields if fields[name].required]
     return {
@@ -138,19 +138,19 @@ def posted(operation: BaseOperation) -> Shape:
         "required": required,
         "properties": members,
         "additionalProperties": False,
-        "example": spelled_example(operation, route.path),
+        "example": rest_example(operation, route.path),
     }
 
 
-def spelled_example(operation: BaseOperation, path: str) -> dict[str, Any]:
+def rest_example(operation: BaseOperation, path: str) -> dict[str, Any]:
     """The first example of an operation with REST names; an id is split into its parts."""
-    given = dict(operation.examples[0])
+    example = dict(operation.examples[0])
     if "<record_id>" in path:
-        given |= known(handles.parse(given.pop("id"))._asdict())
-    return {operation.route.spelled(name): value for name, value in given.items()}
+        example |= known(handles.parse(example.pop("id"))._asdict())
+    return {operation.route.spelled(name): value for name, value in example.items()}
 
 
-def _typed(route: Route, name: str, field: Any) -> Shape:
+def _argument_schema(route: Route, name: str, field: Any) -> Shape:
     """The schema of an argument with its description and REST's default."""
     schema = property_of(name, field)
     description = arguments.over_rest(field, route.defaults.get(name))
@@ -162,11 +162,11 @@ def _typed(route: Route, name: str, field: Any) -> Shape:
     if name in route.synonyms:
         schema["enum"] = [*schema["enum"], *route.synonyms[name]]
         meant = route.synonyms[name].items()
-        description += "".join(f" {word} works as {other}." for word, other in meant)
+        description += "".join(f" {word} works as {canonical}." for word, canonical in meant)
     return {**schema, "description": description}
 
 
-def _named(name: str, field: Any, description: str, schema: Shape) -> Shape:
+def _query_parameter(name: str, field: Any, description: str, schema: Shape) -> Shape:
     schema = schema or property_of(name, field)
     parameter: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
     if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
@@ -230,7 +230,7 @@ def _response(kind: type[EvidenceError], headers: dict[str, Shape]) -> Shape:
 Paths = dict[str, dict[str, Any]]
 
 USUAL = ("Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-KEPT = {"304": {"description": "Not modified since the version in If-None-Match."}}
+NOT_MODIFIED = {"304": {"description": "Not modified since the version in If-None-Match."}}
 SECURED: list[dict[str, list[str]]] = [{"bearer": []}]
 #: The schemas of the bodies that answer operations and listings.
 ANSWERS: dict[str, list[str]] = part("routes")["answers"]
@@ -246,8 +246,8 @@ def of_records(blob: Shape) -> Paths:
     paths: Paths = {}
     for operation in (*OPERATIONS, *LISTINGS):
         path = operation.route.path
-        asked = [*of_operation(operation, path, {}), *map(_component, SHARED)]
-        item = {"get": {**_of(operation, asked), **_record_answers(operation.name)}}
+        parameters = [*of_operation(operation, path, {}), *map(_component, SHARED)]
+        item = {"get": {**_of(operation, parameters), **_record_answers(operation.name)}}
         if isinstance(operation, RecordOperation) and operation.route.posted:
             item["post"] = _posted(operation)
         paths[template(path)] = item
@@ -259,22 +259,25 @@ def of_papers(closed: bool) -> Paths:
     """The routes below /papers/v1."""
     paths: Paths = {}
     kinds = (*PAPERS, errors.Unauthenticated) if closed else PAPERS
-    kept = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
+    header_names = (*USUAL, "Link") if closed else (*USUAL, "Link", "ETag")
     for operation in PAPER_OPERATIONS:
         variants = {operation.route.path: dict[str, Any](), **operation.route.variants}
         for number, (path, fixed) in enumerate(variants.items()):
-            asked = of_operation(operation, path, fixed)
-            described = _of(operation, asked, f"_{path.rpartition('/')[2]}" if number else "")
-            item = {**described, **_answers(described["operationId"], kinds, *kept, secured=closed)}
-            item["responses"] |= {} if closed else KEPT
+            parameters = of_operation(operation, path, fixed)
+            described = _of(operation, parameters, f"_{path.rpartition('/')[2]}" if number else "")
+            item = {
+                **described,
+                **_answers(described["operationId"], kinds, *header_names, secured=closed),
+            }
+            item["responses"] |= {} if closed else NOT_MODIFIED
             paths[template(path)] = {"get": item}
     return paths
 
 
-def _of(operation: BaseOperation, asked: list[Shape], suffix: str = "") -> Shape:
+def _of(operation: BaseOperation, parameters: list[Shape], suffix: str = "") -> Shape:
     tag = "papers" if isinstance(operation, PaperOperation) else "records"
     info = operation_info(f"{operation.name}{suffix}", operation.title, operation.description, tag)
-    return {**info, "parameters": asked}
+    return {**info, "parameters": parameters}
 
 
 def operation_info(name: str, title: str, description: str, tag: str) -> Shape:
@@ -315,7 +318,9 @@ def of_messages(route: Shape, name: str, secured: bool) -> Shape:
     item = {**route["post"], "operationId": name}
     if not secured:
         item["security"] = []
-        item["responses"] = {k: one for k, one in item["responses"].items() if k != "401"}
+        item["responses"] = {
+            status: response for status, response in item["responses"].items() if status != "401"
+        }
     return {"post": item}
 
 
@@ -331,27 +336,27 @@ class Mounted:
 
 def document(mounted: Mounted) -> dict[str, Any]:
     """The document, as plain JSON values."""
-    found, routes = part("server"), part("routes")
-    found["info"]["version"] = VERSION
-    found["servers"] = [{"url": mounted.public_url or "/"}]
-    found["tags"] = [tag for tag in found["tags"] if getattr(mounted, tag["name"], True)]
-    shared = found["components"]
+    spec, routes = part("server"), part("routes")
+    spec["info"]["version"] = VERSION
+    spec["servers"] = [{"url": mounted.public_url or "/"}]
+    spec["tags"] = [tag for tag in spec["tags"] if getattr(mounted, tag["name"], True)]
+    shared = spec["components"]
     shared["parameters"] = shared_parameters()
     shared["responses"] |= components(headers("Request-Id"))
     if mounted.records:
         shared["schemas"] |= part("records")
-        found["paths"] |= of_records(routes["blob"])
+        spec["paths"] |= of_records(routes["blob"])
     if mounted.papers:
         shared["schemas"] |= part("papers")
-        found["paths"] |= of_papers(mounted.closed)
+        spec["paths"] |= of_papers(mounted.closed)
     if not mounted.records and not mounted.closed:
         del shared["securitySchemes"]
     secured = mounted.records or mounted.closed
-    found["paths"]["/mcp"] = of_messages(routes["mcp"], "mcp", secured)
+    spec["paths"]["/mcp"] = of_messages(routes["mcp"], "mcp", secured)
     if mounted.papers:
         papers = of_messages(routes["mcp"], "mcp_papers", mounted.closed)
-        found["paths"]["/mcp/papers"] = papers
-    return found
+        spec["paths"]["/mcp/papers"] = papers
+    return spec
 
 
 @cache

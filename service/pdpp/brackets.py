@@ -8,23 +8,23 @@ from service.ports import Filter, Scalar
 Pair = tuple[str, str]
 
 
-def parameters(**given: Any) -> list[Pair]:
+def parameters(**arguments: Any) -> list[Pair]:
     """`{"limit": 5, "fields": ("a", "b")}` as pairs; None and empty values are left out."""
-    return [pair for name, value in given.items() for pair in _pairs(name, value)]
+    return [pair for name, value in arguments.items() for pair in _pairs(name, value)]
 
 
-def pairs_of(given: Mapping[str, Any]) -> list[Pair]:
+def pairs_of(arguments: Mapping[str, Any]) -> list[Pair]:
     """Arguments of any of these kinds as pairs."""
     return [
         pair
-        for name, value in given.items()
+        for name, value in arguments.items()
         for pair in (_bracketed if isinstance(value, Mapping) else _pairs)(name, value)
     ]
 
 
-def filter_pairs(found: Filter) -> list[Pair]:
+def filter_pairs(conditions: Filter) -> list[Pair]:
     """`filter[field]=value` and `filter[field][gte]=value`."""
-    return list(_bracketed("filter", found))
+    return list(_bracketed("filter", conditions))
 
 
 def expand_pairs(relations: Iterable[str], limits: Mapping[str, int]) -> list[Pair]:
@@ -35,18 +35,18 @@ def expand_pairs(relations: Iterable[str], limits: Mapping[str, int]) -> list[Pa
 def _pairs(name: str, value: Any) -> Iterator[Pair]:
     if isinstance(value, (list, tuple)):
         for item in value:
-            yield name, _spelled(item)
+            yield name, _as_text(item)
     elif value is not None:
-        yield name, _spelled(value)
+        yield name, _as_text(value)
 
 
-def _bracketed(name: str, found: Mapping[str, Any]) -> Iterator[Pair]:
-    for key, value in found.items():
+def _bracketed(name: str, members: Mapping[str, Any]) -> Iterator[Pair]:
+    for key, value in members.items():
         if isinstance(value, Mapping):
             yield from _bracketed(f"{name}[{key}]", value)
         else:
-            yield f"{name}[{key}]", _spelled(value)
+            yield f"{name}[{key}]", _as_text(value)
 
 
-def _spelled(value: Scalar) -> str:
+def _as_text(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -14,7 +14,7 @@ from evidence.model import Buckets, Source, chars, known, members
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.values import Base64, Preview, as_json, data_as_json, field_window_read
-from service.pdpp import LEFT_OUT, NO_HITS
+from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.ports import Answer
 
 Body = dict[str, Any]
@@ -68,22 +68,22 @@ def _members(record: Record) -> Body:
 def _expanded(record: Record) -> Body:
     if not record.expanded:
         return {}
-    return {"expanded": {name: _related(found) for name, found in record.expanded.items()}}
+    return {"expanded": {name: _related(relation) for name, relation in record.expanded.items()}}
 
 
 def source_members(source: Source) -> Body:
     """The members that identify the source of a row."""
     id = source.connection_id
-    named = {"display_name": source.display_name} if source.display_name else {}
-    return {"connection_id": id, "connector_instance_id": id, **named}
+    optional = {"display_name": source.display_name} if source.display_name else {}
+    return {"connection_id": id, "connector_instance_id": id, **optional}
 
 
-def _related(found: Related) -> Body | None:
-    records = [_encode_related(record) for record in found.records]
-    if found.single:
+def _related(relation: Related) -> Body | None:
+    records = [_encode_related(record) for record in relation.records]
+    if relation.single:
         return records[0] if records else None
-    body: Body = {"object": "list", "has_more": found.has_more, "data": records}
-    return body if found.listing is None else {**body, "more": found.listing}
+    body: Body = {"object": "list", "has_more": relation.has_more, "data": records}
+    return body if relation.listing is None else {**body, "more": relation.listing}
 
 
 def _encode_related(record: Record) -> Body:
@@ -131,18 +131,18 @@ def encode_field(read: FieldRead) -> Body:
         body["meta"] = {"warnings": read.warnings}
     if read.bytes is None:
         return {**body, "window": _window(read)}
-    known = read.bytes.as_json()
+    binary = read.bytes.as_json()
     if isinstance(read.binary, Base64):
-        del known["object"]
-    return {**body, "binary": known}
+        del binary["object"]
+    return {**body, "binary": binary}
 
 
 def _window(read: FieldRead) -> Body:
-    more = read.end < read.total
+    has_next = read.end < read.total
     window: Body = {
         **wire.window(read),
         **chars(read, "match_start", "match_end"),
-        "next_offset_chars": read.end if more else None,
+        "next_offset_chars": read.end if has_next else None,
         "previous_offset_chars": max(0, read.start - read.limit) if read.start else None,
     }
     if read.match is not None:
@@ -184,7 +184,7 @@ def _end_warnings(page: SearchPage) -> Iterator[Body]:
     """The end of a page as warnings; REST reports its tail and never cuts it."""
     if page.left_out is not None:
         yield {
-            "code": LEFT_OUT,
+            "code": NEWEST_PAGE_ONLY,
             "message": f"sort=newest gives one page: {page.left_out} more matching records are "
             "left out. Narrow with since, until or filter to reach them.",
             "detail": {"left_out": page.left_out},
@@ -199,12 +199,12 @@ def _end_warnings(page: SearchPage) -> Iterator[Body]:
         }
 
 
-def _package(found: FanIn) -> Body:
+def _package(fan_in: FanIn) -> Body:
     return {
-        "member_count": found.members,
-        "waiting_count": found.waiting,
-        "partial": bool(found.silent),
-        "sources": [*map(report_json, found.sources)],
+        "member_count": fan_in.members,
+        "waiting_count": fan_in.waiting,
+        "partial": bool(fan_in.silent),
+        "sources": [*map(report_json, fan_in.sources)],
     }
 
 

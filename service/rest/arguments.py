@@ -13,7 +13,7 @@ from service.operations import arguments
 from service.operations.base import BaseOperation
 
 #: Parameters of the PDPP contract that every route of records accepts.
-ALWAYS_KNOWN = ("connector_id", "connector_instance_id", "subject_id")
+SHARED = ("connector_id", "connector_instance_id", "subject_id")
 FLAGS = {"true": True, "false": False}
 
 _DIGITS = re.compile("[0-9]+")
@@ -26,55 +26,55 @@ def read(
     operation: BaseOperation,
     query_string: str,
     *,
-    known: tuple[str, ...] = (),
+    shared: tuple[str, ...] = (),
     fixed: Collection[str] = (),
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """(arguments of the operation, other parameters) of a query string.
 
-    The others are those of this route only and those `known` on every route. `fixed` are the
+    The others are those of this route only and those `shared` by all routes. `fixed` are the
     arguments of the path.
     """
     route = operation.route
-    spelled = operation.queried(route.path, fixed)
-    given: dict[str, Any] = dict(route.defaults)
+    names = operation.queried(route.path, fixed)
+    parsed: dict[str, Any] = dict(route.defaults)
     extra: dict[str, str] = {}
     for name, path, value in _parameters(query_string):
-        if name in spelled:
-            argument = spelled[name]
+        if name in names:
+            argument = names[name]
             field = operation.arguments.fields[argument]
-            given[argument] = _merge(given, argument, field, path, value, route.defaults)
-        elif name in route.extra or name in known:
+            parsed[argument] = _merge(parsed, argument, field, path, value, route.defaults)
+        elif name in route.extra or name in shared:
             extra[name] = value
         else:
-            raise unknown(name, [*spelled, *route.extra, *known])
-    return given, extra
+            raise unknown(name, [*names, *route.extra, *shared])
+    return parsed, extra
 
 
 def read_posted(
-    operation: BaseOperation, body: dict[str, Any], *, known: tuple[str, ...] = ()
+    operation: BaseOperation, body: dict[str, Any], *, shared: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for a JSON body, whose members already have types."""
-    spelled = operation.queried("")
-    given: dict[str, Any] = dict(operation.route.defaults)
+    names = operation.queried("")
+    parsed: dict[str, Any] = dict(operation.route.defaults)
     extra: dict[str, str] = {}
     for name, value in body.items():
-        if name in spelled:
-            given[spelled[name]] = value
-        elif name not in (*operation.route.extra, *known):
-            raise unknown(name, [*spelled, *operation.route.extra, *known])
+        if name in names:
+            parsed[names[name]] = value
+        elif name not in (*operation.route.extra, *shared):
+            raise unknown(name, [*names, *operation.route.extra, *shared])
         elif value is not None:
             if not isinstance(value, str):
                 raise InvalidRequest(f"{name} must be text.", param=name)
             extra[name] = value
-    return given, extra
+    return parsed, extra
 
 
-def unknown(name: str, known: Collection[str]) -> InvalidRequest:
+def unknown(name: str, supported: Collection[str]) -> InvalidRequest:
     """The error for an unknown parameter, with the closest name and all valid ones."""
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(name, supported, n=1)
     guess = f"Did you mean {near[0]!r}? " if near else ""
     return InvalidRequest(
-        f"Unsupported query parameter: {name}. {guess}Supported: {', '.join(sorted(known))}.",
+        f"Unsupported query parameter: {name}. {guess}Supported: {', '.join(sorted(supported))}.",
         param=name,
         did_you_mean=near or None,
     )
@@ -98,7 +98,7 @@ def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
 
 
 def _merge(
-    given: dict[str, Any],
+    parsed: dict[str, Any],
     argument: str,
     field: Any,
     path: list[str],
@@ -106,7 +106,7 @@ def _merge(
     defaults: dict[str, Any],
 ) -> Any:
     """The argument's value with one more parameter merged."""
-    before = None if argument in defaults else given.get(argument)
+    before = None if argument in defaults else parsed.get(argument)
     if path and isinstance(before, str):
         raise InvalidRequest(f"{argument} is given with and without brackets.", param=argument)
     if isinstance(field, arguments.TypedFilter) and path:
@@ -148,12 +148,12 @@ def _number(value: str, most: int | None = None) -> Any:
     return min(float(value), sys.float_info.max) if most and _DIGITS.fullmatch(value) else value
 
 
-def take_alias(given: dict[str, Any], extra: dict[str, str]) -> None:
+def take_alias(parsed: dict[str, Any], extra: dict[str, str]) -> None:
     """The deprecated name of connection_id; both may be given if they agree."""
     alias = extra.pop("connector_instance_id", None)
     if alias is None:
         return
-    if given.setdefault("connection_id", alias) != alias:
+    if parsed.setdefault("connection_id", alias) != alias:
         raise InvalidRequest(
             "connection_id and connector_instance_id differ. Send only connection_id.",
             code="invalid_argument",

@@ -32,32 +32,32 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
     """200 with all bytes, 206 with one range, 416 for a range outside the blob."""
     start, stop, partial = 0, blob.size_bytes, False
     tag = f'"{blob.sha256}"' if blob.sha256 else None
-    asked = _RANGE.fullmatch(request.headers.get("Range", "").strip())
+    byte_range = _RANGE.fullmatch(request.headers.get("Range", "").strip())
     # A date in If-Range never matches.
     still = request.headers.get("If-Range", tag or "").strip() == (tag or "")
-    if asked and (asked[1] or asked[2]) and blob.size_bytes and still:
-        start, stop = _bounds(asked[1], asked[2], blob.size_bytes)
+    if byte_range and (byte_range[1] or byte_range[2]) and blob.size_bytes and still:
+        start, stop = _bounds(byte_range[1], byte_range[2], blob.size_bytes)
         partial = True
     if start >= stop and blob.size_bytes:
         size = blob.size_bytes
         message = f"The range is outside the blob, which has {size} bytes. Request one inside it."
         refused = {"code": "range_not_satisfiable", "message": message, "param": "Range"}
         return web.refused(416, refused, **{"Content-Range": f"bytes */{size}"})
-    found = {
+    fields = {
         **headers,
         "Content-Length": str(stop - start),
         "Accept-Ranges": "bytes",
     }
     if tag:
-        found["ETag"] = tag
+        fields["ETag"] = tag
     if partial:
-        found["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
+        fields["Content-Range"] = f"bytes {start}-{stop - 1}/{blob.size_bytes}"
     if blob.harmless_type is None:
-        found["Content-Disposition"] = "attachment"
+        fields["Content-Disposition"] = "attachment"
     content = () if request.method == "HEAD" else blob.chunks(start, stop)
-    response = Response(content, 206 if partial else 200, found)
-    known = len(blob.media_type) < 256 and _MEDIA_TYPE.fullmatch(blob.media_type)
-    response.headers["Content-Type"] = blob.media_type if known else UNKNOWN_TYPE
+    response = Response(content, 206 if partial else 200, fields)
+    valid = len(blob.media_type) < 256 and _MEDIA_TYPE.fullmatch(blob.media_type)
+    response.headers["Content-Type"] = blob.media_type if valid else UNKNOWN_TYPE
     return response
 
 
@@ -109,8 +109,8 @@ def _open(services: Services, guard: Guard) -> Response | None:
     if request.endpoint == PAGED and "Authorization" not in request.headers and web.prefers_page():
         return _page_of_record()
     token = web.begin(guard)
-    asked = request.headers.get("PDPP-Version")
-    if asked not in (None, PDPP_VERSION):
+    version = request.headers.get("PDPP-Version")
+    if version not in (None, PDPP_VERSION):
         raise InvalidRequest(
             f"This service supports PDPP-Version {PDPP_VERSION}. Send that value, or leave the "
             "header out.",
@@ -121,21 +121,21 @@ def _open(services: Services, guard: Guard) -> Response | None:
 
 
 def _page_of_record() -> Response:
-    given = request.view_args or {}
+    segments = request.view_args or {}
     connection_id = request.args.get("connection_id")
-    id = str(RecordRef(given["stream"], given["record_id"], connection_id))
+    id = str(RecordRef(segments["stream"], segments["record_id"], connection_id))
     headers = {"Location": url_for("reading.record", id=id), "Vary": "Accept, Authorization"}
     return Response("", 303, {**headers, "Cache-Control": "no-store"})
 
 
 def _view(operation: Served) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        given, extra = arguments.read(operation, web.query(), known=arguments.ALWAYS_KNOWN)
+        parsed, extra = arguments.read(operation, web.query(), shared=arguments.SHARED)
         if "record_id" in path:
-            given["id"] = str(RecordRef(path["stream"], path["record_id"]))
+            parsed["id"] = str(RecordRef(path["stream"], path["record_id"]))
         elif "stream" in path:
-            given["stream"] = path["stream"]
-        return _asked(operation, given, extra)
+            parsed["stream"] = path["stream"]
+        return _answer(operation, parsed, extra)
 
     return view
 
@@ -146,28 +146,26 @@ def _posted_view(operation: Served) -> Callable[..., Response]:
             raise InvalidRequest(
                 "A POST takes its arguments from the body. Remove the query string."
             )
-        given, extra = arguments.read_posted(
-            operation, web.json_body(), known=arguments.ALWAYS_KNOWN
-        )
-        return _asked(operation, given, extra)
+        parsed, extra = arguments.read_posted(operation, web.json_body(), shared=arguments.SHARED)
+        return _answer(operation, parsed, extra)
 
     return view
 
 
-def _asked(operation: Served, given: dict[str, Any], extra: dict[str, str]) -> Response:
+def _answer(operation: Served, parsed: dict[str, Any], extra: dict[str, str]) -> Response:
     """The answer to parsed arguments of a GET or a POST."""
-    arguments.take_alias(given, extra)
-    here = Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
-    return web.page(bodies.body(operation, g.session, given, here, extra))
+    arguments.take_alias(parsed, extra)
+    address = Address(request.environ["PATH_INFO"], web.query(), posted=request.method == "POST")
+    return web.page(bodies.body(operation, g.session, parsed, address, extra))
 
 
 def _blob(blob_id: str) -> Response:
-    given, extra = arguments.read(BLOB, web.query(), known=arguments.ALWAYS_KNOWN)
-    arguments.take_alias(given, extra)
-    asked = BLOB.load_rest(bodies.narrowed(g.session, given, extra))
+    parsed, extra = arguments.read(BLOB, web.query(), shared=arguments.SHARED)
+    arguments.take_alias(parsed, extra)
+    options = BLOB.load_rest(bodies.narrowed(g.session, parsed, extra))
     warnings = bodies.alias_warnings(extra)
-    warning = {"PDPP-Warning": f"{one['code']}: {one['param']}" for one in warnings}
-    return respond(BLOB.ask(g.session, blob_id, **asked), {**web.headers(), **warning})
+    warning = {"PDPP-Warning": f"{notice['code']}: {notice['param']}" for notice in warnings}
+    return respond(BLOB.ask(g.session, blob_id, **options), {**web.headers(), **warning})
 
 
 def mount_papers(app: Flask, services: Services, guard: Guard) -> None:
@@ -188,10 +186,10 @@ def mount_papers(app: Flask, services: Services, guard: Guard) -> None:
 
 def _papers_view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Response]:
     def view(**path: str) -> Response:
-        given, _ = arguments.read(operation, web.query(), fixed=fixed)
-        asked = operation.load_rest({**given, **path, **fixed})
-        body = papers_wire.body(run_bounded(operation, g.session, asked), paper_links.as_links)
-        here = Address(request.environ["PATH_INFO"], web.query())
-        return web.page(paper_links.body(body, str(here)))
+        parsed, _ = arguments.read(operation, web.query(), fixed=fixed)
+        options = operation.load_rest({**parsed, **path, **fixed})
+        body = papers_wire.body(run_bounded(operation, g.session, options), paper_links.as_links)
+        address = Address(request.environ["PATH_INFO"], web.query())
+        return web.page(paper_links.body(body, str(address)))
 
     return view

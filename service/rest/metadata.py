@@ -108,11 +108,11 @@ def _index(services: Services) -> Response:
 
 def _search() -> dict[str, Any]:
     """The search arguments that a store supports beyond PDPP, for servers in front of it."""
-    known = SEARCH.arguments.fields
+    fields = SEARCH.arguments.fields
     return {
         "supported": True,
         "endpoint": "/v1/search",
-        "parameters": [name for name in SEARCH_EXTENSIONS if name in known],
+        "parameters": [name for name in SEARCH_EXTENSIONS if name in fields],
         "score": {"supported": False},
     }
 

@@ -106,7 +106,7 @@ def headers() -> dict[str, str]:
     if "request_id" not in g:
         g.request_id = request_log.id_of(request.environ)
     mounts = current_app.extensions[MOUNTS].items()
-    own: list[dict[str, str]] = [more for path, more in mounts if request.path.startswith(path)]
+    own: list[dict[str, str]] = [extra for path, extra in mounts if request.path.startswith(path)]
     return {
         **ALWAYS,
         **(own[0] if own else {}),
@@ -115,17 +115,17 @@ def headers() -> dict[str, str]:
     }
 
 
-def reply(body: dict[str, Any], status: int = 200, **more: str) -> Response:
+def reply(body: dict[str, Any], status: int = 200, **extra: str) -> Response:
     """A JSON answer."""
-    response = Response(orjson.dumps(body), status, {**headers(), **more})
+    response = Response(orjson.dumps(body), status, {**headers(), **extra})
     response.headers["Content-Type"] = "application/json; charset=utf-8"
     return response
 
 
-def refused(status: int, error: dict[str, Any], **more: str) -> Response:
+def refused(status: int, error: dict[str, Any], **extra: str) -> Response:
     """`{"error": {type, code, message, request_id, …}}`."""
     kind, id = TYPES.get(status, "api_error"), headers()["Request-Id"]
-    return reply({"error": {"type": kind, **error, "request_id": id}}, status, **more)
+    return reply({"error": {"type": kind, **error, "request_id": id}}, status, **extra)
 
 
 def page(body: dict[str, Any]) -> Response:
@@ -141,8 +141,8 @@ def _failure(error: EvidenceError) -> Response:
     status = STATUS[error.kind]
     guard = g.get("guard") or Guard(access=Access.CLIENT_TOKEN)
     authorization = request.headers.get("Authorization")
-    more = guard.refusal_headers(error, status, authorization)
-    return refused(status, wire.failure(error)["error"], **more)
+    extra = guard.refusal_headers(error, status, authorization)
+    return refused(status, wire.failure(error)["error"], **extra)
 
 
 def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
@@ -158,13 +158,15 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
         405: "This route does not support that method. Use one from the Allow header.",
     }.get(status, error.description or "The request was refused.")
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
-    more = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
-    return refused(status, {"code": code, "message": message}, **more)
+    extra = {"Allow": ", ".join(sorted(verbs))} if verbs else {}
+    return refused(status, {"code": code, "message": message}, **extra)
 
 
 def _is_visit() -> bool:
     """True if a browser navigates to a page."""
-    below = any(request.path == one or request.path.startswith(f"{one}/") for one in FOR_PROGRAMS)
+    below = any(
+        request.path == prefix or request.path.startswith(f"{prefix}/") for prefix in FOR_PROGRAMS
+    )
     return request.method in ("GET", "HEAD") and not below and prefers_page()
 
 

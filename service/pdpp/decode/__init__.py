@@ -18,11 +18,11 @@ def pick(body: Any, *names: str) -> Any:
     return None
 
 
-def text_of(body: Any, name: str, *others: str) -> str | None:
+def text_of(body: Any, name: str, *alternatives: str) -> str | None:
     """The first of the named members with text, unless it is empty."""
     value = body.get(name) if isinstance(body, dict) else None
-    if value is None and others:
-        value = pick(body, *others)
+    if value is None and alternatives:
+        value = pick(body, *alternatives)
     return value if isinstance(value, str) and value else None
 
 

@@ -66,32 +66,34 @@ def _record(row: Body, ref: RecordRef, source: Source, whole: bool) -> Record:
         roles={role: name for role, name in roles if isinstance(name, str)},
         deleted=row.get("deleted") is True,
         **texts(row, "emitted_at", "authored_at", "title", "text", "deleted_at"),
-        expanded={name: _related(found, ref) for name, found in object_of(row, "expanded").items()},
+        expanded={
+            name: _related(relation, ref) for name, relation in object_of(row, "expanded").items()
+        },
         warnings=warnings_of(row),
     )
 
 
-def _related(found: Any, parent: RecordRef) -> Related:
-    if not isinstance(found, dict):
+def _related(relation: Any, parent: RecordRef) -> Related:
+    if not isinstance(relation, dict):
         return Related([], single=True)
-    single = "data" not in found or "id" in found
-    listed = [found] if single else rows(found, "data")
-    records = [record for row in listed if (record := _row(row, None, parent, False))]
-    more = found.get("more")
-    listing = more if isinstance(more, dict) else None
-    return Related(records, found.get("has_more") is True, single, listing)
+    single = "data" not in relation or "id" in relation
+    related_rows = [relation] if single else rows(relation, "data")
+    records = [record for row in related_rows if (record := _row(row, None, parent, False))]
+    call = relation.get("more")
+    listing = call if isinstance(call, dict) else None
+    return Related(records, relation.get("has_more") is True, single, listing)
 
 
-def _count(found: Any) -> Count:
-    kind = text_of(found, "kind")
-    return Count(kind, number_of(found, "value")) if kind else Count()
+def _count(count: Any) -> Count:
+    kind = text_of(count, "kind")
+    return Count(kind, number_of(count, "value")) if kind else Count()
 
 
-def _span(found: Any) -> TimeSpan | None:
-    total = number_of(found, "total")
+def _span(span: Any) -> TimeSpan | None:
+    total = number_of(span, "total")
     if total is None:
         return None
-    return TimeSpan(total, text_of(found, "earliest_at"), text_of(found, "latest_at"))
+    return TimeSpan(total, text_of(span, "earliest_at"), text_of(span, "latest_at"))
 
 
 #: Members of a reference to a blob that do not describe the blob.
@@ -107,8 +109,8 @@ def decode_value(value: Any, *, whole: bool = False) -> Any:
         if not any(map(is_reference, value)):
             return value
         return [
-            decode_value(one) if isinstance(one, list) or is_reference(one) else one
-            for one in value
+            decode_value(element) if isinstance(element, list) or is_reference(element) else element
+            for element in value
         ]
     if is_reference(value):
         return blob_reference(value)
@@ -124,7 +126,7 @@ def decode_value(value: Any, *, whole: bool = False) -> Any:
 
 def blob_reference(value: dict[str, Any]) -> BlobRef:
     """The reference to a blob, without its bytes; of its address, only the id is used."""
-    members = {name: one for name, one in value.items() if name not in _DROPPED}
+    members = {name: member for name, member in value.items() if name not in _DROPPED}
     route = _BLOB_ROUTE.match(text_of(value, "fetch_url") or "")
     key = unquote(route[1]) if route else members["blob_id"]
     return BlobRef.of(members, key, value.get("available") is not False)
@@ -150,7 +152,7 @@ def decode_field(body: dict[str, Any], ref: RecordRef, field_path: str) -> Field
     text = text_of(window, "text") or ""
     start = number_of(window, "start_chars") or 0
     total = number_of(window, "total_chars")
-    known = body.get("binary")
+    binary = body.get("binary")
     return FieldRead(
         ref=ref._replace(connection_id=connection),
         source=source._replace(connection_id=connection),
@@ -163,13 +165,13 @@ def decode_field(body: dict[str, Any], ref: RecordRef, field_path: str) -> Field
         limit=number_of(window, "limit_chars") or CONTRACT.window_chars,
         **numbers(window, "match_start", "match_end", suffix="_chars"),
         **numbers(window, "match", "next_match"),
-        binary=_binary(known) if isinstance(known, dict) else None,
+        binary=_binary(binary) if isinstance(binary, dict) else None,
         warnings=warnings_of(body)[: BUDGETS.window_warnings],
     )
 
 
-def _binary(known: dict[str, Any]) -> Base64 | BlobRef:
-    return blob_reference(known) if is_reference(known) else described(known)
+def _binary(body: dict[str, Any]) -> Base64 | BlobRef:
+    return blob_reference(body) if is_reference(body) else described(body)
 
 
 def decode_buckets(body: dict[str, Any], *, stream: str = "", metric: str = "") -> Buckets:

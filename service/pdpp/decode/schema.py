@@ -21,8 +21,8 @@ Body = dict[str, Any]
 def read(body: Body) -> Schema:
     """The schema document, with connectors and streams in their original order."""
     inner = _unwrapped(body, "connectors")
-    connectors = [_connector(each) for each in rows(inner, "connectors")]
-    if not any(one.rows for one in connectors):
+    connectors = [_connector(row) for row in rows(inner, "connectors")]
+    if not any(connector.rows for connector in connectors):
         connectors = _by_key(_row(stream, None, []) for stream in rows(inner, "streams"))
     bearer = inner.get("bearer")
     return Schema(
@@ -39,8 +39,8 @@ def read(body: Body) -> Schema:
 
 def connectors(body: Body) -> ConnectorList:
     """The list of connectors."""
-    listed = rows(body, "data", "connectors")
-    return ConnectorList(tuple(_connector(each) for each in listed), warnings_of(body))
+    connector_rows = rows(body, "data", "connectors")
+    return ConnectorList(tuple(_connector(row) for row in connector_rows), warnings_of(body))
 
 
 def streams(body: Body) -> StreamList:
@@ -60,13 +60,13 @@ def _unwrapped(body: Body, name: str) -> Body:
     return inner if isinstance(inner, dict) and name not in body else body
 
 
-def _by_key(found: Iterable[StreamRow]) -> list[Connector]:
+def _by_key(stream_rows: Iterable[StreamRow]) -> list[Connector]:
     """Streams listed without connectors, grouped by the connectors they name."""
     grouped: dict[str | None, list[StreamRow]] = {}
-    for row in found:
+    for row in stream_rows:
         if row.stream.name:
             grouped.setdefault(row.connector_key, []).append(row)
-    return [Connector(key, key, key, tuple(listed)) for key, listed in grouped.items()]
+    return [Connector(key, key, key, tuple(group)) for key, group in grouped.items()]
 
 
 def _connector(body: Body) -> Connector:
@@ -83,11 +83,12 @@ def _connector(body: Body) -> Connector:
 
 def _row(stream: Body, key: str | None, shared: list[Body]) -> StreamRow:
     key = text_of(stream, "connector_key", "connector_id") or key
-    listed = rows(stream, "granted_connections") or shared
-    if not listed and text_of(stream, "connection_id"):
-        listed = [stream]
+    connection_rows = rows(stream, "granted_connections") or shared
+    if not connection_rows and text_of(stream, "connection_id"):
+        connection_rows = [stream]
     connections = (
-        Source(text_of(one, "connection_id"), key, text_of(one, "display_name")) for one in listed
+        Source(text_of(connection, "connection_id"), key, text_of(connection, "display_name"))
+        for connection in connection_rows
     )
     return StreamRow(_stream(stream), key, tuple(connections))
 
@@ -95,7 +96,7 @@ def _row(stream: Body, key: str | None, shared: list[Body]) -> StreamRow:
 def _stream(body: Body) -> StreamSchema:
     query = object_of(object_of(body, "query"), "aggregations")
     limit = object_of(body, "time_constraint")
-    views = (_view(one) for one in rows(body, "views"))
+    views = (_view(row) for row in rows(body, "views"))
     return StreamSchema(
         name=text_of(body, "name") or "",
         detail=_detail(body),
@@ -106,9 +107,9 @@ def _stream(body: Body) -> StreamSchema:
             body.get("field_capabilities"), object_of(object_of(body, "schema"), "properties")
         ),
         relations=tuple(
-            _relation(one)
-            for one in rows(body, "expand_capabilities")
-            if one.get("usable") is not False and text_of(one, "name")
+            _relation(row)
+            for row in rows(body, "expand_capabilities")
+            if row.get("usable") is not False and text_of(row, "name")
         ),
         views=tuple(view for view in views if view.id),
         counts=query.get("count") is not False,
@@ -123,8 +124,8 @@ def _detail(body: Body) -> str:
     return schema.COMPACT if any(name in body for name in _COMPACT) else schema.NAMED
 
 
-def _names(found: Any) -> tuple[str, ...]:
-    return tuple(n for n in found if isinstance(n, str)) if isinstance(found, list) else ()
+def _names(names: Any) -> tuple[str, ...]:
+    return tuple(n for n in names if isinstance(n, str)) if isinstance(names, list) else ()
 
 
 def _relation(body: Body) -> schema.Relation:
@@ -143,33 +144,36 @@ def _view(body: Body) -> schema.View:
     )
 
 
-def _fields(found: Any, schemas: Body) -> dict[str, FieldCapability]:
+def _fields(capabilities: Any, schemas: Body) -> dict[str, FieldCapability]:
     """Capabilities by field, from flags, objects, or a list of objects."""
-    if isinstance(found, list):
-        found = {text_of(one, "name", "field", "path") or "": one for one in found}
-    if not isinstance(found, dict):
+    if isinstance(capabilities, list):
+        capabilities = {
+            text_of(capability, "name", "field", "path") or "": capability
+            for capability in capabilities
+        }
+    if not isinstance(capabilities, dict):
         return {}
     return {
-        name: _capability(one, schemas.get(name))
-        for name, one in found.items()
-        if name and (not isinstance(one, dict) or one.get("granted") is not False)
+        name: _capability(capability, schemas.get(name))
+        for name, capability in capabilities.items()
+        if name and (not isinstance(capability, dict) or capability.get("granted") is not False)
     }
 
 
-def _capability(found: Any, declared: Any) -> FieldCapability:
+def _capability(body: Any, declared: Any) -> FieldCapability:
     """The capabilities of a field from compact flags or from a full object."""
-    if not isinstance(found, dict):
-        known = schema.parse_flags(found if isinstance(found, str) else "")
-        return known if declared is None else replace(known, schema=declared)
-    offered = object_of(found, "aggregation")
-    operators = _names(object_of(found, "range_filter").get("operators"))
+    if not isinstance(body, dict):
+        capability = schema.parse_flags(body if isinstance(body, str) else "")
+        return capability if declared is None else replace(capability, schema=declared)
+    offered = object_of(body, "aggregation")
+    operators = _names(object_of(body, "range_filter").get("operators"))
     return FieldCapability(
-        **texts(found, "type", "role"),
-        exact=_usable(found, "exact_filter"),
-        operators=operators if _usable(found, "range_filter") else None,
-        lexical=_usable(found, "lexical_search"),
+        **texts(body, "type", "role"),
+        exact=_usable(body, "exact_filter"),
+        operators=operators if _usable(body, "range_filter") else None,
+        lexical=_usable(body, "lexical_search"),
         aggregations=tuple(sorted(name for name in offered if _usable(offered, name))),
-        schema=pick(found, "schema") if declared is None else declared,
+        schema=pick(body, "schema") if declared is None else declared,
     )
 
 

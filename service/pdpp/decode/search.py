@@ -9,7 +9,7 @@ from evidence.handles import RecordRef
 from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, SourceReport, Tail
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
-from service.pdpp import LEFT_OUT, NO_HITS
+from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, short
 from service.pdpp.decode import source_of, text_of, texts, warnings_of
 from evidence.text import balanced, is_marked, split
@@ -34,9 +34,9 @@ def read(body: dict[str, Any]) -> SearchPage:
     hit_rows = rows(body, "data", "results", "hits")
     meta = object_of(body, "meta")
     warnings = warnings_of(body)
-    left_out = number_of(_detail(warnings, LEFT_OUT), "left_out")
+    omitted = number_of(_detail(warnings, NEWEST_PAGE_ONLY), "left_out")
     retry = _retry(_detail(warnings, NO_HITS).get("retry_arguments"))
-    read = {LEFT_OUT: left_out is not None, NO_HITS: retry is not None}
+    read = {NEWEST_PAGE_ONLY: omitted is not None, NO_HITS: retry is not None}
     return SearchPage(
         args={},
         hits=[hit for row in hit_rows if (hit := _hit(row))],
@@ -44,24 +44,24 @@ def read(body: dict[str, Any]) -> SearchPage:
         next_cursor=text_of(body, "next_cursor"),
         counts=_counts(meta),
         recall=object_of(meta, "recall"),
-        warnings=[one for one in warnings if not read.get(str(one.get("code")))],
+        warnings=[warning for warning in warnings if not read.get(str(warning.get("code")))],
         absent_words=_words(meta.get("absent_words")),
         nearest_words={
             word: near
-            for word, listed in object_of(meta, "nearest_words").items()
-            if len(word) <= CONTRACT.query_chars and (near := _words(listed))
+            for word, near_words in object_of(meta, "nearest_words").items()
+            if len(word) <= CONTRACT.query_chars and (near := _words(near_words))
         },
         retry=retry,
         tail_cut=meta.get("tail_cut") is True,
         tail=_tail(object_of(meta, "tail"), len(hit_rows)),
-        left_out=left_out,
+        left_out=omitted,
         fan_in=_fan_in(pick(meta, "package")),
     )
 
 
-def _tail(given: dict[str, Any], hits: int) -> Tail | None:
+def _tail(tail: dict[str, Any], hits: int) -> Tail | None:
     """The position at which a page could be cut; None if it is outside the page."""
-    number, cursor = number_of(given, "hits"), text_of(given, "next_cursor")
+    number, cursor = number_of(tail, "hits"), text_of(tail, "next_cursor")
     if number is None or cursor is None or not CONTRACT.full_hits <= number < hits:
         return None
     return Tail(number, cursor)
@@ -71,11 +71,12 @@ def within(page: SearchPage, query: str) -> SearchPage:
     """The page of a foreign source, without words that cannot come from the query."""
     query = f"{query}\n{normalize('NFKD', query)}"  # words are in their search form
     nearest = {
-        word: kept
+        word: valid_words
         for word, near in page.nearest_words.items()
-        if word in query and (kept := [one for one in near if _is_word(one)])
+        if word in query
+        and (valid_words := [near_word for near_word in near if _is_word(near_word)])
     }
-    near = {one for listed in nearest.values() for one in listed}
+    near = {near_word for near_words in nearest.values() for near_word in near_words}
     retry = page.retry
     words = (retry or {}).get("query", "").split()
     if not all(word in query or word in near for word in words):
@@ -94,7 +95,7 @@ def _hit_within(hit: Hit, query: str) -> Hit:
         hit,
         matched_words=[word for word in hit.matched_words if word in query],
         missing_words=[word for word in hit.missing_words if word in query],
-        forms={word: one for word, one in hit.forms.items() if word in query and _is_word(one)},
+        forms={word: form for word, form in hit.forms.items() if word in query and _is_word(form)},
     )
 
 
@@ -114,27 +115,29 @@ def _counts(meta: dict[str, Any]) -> Counts | None:
     return Counts(number_of(counts, "all"), some, accuracy == "exact")
 
 
-def _words(listed: Any) -> list[str]:
+def _words(candidates: Any) -> list[str]:
     """The words of a list that a query could contain."""
-    if not isinstance(listed, list):
+    if not isinstance(candidates, list):
         return []
-    words = (word for word in listed if isinstance(word, str))
+    words = (word for word in candidates if isinstance(word, str))
     return [word for word in words if 0 < len(word) <= CONTRACT.query_chars][: CONTRACT.query_chars]
 
 
 def _detail(warnings: list[dict[str, Any]], code: str) -> dict[str, Any]:
     """The `detail` of the first warning with a code."""
-    return next((object_of(one, "detail") for one in warnings if one.get("code") == code), {})
+    return next(
+        (object_of(warning, "detail") for warning in warnings if warning.get("code") == code), {}
+    )
 
 
-def _retry(given: Any) -> dict[str, Any] | None:
+def _retry(suggested: Any) -> dict[str, Any] | None:
     """The arguments that a source suggests instead: words, times, and None to remove a limit."""
-    if not isinstance(given, dict):
+    if not isinstance(suggested, dict):
         return None
     arguments: dict[str, Any] = {
-        ours: text for theirs, ours in _RETRIED.items() if (text := text_of(given, theirs))
+        ours: text for theirs, ours in _RETRIED.items() if (text := text_of(suggested, theirs))
     }
-    arguments |= {name: None for name in LIMITING if name in given and given[name] is None}
+    arguments |= {name: None for name in LIMITING if name in suggested and suggested[name] is None}
     short_enough = all(len(text) <= CONTRACT.query_chars for text in arguments.values() if text)
     return arguments if arguments and short_enough else None
 
@@ -164,7 +167,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
         return None
     id = str(ref)
     coverage = row.get("coverage")
-    known = isinstance(coverage, (int, float)) and 0 <= coverage <= 1
+    valid = isinstance(coverage, (int, float)) and 0 <= coverage <= 1
     return Hit(
         ref=ref,
         id=id,
@@ -175,7 +178,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
         matches=_matches(row, id),
         rank=number_of(row, "rank"),
-        coverage=coverage if known else None,
+        coverage=coverage if valid else None,
         matched_words=_words(row.get("matched_words")),
         missing_words=_words(row.get("missing_words")),
         forms={
@@ -207,19 +210,19 @@ def _matches(row: dict[str, Any], id: str) -> list[Match]:
 
 
 def _match(part: dict[str, Any], id: str) -> Match | None:
-    shown = text_of(part, "preview_text", "text", "preview", "snippet")
+    excerpt = text_of(part, "preview_text", "text", "preview", "snippet")
     path = text_of(part, "field_path", "path", "field")
-    if shown is None or path is None:
+    if excerpt is None or path is None:
         return None
     start = number_of(part, "start_chars")
     complete = part.get("complete") is True or part.get("truncated") is False
     window = _window(part.get("read"))
     if start is None and not window and not complete:
-        window = _around_marks(shown)
+        window = _around_marks(excerpt)
     return Match(
         field_path=path,
         # A server that sends positions marks text the way we do, or pretends to.
-        shown=shown if start is not None and is_marked(shown) else balanced(shown),
+        shown=excerpt if start is not None and is_marked(excerpt) else balanced(excerpt),
         **numbers(part, "start", "end", "total", "match_start", "match_end", suffix="_chars"),
         complete=complete,
         read=window_read(id, path, window),
@@ -233,9 +236,9 @@ def _window(read: Any) -> dict[str, Any]:
     return {ours: read[theirs] for theirs, ours in _WINDOW_ARGUMENTS if theirs in read}
 
 
-def _around_marks(shown: str) -> dict[str, Any]:
+def _around_marks(excerpt: str) -> dict[str, Any]:
     """The read of the first marked words, for upstreams that send no positions."""
-    text, marks = split(shown, escaped=False)
+    text, marks = split(excerpt, escaped=False)
     if not marks:
         return {}
     start, end = marks[0]

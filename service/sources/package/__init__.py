@@ -19,7 +19,13 @@ from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, Stream
 from evidence.work import Deadline, Each
 from service.keys import Sealer
 from service.sources.package import gathering as schemas
-from service.sources.package.membership import Child, Membership, Place, ambiguous, children_of
+from service.sources.package.membership import (
+    Child,
+    Membership,
+    StreamLocation,
+    ambiguous,
+    children_of,
+)
 from service.sources.package.search import Search, covered, narrowed
 from service import ports
 from service.ports import Answer, ResourceServer
@@ -33,26 +39,26 @@ __all__ = ["Child", "PackageResourceServer"]
 class PackageResourceServer:
     """Several grants as one. See `ports.ResourceServer`.
 
-    For one request only: children are opened once, under its `deadline`. `each` waits for them.
+    For one request only: children are opened once, under its `deadline`. `fan_out` waits for them.
     """
 
     def __init__(
-        self, children: Sequence[Child], each: Each, deadline: Deadline, sealer: Sealer
+        self, children: Sequence[Child], fan_out: Each, deadline: Deadline, sealer: Sealer
     ) -> None:
         self._members = Membership(children)
-        self._each, self._deadline, self._sealer = each, deadline, sealer
+        self._fan_out, self._deadline, self._sealer = fan_out, deadline, sealer
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
-        places: Sequence[Place] = self._members.within(query.connection_id)
+        locations: Sequence[StreamLocation] = self._members.within(query.connection_id)
         if query.stream is not None:
-            places = self._members.stream(query.stream, query.connection_id)
-        children = children_of(places)
+            locations = self._members.stream(query.stream, query.connection_id)
+        children = children_of(locations)
         if len(children) > 1 and query.detail == "full":
-            raise ambiguous(places, stream=query.stream)
+            raise ambiguous(locations, stream=query.stream)
 
         def merge(gathered: schemas.Gathered[Schema]) -> Schema:
-            known = [connector for schema in gathered.values for connector in schema.connectors]
-            connectors = merged([*known, *schemas.by_membership(gathered.silent, places)])
+            answered = [connector for schema in gathered.values for connector in schema.connectors]
+            connectors = merged([*answered, *schemas.by_membership(gathered.silent, locations)])
             bearer = Bearer("package", "client")
             return Schema(connectors, query.detail == "compact", bearer, gathered.warnings)
 
@@ -60,7 +66,7 @@ class PackageResourceServer:
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         def merge(gathered: schemas.Gathered[StreamList]) -> StreamList:
-            rows = (row for listed in gathered.values for row in listed.rows)
+            rows = (row for stream_list in gathered.values for row in stream_list.rows)
             ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
             return StreamList(tuple(ordered), gathered.warnings)
 
@@ -68,16 +74,20 @@ class PackageResourceServer:
         return self._all(children, lambda rs: rs.streams(connection_id=connection_id), merge)
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
-        places = self._members.stream(name, connection_id)
-        merge = partial(schemas.stream, places=places)
-        children = children_of(places)
+        locations = self._members.stream(name, connection_id)
+        merge = partial(schemas.stream, locations=locations)
+        children = children_of(locations)
         return self._all(children, lambda rs: rs.stream(name, connection_id=connection_id), merge)
 
     def connectors(self) -> Answer[ConnectorList]:
         def merge(gathered: schemas.Gathered[ConnectorList]) -> ConnectorList:
-            known = [connector for listed in gathered.values for connector in listed.connectors]
-            silent = schemas.by_membership(gathered.silent, self._members.places)
-            return ConnectorList(merged([*known, *silent]), gathered.warnings)
+            answered = [
+                connector
+                for connector_list in gathered.values
+                for connector in connector_list.connectors
+            ]
+            silent = schemas.by_membership(gathered.silent, self._members.locations)
+            return ConnectorList(merged([*answered, *silent]), gathered.warnings)
 
         return self._all(self._members.children, lambda rs: rs.connectors(), merge)
 
@@ -97,43 +107,45 @@ class PackageResourceServer:
 
     def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
         """`connection_id` is optional only with a single child, because blobs name no stream."""
-        places = self._members.within(connection_id)
-        self._one(places, connection_id)
-        return self._first(places, lambda rs: rs.blob(blob_id, connection_id=connection_id))
+        locations = self._members.within(connection_id)
+        self._chosen_child(locations, connection_id)
+        return self._first(locations, lambda rs: rs.blob(blob_id, connection_id=connection_id))
 
     def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
-        places = covered(self._members, query)
-        children = children_of(places)
+        locations = covered(self._members, query)
+        children = children_of(locations)
         if len(children) == 1:
-            return self._server(children[0]).search(narrowed(query, children[0], places))
-        return Search(places, query, self._sealer).page(self._each, self._deadline)
+            return self._server(children[0]).search(narrowed(query, children[0], locations))
+        return Search(locations, query, self._sealer).page(self._fan_out, self._deadline)
 
     def _of_stream(self, query: ports.RecordQuery | ports.AggregateQuery) -> ResourceServer:
-        places = self._members.stream(query.stream, query.connection_id)
-        return self._server(self._one(places, query.connection_id))
+        locations = self._members.stream(query.stream, query.connection_id)
+        return self._server(self._chosen_child(locations, query.connection_id))
 
-    def _one(self, places: Sequence[Place], connection_id: str | None) -> Child:
+    def _chosen_child(
+        self, locations: Sequence[StreamLocation], connection_id: str | None
+    ) -> Child:
         """The child to ask; 409 `ambiguous_connection` if the caller has to choose."""
-        children = children_of(places)
+        children = children_of(locations)
         if len(children) > 1 and connection_id is None:
-            raise ambiguous(places)
+            raise ambiguous(locations)
         return children[0]
 
     def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], T]) -> T:
         """The answer of the first child that has the record; grants may overlap."""
-        places = self._members.stream(ref.stream, ref.connection_id)
-        self._one(places, ref.connection_id)
-        return self._first(places, ask)
+        locations = self._members.stream(ref.stream, ref.connection_id)
+        self._chosen_child(locations, ref.connection_id)
+        return self._first(locations, ask)
 
-    def _first(self, places: Sequence[Place], ask: Callable[[ResourceServer], T]) -> T:
+    def _first(self, locations: Sequence[StreamLocation], ask: Callable[[ResourceServer], T]) -> T:
         """The answer of the first child that has one; the error of the first if none has."""
         first: EvidenceError | None = None
-        for child in children_of(places):
+        for child in children_of(locations):
             try:
                 return ask(self._server(child))
             except (NotFound, Forbidden) as error:
                 first = first or error
-        assert first is not None, "a place has a child"
+        assert first is not None, "a location has a child"
         raise first
 
     def _all(
@@ -146,7 +158,7 @@ class PackageResourceServer:
         if len(children) == 1:
             return ask(self._server(children[0]))
         deadline = self._deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
-        outcomes = self._each(lambda child: ask(child.open(deadline)), children, deadline)
+        outcomes = self._fan_out(lambda child: ask(child.open(deadline)), children, deadline)
         return Answer(merge(schemas.Gathered(children, outcomes)))
 
     def _server(self, child: Child) -> ResourceServer:

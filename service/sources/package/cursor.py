@@ -20,7 +20,7 @@ from service.keys import Sealer
 #: Bytes of JSON in the longest cursor: encryption adds 16, then 3 become 4 characters.
 ROOM = BUDGETS.package_cursor_bytes * 3 // 4 - 16
 MARK_BYTES = 6
-SEEN_CHARS = 8
+MARK_CHARS = 8
 END, LOST = -1, -2
 
 
@@ -63,18 +63,18 @@ class Progress:
 class State:
     """The state that the next page needs.
 
-    `counts` are the matching records in sources with shown hits, None if grants overlap. `shown` is
-    the number of hits on earlier pages. `seen` has marks of the newest shown hits that another
-    source may also return.
+    `counts` are the matching records in sources with shown hits, None if grants overlap.
+    `earlier_hits` is the number of hits on earlier pages. `marks` identify the newest shown hits
+    that another source may also return.
     """
 
     sources: list[Progress]
     counts: Counts | None = Counts(0, 0, True)
-    shown: int = 0
-    seen: deque[bytes] = field(default_factory=lambda: deque(maxlen=BUDGETS.package_seen_hits))
+    earlier_hits: int = 0
+    marks: deque[bytes] = field(default_factory=lambda: deque(maxlen=BUDGETS.package_seen_hits))
 
     @property
-    def left(self) -> bool:
+    def unfinished(self) -> bool:
         """True if a next page may have hits."""
         return any(not progress.state for progress in self.sources)
 
@@ -86,17 +86,19 @@ def seal(state: State, sealer: Sealer, bound: Any) -> str:
     """
     packed = [progress.packed(marked=False) for progress in state.sources]
     counts = state.counts and [state.counts.all, state.counts.some, state.counts.exact]
-    head = {"n": counts, "k": state.shown, "s": packed, "w": ""}
+    head = {"n": counts, "k": state.earlier_hits, "s": packed, "w": ""}
     room = ROOM - len(orjson.dumps(head))
     marked = [progress.packed(marked=True) for progress in state.sources]
-    costs = [len(orjson.dumps(one)) - len(orjson.dumps(two)) for one, two in zip(marked, packed)]
+    costs = [
+        len(orjson.dumps(full)) - len(orjson.dumps(bare)) for full, bare in zip(marked, packed)
+    ]
     for number in sorted(range(len(costs)), key=costs.__getitem__):
         if costs[number] > room:
             break
         packed[number] = marked[number]
         room -= costs[number]
-    kept = list(state.seen)[-(room // SEEN_CHARS) :] if room >= SEEN_CHARS else []
-    head["w"] = base64.b64encode(b"".join(kept)).decode()
+    marks = list(state.marks)[-(room // MARK_CHARS) :] if room >= MARK_CHARS else []
+    head["w"] = base64.b64encode(b"".join(marks)).decode()
     return sealer.seal(head, bound=bound)
 
 
@@ -107,5 +109,5 @@ def unseal(text: str, sealer: Sealer, bound: Any, size: int) -> State:
     assert len(sources) == size, "a cursor is bound to the members of its package"
     state = State(sources, head["n"] and Counts(*head["n"]), head["k"])
     raw = base64.b64decode(head["w"])
-    state.seen.extend(raw[at : at + MARK_BYTES] for at in range(0, len(raw), MARK_BYTES))
+    state.marks.extend(raw[at : at + MARK_BYTES] for at in range(0, len(raw), MARK_BYTES))
     return state

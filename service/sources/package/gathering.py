@@ -12,7 +12,7 @@ from evidence.text import clip
 from evidence.work import Done, Failed, Outcome
 from service.ports import Answer
 from service.sources.package.cursor import LOST
-from service.sources.package.membership import Child, Place, ambiguous
+from service.sources.package.membership import Child, StreamLocation, ambiguous
 from service.sources.package.merge import SourceReader
 from service.sources.remote.origin import RENEW
 
@@ -24,7 +24,7 @@ _STEPS = {"unauthenticated": RENEW, "forbidden": RENEW, "invalid": ITSELF, "too_
 
 def sources(readers: Sequence[SourceReader]) -> list[SourceReport]:
     """One report for each source that was asked or is no longer asked."""
-    return [_row(r) for r in readers if r.asked or r.progress.state == LOST]
+    return [_row(r) for r in readers if r.queried or r.progress.state == LOST]
 
 
 def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
@@ -55,13 +55,13 @@ def _row(reader: SourceReader) -> SourceReport:
     lost, child = reader.progress.state == LOST, reader.child
     name = clip(child.name, BUDGETS.message_chars)
     if not lost and not reader.failed:
-        return SourceReport(name, "answered", reader.shown, child.grant_id)
+        return SourceReport(name, "answered", reader.hit_count, child.grant_id)
     late = reader.late or isinstance(reader.error, TimedOut)
     why = _why(reader.error) if reader.failed else {"code": "given_up", "next_step": LATER}
     if not lost:
         why["next_step"] = NEXT_PAGE
     state = "timed_out" if late else "failed"
-    return SourceReport(name, state, reader.shown, child.grant_id, **why)
+    return SourceReport(name, state, reader.hit_count, child.grant_id, **why)
 
 
 def _why(error: EvidenceError | None) -> dict[str, str | None]:
@@ -92,7 +92,7 @@ class Gathered(Generic[V]):
     """
 
     def __init__(self, children: Sequence[Child], outcomes: Sequence[Outcome[Answer[V]]]) -> None:
-        self.values = [found.value.value for found in outcomes if isinstance(found, Done)]
+        self.values = [done.value.value for done in outcomes if isinstance(done, Done)]
         self.silent: list[Child] = []
         warnings = [warning for value in self.values for warning in value.warnings]
         errors: list[EvidenceError | None] = []
@@ -107,24 +107,26 @@ class Gathered(Generic[V]):
         self.warnings = distinct(warnings)[: CONTRACT.candidates]
 
 
-def stream(gathered: Gathered[StreamDetails], places: Sequence[Place]) -> StreamDetails:
+def stream(gathered: Gathered[StreamDetails], locations: Sequence[StreamLocation]) -> StreamDetails:
     """One stream that several children describe identically; 409 if they do not."""
-    first, *others = [details.row for details in gathered.values]
-    if any(other.stream != first.stream for other in others):
-        raise ambiguous(places)
-    listed = tuple(source for row in (first, *others) for source in row.connections)
-    row = StreamRow(first.stream, first.connector_key, listed)
+    first, *rest = [details.row for details in gathered.values]
+    if any(row.stream != first.stream for row in rest):
+        raise ambiguous(locations)
+    connections = tuple(source for row in (first, *rest) for source in row.connections)
+    row = StreamRow(first.stream, first.connector_key, connections)
     return StreamDetails(row, gathered.warnings)
 
 
-def by_membership(children: Sequence[Child], places: Iterable[Place]) -> list[Connector]:
+def by_membership(
+    children: Sequence[Child], locations: Iterable[StreamLocation]
+) -> list[Connector]:
     """The names of the children's streams and connections, known without a request."""
     silent = {id(child) for child in children}
     connectors = []
-    for place in places:
-        if id(place.child) in silent:
-            held, key = place.held, place.held.connector_key or ""
-            source = Source(held.connection_id, held.connector_key, held.display_name or None)
-            row = StreamRow(StreamSchema(held.stream, NAMED), key, (source,))
+    for location in locations:
+        if id(location.child) in silent:
+            member, key = location.member, location.member.connector_key or ""
+            source = Source(member.connection_id, member.connector_key, member.display_name or None)
+            row = StreamRow(StreamSchema(member.stream, NAMED), key, (source,))
             connectors.append(Connector(key, key, key, (row,)))
     return connectors

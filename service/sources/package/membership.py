@@ -22,63 +22,67 @@ class Child:
 
     name: str
     grant_id: str
-    held: tuple[MemberStream, ...]
+    streams: tuple[MemberStream, ...]
     open: Callable[[Deadline], ResourceServer]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamLocation:
     """One stream of one connection, and the child that has it."""
 
     child: Child
-    held: MemberStream
+    member: MemberStream
 
     @property
     def connection(self) -> tuple[str, str]:
         """The identity of a candidate."""
-        return self.child.grant_id, self.held.connection_id
+        return self.child.grant_id, self.member.connection_id
 
     def candidate(self) -> dict[str, Any]:
         """One entry of `available_connections`."""
-        about = members(self.held, "connector_key", "connection_id", "display_name")
+        about = members(self.member, "connector_key", "connection_id", "display_name")
         return known({"grant_id": self.child.grant_id, **about})
 
 
 class Membership:
-    """Every place of a package, in the order of its children."""
+    """Every location of a package, in the order of its children."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self.children = tuple(children)
-        self.places = tuple(Place(child, held) for child in children for held in child.held)
+        self.locations = tuple(
+            StreamLocation(child, member) for child in children for member in child.streams
+        )
 
-    def within(self, connection_id: str | None) -> tuple[Place, ...]:
-        """The places of one connection, or all; 404 `connection_not_found` for any other name."""
+    def within(self, connection_id: str | None) -> tuple[StreamLocation, ...]:
+        """The locations of one connection, or all; 404 `connection_not_found` for another name."""
         if connection_id is None:
-            return self.places
-        places = tuple(p for p in self.places if p.held.connection_id == connection_id)
-        if not places:
-            known = (place.held.connection_id for place in self.places)
-            raise unknown_connection(connection_id, known)
-        return places
+            return self.locations
+        locations = tuple(p for p in self.locations if p.member.connection_id == connection_id)
+        if not locations:
+            names = (location.member.connection_id for location in self.locations)
+            raise unknown_connection(connection_id, names)
+        return locations
 
     def stream(
         self, name: str, connection_id: str | None = None, *, param: str = "stream"
-    ) -> tuple[Place, ...]:
-        """The places of one stream; 403 `grant_stream_not_allowed` if no child has it."""
-        places = self.within(connection_id)
-        holders = tuple(place for place in places if place.held.stream == name)
+    ) -> tuple[StreamLocation, ...]:
+        """The locations of one stream; 403 `grant_stream_not_allowed` if no child has it."""
+        locations = self.within(connection_id)
+        holders = tuple(location for location in locations if location.member.stream == name)
         if not holders:
-            elsewhere = [p.held.connection_id for p in self.places if p.held.stream == name]
-            raise unknown_stream(name, (p.held.stream for p in places), elsewhere, param)
+            elsewhere = [p.member.connection_id for p in self.locations if p.member.stream == name]
+            raise unknown_stream(name, (p.member.stream for p in locations), elsewhere, param)
         return holders
 
 
-def children_of(places: Iterable[Place]) -> list[Child]:
+def children_of(locations: Iterable[StreamLocation]) -> list[Child]:
     """Each child once, in order."""
-    return list({id(place.child): place.child for place in places}.values())
+    return list({id(location.child): location.child for location in locations}.values())
 
 
-def ambiguous(places: Sequence[Place], *, stream: str | None = None) -> Ambiguous:
+def ambiguous(locations: Sequence[StreamLocation], *, stream: str | None = None) -> Ambiguous:
     """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
-    listed = list({place.connection: place.candidate() for place in places}.values())
-    return port_rules.ambiguous(listed, stream=stream, always=True)
+    candidates = list(
+        {location.connection: location.candidate() for location in locations}.values()
+    )
+    return port_rules.ambiguous(candidates, stream=stream, always=True)

@@ -29,7 +29,7 @@ class Page:
 
     cursor: str | None
     at: int
-    found: SearchPage | None = None
+    answer: SearchPage | None = None
 
     def size(self, taken: int, limit: int) -> int:
         """The number of hits to request: a page beyond the taken ones."""
@@ -37,17 +37,17 @@ class Page:
 
     @property
     def hits(self) -> list[Hit]:
-        return self.found.hits if self.found else []
+        return self.answer.hits if self.answer else []
 
     @property
     def has_more(self) -> bool:
-        return self.found is not None and self.found.has_more
+        return self.answer is not None and self.answer.has_more
 
     def following(self) -> "Page | None":
         """The next page, unread, if it can be requested."""
-        if self.found is None or not self.found.has_more or self.found.next_cursor is None:
+        if self.answer is None or not self.answer.has_more or self.answer.next_cursor is None:
             return None
-        return Page(self.found.next_cursor, self.at + len(self.hits))
+        return Page(self.answer.next_cursor, self.at + len(self.hits))
 
 
 class SourceReader:
@@ -56,22 +56,22 @@ class SourceReader:
     def __init__(self, child: Child, progress: Progress) -> None:
         self.child, self.progress = child, progress
         self.hits: deque[Hit] = deque()
-        self.begun = self.asked = self.stuck = False
-        self.shown = 0
+        self.begun = self.queried = self.stuck = False
+        self.hit_count = 0
         #: Its next hit with its sort key, once computed.
         self.judged: tuple[Order, Hit] | None = None
         self.error: EvidenceError | None = None
         self.late = False
         self._began, self._new = progress.taken, progress.fresh
         self._final = False
-        self._names = {held.stream: held for held in reversed(child.held)}
-        self._shared = Counter(held.stream for held in child.held)
+        self._names = {member.stream: member for member in reversed(child.streams)}
+        self._shared = Counter(member.stream for member in child.streams)
         self._page = Page(progress.cursor, progress.at)
 
     @property
     def unmet(self) -> bool:
         """True if none of its hits has been shown and this request has not asked it yet."""
-        return self.progress.fresh and not self.asked
+        return self.progress.fresh and not self.queried
 
     @property
     def failed(self) -> bool:
@@ -81,7 +81,7 @@ class SourceReader:
     @property
     def is_open(self) -> bool:
         """True if it answered and has hits after the taken ones."""
-        return self.asked and not (self.hits or self.failed or self.progress.state or self.stuck)
+        return self.queried and not (self.hits or self.failed or self.progress.state or self.stuck)
 
     def absorb(self, page: Page) -> None:
         """Adds the hits of a page, without those already taken."""
@@ -90,7 +90,7 @@ class SourceReader:
         hits, skip = page.hits, progress.taken - page.at
         self.stuck = page.has_more and page.following() is None and skip >= len(hits)
         self._page = page
-        self.hits.extend(self._named(hit) for hit in hits[skip:])
+        self.hits.extend(self._with_connection(hit) for hit in hits[skip:])
         if not self.hits:
             self._advance_page()
 
@@ -113,7 +113,7 @@ class SourceReader:
         """Updates counts and tries; a source that returns nothing too often is set to LOST."""
         progress = self.progress
         state.counts = self.counted(state.counts, fresh=self._new and not progress.fresh)
-        if not self.asked or progress.state:
+        if not self.queried or progress.state:
             return
         if progress.taken > self._began or self.hits:
             progress.tries = 0
@@ -124,8 +124,8 @@ class SourceReader:
 
     def counted(self, counts: Counts | None, *, fresh: bool) -> Counts | None:
         """The counts, plus those of its records if it answered and is or was `fresh`."""
-        found = self._page.found
-        return added(counts, found.counts) if fresh and found is not None else counts
+        answer = self._page.answer
+        return add_counts(counts, answer.counts) if fresh and answer is not None else counts
 
     def _advance_page(self) -> None:
         """Moves to the page after a used-up one, or sets END. Otherwise stays on this page."""
@@ -135,37 +135,37 @@ class SourceReader:
         elif following is not None:
             self.progress.cursor, self.progress.at = following.cursor, following.at
 
-    def _named(self, hit: Hit) -> Hit:
+    def _with_connection(self, hit: Hit) -> Hit:
         """The hit with its connection, if only one of the child's connections has the stream."""
-        held = self._names.get(hit.ref.stream)
-        if held is None or hit.source.connection_id or self._shared[hit.ref.stream] > 1:
+        member = self._names.get(hit.ref.stream)
+        if member is None or hit.source.connection_id or self._shared[hit.ref.stream] > 1:
             return hit
-        return _of_connection(hit, held)
+        return _of_connection(hit, member)
 
 
-def _of_connection(hit: Hit, held: MemberStream) -> Hit:
+def _of_connection(hit: Hit, member: MemberStream) -> Hit:
     """The hit with its connection in its id, its address and its calls."""
-    ref = hit.ref._replace(connection_id=held.connection_id)
+    ref = hit.ref._replace(connection_id=member.connection_id)
     id = str(ref)
     calls = [replace(match.read, args={**match.read.args, "id": id}) for match in hit.matches]
     return replace(
         hit,
         ref=ref,
         id=id,
-        source=Source(held.connection_id, held.connector_key, held.display_name),
+        source=Source(member.connection_id, member.connector_key, member.display_name),
         url=address(hit.url, ref),
         matches=[replace(match, read=call) for match, call in zip(hit.matches, calls)],
     )
 
 
-def added(known: Counts | None, more: Counts | None) -> Counts | None:
+def add_counts(total: Counts | None, counts: Counts | None) -> Counts | None:
     """The counts of some sources plus one more; a source without counts makes them lower bounds."""
-    if known is None:
+    if total is None:
         return None
-    if more is None:
-        return Counts(None, known.some, False)
-    both = None if known.all is None or more.all is None else known.all + more.all
-    return Counts(both, known.some + more.some, known.exact and more.exact)
+    if counts is None:
+        return Counts(None, total.some, False)
+    both = None if total.all is None or counts.all is None else total.all + counts.all
+    return Counts(both, total.some + counts.some, total.exact and counts.exact)
 
 
 class Turns:
@@ -191,7 +191,7 @@ class Turns:
         return self._judged(reader)[1]
 
     def _turn(self, reader: SourceReader) -> tuple[Order, bool, int]:
-        return self._judged(reader)[0], not reader.progress.fresh, reader.shown
+        return self._judged(reader)[0], not reader.progress.fresh, reader.hit_count
 
     def _judged(self, reader: SourceReader) -> tuple[Order, Hit]:
         if reader.judged is None:
@@ -217,7 +217,7 @@ def fill(
     limit: int,
     readers: Sequence[SourceReader],
     turns: Turns,
-    seen: "Seen",
+    marks: "RecordMarks",
     tail: float = 0.0,
 ) -> bool:
     """Takes hits in turns until the page is full or no source has any.
@@ -231,18 +231,18 @@ def fill(
             if (hit.coverage or 0.0) < tail * (page[0].coverage or 0.0):
                 return True
         reader.take()
-        if seen.first(hit, reader.child):
+        if marks.first(hit, reader.child):
             page.append(hit)
-            reader.shown += 1
+            reader.hit_count += 1
     return False
 
 
-class Seen:
+class RecordMarks:
     """The records on this page, and those of earlier pages that another source may have too."""
 
     def __init__(self, state: State, shared: Collection[tuple[str, str | None]]) -> None:
         self._state, self._shared = state, shared
-        self._marks = set(state.seen)
+        self._marks = set(state.marks)
 
     def first(self, hit: Hit, child: Child) -> bool:
         """True if the record is new. Remembers it."""
@@ -254,5 +254,5 @@ class Seen:
             return False
         self._marks.add(mark)
         if (ref.stream, ref.connection_id) in self._shared:
-            self._state.seen.append(mark)
+            self._state.marks.append(mark)
         return True

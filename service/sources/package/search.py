@@ -21,29 +21,31 @@ from service.port_rules import several_streams
 from service.ports import Answer, ResourceServer, SearchQuery
 from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
-from service.sources.package.membership import Child, Membership, Place, children_of
-from service.sources.package.merge import Page, Seen, SourceReader, Turns, fill
+from service.sources.package.membership import Child, Membership, StreamLocation, children_of
+from service.sources.package.merge import Page, RecordMarks, SourceReader, Turns, fill
 
 #: The code of a warning that no record has the value of a filter.
 _NO_VALUE: Final = "filter_matches_nothing"
 
 
-def covered(members: Membership, request: SearchQuery) -> tuple[Place, ...]:
-    """The places a search covers; refuses what a single grant would."""
-    places = members.within(request.connection_id)
+def covered(members: Membership, request: SearchQuery) -> tuple[StreamLocation, ...]:
+    """The locations a search covers; refuses what a single grant would."""
+    locations = members.within(request.connection_id)
     if request.streams:
-        named = dict.fromkeys(request.streams)
-        groups = (members.stream(n, request.connection_id, param="streams") for n in named)
-        places = tuple(place for group in groups for place in group)
-    if request.filter and len({place.held.stream for place in places}) != 1:
+        names = dict.fromkeys(request.streams)
+        groups = (members.stream(n, request.connection_id, param="streams") for n in names)
+        locations = tuple(location for group in groups for location in group)
+    if request.filter and len({location.member.stream for location in locations}) != 1:
         raise several_streams()
-    return places
+    return locations
 
 
-def narrowed(request: SearchQuery, child: Child, places: Sequence[Place]) -> SearchQuery:
+def narrowed(
+    request: SearchQuery, child: Child, locations: Sequence[StreamLocation]
+) -> SearchQuery:
     """The request for one child, with those of the named streams that it has."""
-    held = {place.held.stream for place in places if place.child is child}
-    return replace(request, streams=tuple(name for name in request.streams if name in held))
+    names = {location.member.stream for location in locations if location.child is child}
+    return replace(request, streams=tuple(name for name in request.streams if name in names))
 
 
 class Search:
@@ -51,12 +53,12 @@ class Search:
 
     def __init__(
         self,
-        places: Sequence[Place],
+        locations: Sequence[StreamLocation],
         request: SearchQuery,
         sealer: Sealer,
     ) -> None:
-        self._places, self._request, self._sealer = places, request, sealer
-        children = children_of(places)
+        self._locations, self._request, self._sealer = locations, request, sealer
+        children = children_of(locations)
         members = [[child.name, child.grant_id] for child in children]
         self._bound: list[Any] = ["package search", members, *identity(request)]
         if request.cursor:
@@ -68,35 +70,35 @@ class Search:
         self._turns = Turns(request.query, by_time=self._by_time)
         self._answers: list[SearchPage] = []
 
-    def page(self, each: Each, deadline: Deadline) -> Answer[SearchPage]:
+    def page(self, fan_out: Each, deadline: Deadline) -> Answer[SearchPage]:
         """The merged page; raises the first error if every source fails."""
-        pairs = Counter((p.held.stream, p.held.connection_id) for p in self._places)
+        pairs = Counter((p.member.stream, p.member.connection_id) for p in self._locations)
         shared = {pair for pair, holders in pairs.items() if holders > 1}
         if shared:
             self._state.counts = None
         deadline.check("opening the sources of a package")
-        request, seen, hits = self._request, Seen(self._state, shared), list[Hit]()
+        request, marks, hits = self._request, RecordMarks(self._state, shared), list[Hit]()
         tail = TAIL if request.cut_tail and not (request.cursor or self._by_time) else 0.0
-        turn = (hits, request.limit, self._readers, self._turns, seen, tail)
+        turn = (hits, request.limit, self._readers, self._turns, marks, tail)
         cut = False
         for _ in range(BUDGETS.fan_in_rounds):
-            wanted = self._wanted(request.limit - len(hits))
-            if cut or not wanted or deadline.expired():
+            readers = self._next_readers(request.limit - len(hits))
+            if cut or not readers or deadline.expired():
                 break
             part = deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
-            self._ask(wanted, each, part)
+            self._ask(readers, fan_out, part)
             if not any(reader.unmet for reader in self._readers):
                 cut = fill(*turn)
         cut = fill(*turn)
         first, failed = not request.cursor, all(reader.failed for reader in self._readers)
-        asked = any(reader.asked for reader in self._readers)
-        if not hits and (not asked or (first and failed)):
+        queried = any(reader.queried for reader in self._readers)
+        if not hits and (not queried or (first and failed)):
             raise gathering.first_error(reader.error for reader in self._readers)
         for reader in self._readers:
             reader.close(self._state)
         return Answer(replace(self._merged(hits), tail_cut=cut))
 
-    def _wanted(self, room: int) -> list[SourceReader]:
+    def _next_readers(self, room: int) -> list[SourceReader]:
         """The sources to ask next to fill the page."""
         if room <= 0:
             return []
@@ -109,16 +111,16 @@ class Search:
             return []
         return [*fresh, *begun[: BUDGETS.fan_in_group]][: BUDGETS.fan_in_width]
 
-    def _ask(self, wanted: Sequence[SourceReader], each: Each, deadline: Deadline) -> None:
+    def _ask(self, readers: Sequence[SourceReader], fan_out: Each, deadline: Deadline) -> None:
         answer = partial(self._answer, deadline)
-        for reader, outcome in zip(wanted, each(answer, wanted, deadline)):
+        for reader, outcome in zip(readers, fan_out(answer, readers, deadline)):
             if not reader.begun:  # other requests used every thread: it was not asked
                 continue
-            reader.asked = True
+            reader.queried = True
             if isinstance(outcome, Done):
                 reader.absorb(outcome.value)
-                if outcome.value.found is not None:
-                    self._answers.append(outcome.value.found)
+                if outcome.value.answer is not None:
+                    self._answers.append(outcome.value.answer)
             elif isinstance(outcome, Failed):
                 reader.refuse(outcome.error)
             else:
@@ -140,7 +142,7 @@ class Search:
 
     def _read(self, server: ResourceServer, reader: SourceReader, page: Page) -> Page:
         """A page of a source. Only its first page may be widened."""
-        request = narrowed(self._request, reader.child, self._places)
+        request = narrowed(self._request, reader.child, self._locations)
         taken = reader.progress.taken
         request = replace(
             request,
@@ -150,31 +152,31 @@ class Search:
             cut_tail=False,
         )
         answer = server.search(request)
-        return replace(page, cursor=answer.reopen or page.cursor, found=answer.value)
+        return replace(page, cursor=answer.reopen or page.cursor, answer=answer.value)
 
     def _merged(self, hits: list[Hit]) -> SearchPage:
         """The page with these hits and the combined reports of the sources."""
         state, readers, answers = self._state, self._readers, self._answers
-        before, state.shown = state.shown, state.shown + len(hits)
+        before, state.earlier_hits = state.earlier_hits, state.earlier_hits + len(hits)
         waiting = sum(reader.unmet for reader in readers)
         silent = sum(reader.failed or reader.progress.state == LOST for reader in readers)
         missing = bool(waiting or silent)
         warnings = _notices(answers, complete=not missing)
         warnings += [gathering.stuck(reader.child) for reader in readers if reader.stuck]
         absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
-        left_out = [answer.left_out for answer in answers if answer.left_out is not None]
+        omitted = [answer.left_out for answer in answers if answer.left_out is not None]
         return SearchPage(
             args={},
             hits=[replace(hit, rank=rank) for rank, hit in enumerate(hits, start=before + 1)],
-            has_more=state.left or any(reader.stuck for reader in readers),
-            next_cursor=seal(state, self._sealer, self._bound) if state.left else None,
+            has_more=state.unfinished or any(reader.stuck for reader in readers),
+            next_cursor=seal(state, self._sealer, self._bound) if state.unfinished else None,
             counts=self._counts(exact=not missing),
             recall=_recall(answers, len(readers) - waiting - silent, complete=not missing),
             warnings=distinct(warnings)[: CONTRACT.candidates],
             absent_words=absent,
             nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
             retry=next((answer.retry for answer in answers if answer.retry), None),
-            left_out=sum(left_out) if left_out else None,
+            left_out=sum(omitted) if omitted else None,
             fan_in=FanIn(len(readers), waiting, gathering.sources(readers)),
         )
 
@@ -208,8 +210,8 @@ def _value(notice: dict[str, Any]) -> str:
 
 def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> dict[str, Any]:
     """The combined recall of the sources; `searched` is the number that answered."""
-    given = [answer.recall for answer in answers]
-    bounded = [each for each in given if each.get("complete") is False]
+    reports = [answer.recall for answer in answers]
+    bounded = [report for report in reports if report.get("complete") is False]
     recall: dict[str, Any] = {
         "complete": complete and not bounded,
         "ranking_scope": "candidate_window" if bounded else "all_matches",
@@ -217,11 +219,11 @@ def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> 
         "sources_searched_count": searched,
     }
     limits = [
-        each["candidate_window_limit"] for each in bounded if "candidate_window_limit" in each
+        report["candidate_window_limit"] for report in bounded if "candidate_window_limit" in report
     ]
     if limits:
         recall["candidate_window_limit"] = min(limits)
-    narrower = [query for each in given for query in each.get("narrower_searches", ())]
+    narrower = [query for report in reports for query in report.get("narrower_searches", ())]
     if narrower:
         recall["narrower_searches"] = list(dict.fromkeys(narrower))
     return recall
@@ -229,8 +231,8 @@ def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> 
 
 def _in_all(lists: Iterable[Sequence[str]]) -> list[str]:
     """The words common to all lists, in the order of the first."""
-    first, *others = [*lists] or [()]
-    return [word for word in first if all(word in other for other in others)]
+    first, *rest = [*lists] or [()]
+    return [word for word in first if all(word in words for words in rest)]
 
 
 def _nearest(answers: Sequence[SearchPage], word: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from evidence.model import known
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import number_of, object_of, short, text_of
-from service.pdpp.decode import rows as listed
+from service.pdpp.decode import rows as object_rows
 from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery, WindowRequest
 from service.sources.remote.remote_errors import invalid, is_small
 
@@ -22,11 +22,11 @@ def bounded(body: Body) -> Body:
     """The body with at most 20 warnings, each shortened; drops a `meta` that is not an object."""
     meta = body.get("meta", {})
     if not isinstance(meta, dict):
-        return {key: one for key, one in body.items() if key != "meta"}
+        return {key: member for key, member in body.items() if key != "meta"}
     if not meta.get("warnings"):
         return body
-    kept = map(_short, listed(meta, "warnings")[: BUDGETS.upstream_warnings])
-    return {**body, "meta": {**meta, "warnings": [*kept]}}
+    warnings = map(_short, object_rows(meta, "warnings")[: BUDGETS.upstream_warnings])
+    return {**body, "meta": {**meta, "warnings": [*warnings]}}
 
 
 def _short(warning: Body) -> Body:
@@ -42,9 +42,13 @@ def warned(
 ) -> Body:
     """The body with one more warning in its `meta`, or with those of its code replaced."""
     meta = object_of(body, "meta")
-    kept = [one for one in listed(meta, "warnings") if not (instead and one.get("code") == code)]
+    earlier = [
+        notice
+        for notice in object_rows(meta, "warnings")
+        if not (instead and notice.get("code") == code)
+    ]
     warning = known({"code": code, "message": message, "param": param})
-    return {**body, "meta": {**meta, "warnings": [*kept, warning]}}
+    return {**body, "meta": {**meta, "warnings": [*earlier, warning]}}
 
 
 LISTS = ("data", "records")
@@ -54,9 +58,9 @@ HITS = ("data", "results", "hits")
 def rows(body: Body, names: Sequence[str]) -> tuple[str, list[Body]]:
     """(name, rows) of the list a body holds; every row is an object."""
     for name in names:
-        found = body.get(name)
-        if isinstance(found, list) and all(isinstance(row, dict) for row in found):
-            return name, found
+        listing = body.get(name)
+        if isinstance(listing, list) and all(isinstance(row, dict) for row in listing):
+            return name, listing
     raise invalid("returned a list without rows")
 
 
@@ -81,12 +85,12 @@ def page(body: Body, query: RecordQuery) -> Body:
     name, records = rows(body, LISTS)
     if len(records) > query.limit and (body.get("next_cursor") or query.connection_id):
         return _cut(body, name, query.limit)
-    kept = _shared(records, query.limit) if len(records) > query.limit else records
-    more = bool(body.get("has_more")) or len(kept) < len(records)
-    if not more or body.get("next_cursor"):
+    chosen = _shared(records, query.limit) if len(records) > query.limit else records
+    incomplete = bool(body.get("has_more")) or len(chosen) < len(records)
+    if not incomplete or body.get("next_cursor"):
         return body
     return warned(
-        {**body, name: kept, "has_more": True},
+        {**body, name: chosen, "has_more": True},
         "partial_results",
         "This source cannot page over several connections at once. Retry with one as connection_id "
         f"to read all its records: {', '.join(_connections(records)) or 'schema lists them'}.",
@@ -110,10 +114,10 @@ def figure(body: Body, query: AggregateQuery) -> Body:
 def _cut_groups(body: Body, inner: Body, most: int) -> Body:
     """The requested number of groups, and a warning about the others."""
     groups = inner["groups"]
-    others = [inner.get("other_count"), *(number_of(one, "count") for one in groups[most:])]
-    known = [count for count in others if isinstance(count, int)]
-    cut = {**inner, "groups": groups[:most], "other_count": sum(known)}
-    if len(known) < len(others):
+    counts = [inner.get("other_count"), *(number_of(group, "count") for group in groups[most:])]
+    whole_counts = [count for count in counts if isinstance(count, int)]
+    cut = {**inner, "groups": groups[:most], "other_count": sum(whole_counts)}
+    if len(whole_counts) < len(counts):
         del cut["other_count"]
     return warned(
         cut if inner is body else {**body, "data": cut},
@@ -127,13 +131,13 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
 def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
     """Groups of a source without a cursor; if it has more, a warning explains how to reach them."""
     limit = query.limit or CONTRACT.groups_default
-    others, known = inner.get("other_count"), inner.get("group_count")
-    if isinstance(others, int):
-        cut = others > 0
+    other_count, group_count = inner.get("other_count"), inner.get("group_count")
+    if isinstance(other_count, int):
+        cut = other_count > 0
     else:  # a server that merges connections counts no other groups
         cut = (
-            len(inner["groups"]) < known
-            if isinstance(known, int)
+            len(inner["groups"]) < group_count
+            if isinstance(group_count, int)
             else len(inner["groups"]) >= limit
         )
     if not cut:
@@ -158,7 +162,7 @@ def _forward(body: Body, cursor: str | None) -> Body:
         return body
     if body.get("has_more"):
         raise invalid("returned the same page again")
-    return {name: one for name, one in body.items() if name != "next_cursor"}
+    return {name: member for name, member in body.items() if name != "next_cursor"}
 
 
 def _cut(body: Body, name: str, limit: int) -> Body:
@@ -180,24 +184,26 @@ def _larger(count: int, limit: int) -> str:
     """The advice for reaching the rows that are left out."""
     if limit >= CONTRACT.page_items:
         return "Narrow the call to see them."
-    more = min(count, CONTRACT.page_items)
-    return f"Retry with limit={more}, or narrow the call, to see them."
+    larger = min(count, CONTRACT.page_items)
+    return f"Retry with limit={larger}, or narrow the call, to see them."
 
 
-def _shared(found: list[Body], limit: int) -> list[Body]:
+def _shared(records: list[Body], limit: int) -> list[Body]:
     """At most `limit` rows, taken in turn from each connection, in the order they came in."""
     turns = Counter[str]()
     turn = list[tuple[int, int]]()
-    for place, row in enumerate(found):
+    for index, row in enumerate(records):
         name = _connection(row)
-        turn.append((turns[name], place))
+        turn.append((turns[name], index))
         turns[name] += 1
-    kept = {place for _, place in sorted(turn)[:limit]}
-    return [row for place, row in enumerate(found) if place in kept]
+    chosen = {index for _, index in sorted(turn)[:limit]}
+    return [row for index, row in enumerate(records) if index in chosen]
 
 
-def _connections(found: list[Body]) -> list[str]:
-    return [name for name in dict.fromkeys(map(_connection, found)) if name][: CONTRACT.candidates]
+def _connections(records: list[Body]) -> list[str]:
+    return [name for name in dict.fromkeys(map(_connection, records)) if name][
+        : CONTRACT.candidates
+    ]
 
 
 def _connection(row: Body) -> str:
@@ -207,12 +213,12 @@ def _connection(row: Body) -> str:
 def hits(body: Body, query: SearchQuery) -> Body:
     """A search page. If it announces more than can be requested, a warning has the fix."""
     body = _forward(body, query.cursor)
-    name, found = rows(body, HITS)
-    cut = len(found) > query.limit
+    name, hit_rows = rows(body, HITS)
+    cut = len(hit_rows) > query.limit
     body = _cut(body, name, query.limit) if cut else body
     body = {**body, name: [_hit(row) for row in body[name]]}
     if isinstance(body.get("meta"), dict) and not isinstance(body["meta"].get("recall"), dict):
-        body["meta"] = {key: one for key, one in body["meta"].items() if key != "recall"}
+        body["meta"] = {key: member for key, member in body["meta"].items() if key != "recall"}
     if cut or not body.get("has_more") or body.get("next_cursor"):
         return body
     return warned(
@@ -231,32 +237,32 @@ def _hit(row: Body) -> Body:
         if not isinstance(row.get(name, []), list):
             del right[name]
     if "evidence_excerpts" in right:
-        right["evidence_excerpts"] = [*map(_excerpt, listed(right, "evidence_excerpts"))]
+        right["evidence_excerpts"] = [*map(_excerpt, object_rows(right, "evidence_excerpts"))]
     return right
 
 
-def _excerpt(found: Body) -> Body:
-    read = found.get("read")
+def _excerpt(excerpt: Body) -> Body:
+    read = excerpt.get("read")
     if isinstance(read, dict) and isinstance(read.get("route"), str):
-        return found
-    return {name: value for name, value in found.items() if name != "read"}
+        return excerpt
+    return {name: value for name, value in excerpt.items() if name != "read"}
 
 
-def window(body: Body, asked: WindowRequest) -> Body:
+def window(body: Body, request: WindowRequest) -> Body:
     """A field window whose offsets count code points, as its text does.
 
     Some servers count its end in UTF-16, and their next offset skips text after an emoji.
     """
-    found = body.get("window")
-    if isinstance(body.get("binary"), dict) and not isinstance(found, dict):
+    received = body.get("window")
+    if isinstance(body.get("binary"), dict) and not isinstance(received, dict):
         return body
-    require(isinstance(found, dict) and isinstance(found.get("text"), str), "field window")
-    assert isinstance(found, dict)
-    text, start = found["text"], _whole(found.get("start_chars"))
-    end, total = start + len(text), found.get("total_chars")
+    require(isinstance(received, dict) and isinstance(received.get("text"), str), "field window")
+    assert isinstance(received, dict)
+    text, start = received["text"], _whole(received.get("start_chars"))
+    end, total = start + len(text), received.get("total_chars")
     whole = _whole(total) if total is not None else end
     right = {
-        **found,
+        **received,
         "start_chars": start,
         "end_chars": end,
         "total_chars": max(whole, end),
@@ -265,10 +271,10 @@ def window(body: Body, asked: WindowRequest) -> Body:
         "next_offset_chars": end if end < whole else None,
     }
     wide = _utf16(text)
-    if found.get("end_chars") == start + wide != end and asked.query:
-        match = found.get("match_start_chars"), found.get("match_end_chars")
-        if None not in match and _whole(match[1]) - _whole(match[0]) == _utf16(asked.query):
-            right["match_end_chars"] = _whole(match[0]) + len(asked.query)
+    if received.get("end_chars") == start + wide != end and request.query:
+        match = received.get("match_start_chars"), received.get("match_end_chars")
+        if None not in match and _whole(match[1]) - _whole(match[0]) == _utf16(request.query):
+            right["match_end_chars"] = _whole(match[0]) + len(request.query)
     return {**body, "window": right}
 
 
@@ -287,8 +293,12 @@ def schema(body: Body, query: SchemaQuery) -> Body:
     for stream in described:
         if isinstance(stream, dict):
             _tidy(stream)
-    known = [object_of(one, "field_capabilities") for one in described if isinstance(one, dict)]
-    if query.stream is None or any(_usable(flags) for one in known for flags in one.values()):
+    capabilities = [
+        object_of(stream, "field_capabilities") for stream in described if isinstance(stream, dict)
+    ]
+    if query.stream is None or any(
+        _usable(flags) for fields in capabilities for flags in fields.values()
+    ):
         return body
     return warned(
         body,
@@ -302,14 +312,14 @@ def _tidy(stream: Body) -> None:
     """Turns lists of capabilities into objects by field name, and adds names to relations."""
     fields = stream.get("field_capabilities") or {}
     if not isinstance(fields, dict):
-        found = listed(stream, "field_capabilities")
-        names = [one.get("name") or one.get("field") or one.get("path") for one in found]
-        fields = {name: one for name, one in zip(names, found) if isinstance(name, str)}
+        capability_rows = object_rows(stream, "field_capabilities")
+        names = [row.get("name") or row.get("field") or row.get("path") for row in capability_rows]
+        fields = {name: row for name, row in zip(names, capability_rows) if isinstance(name, str)}
         stream["field_capabilities"] = fields
     if stream.get("expand_capabilities"):
-        relations = listed(stream, "expand_capabilities")
-        named = [one for one in relations if isinstance(one.get("name"), str)]
-        stream["expand_capabilities"] = named
+        relations = object_rows(stream, "expand_capabilities")
+        valid_relations = [row for row in relations if isinstance(row.get("name"), str)]
+        stream["expand_capabilities"] = valid_relations
 
 
 def streams(body: Body) -> list[Any] | None:
@@ -317,10 +327,12 @@ def streams(body: Body) -> list[Any] | None:
     inner = unwrapped(body)
     connectors = inner.get("connectors")
     if isinstance(connectors, list):
-        lists = [one.get("streams") for one in connectors if isinstance(one, dict)]
-        return [one for found in lists if isinstance(found, list) for one in found]
-    found = inner.get("streams")
-    return found if isinstance(found, list) else None
+        lists = [
+            connector.get("streams") for connector in connectors if isinstance(connector, dict)
+        ]
+        return [stream for listing in lists if isinstance(listing, list) for stream in listing]
+    listing = inner.get("streams")
+    return listing if isinstance(listing, list) else None
 
 
 def unwrapped(body: Body) -> Body:

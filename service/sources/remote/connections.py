@@ -21,7 +21,7 @@ from evidence import request_log
 from evidence.version import VERSION
 from evidence.work import Deadline
 
-HOSTS_KEPT = 64  # connections a thread keeps: one to each source of a large package
+POOLED_HOSTS = 64  # connections a thread keeps: one to each source of a large package
 
 #: All errors of requests and the libraries below it.
 FAULTS = (requests.RequestException, HTTPError, OSError, ValueError)
@@ -48,7 +48,7 @@ def send(
     headers: Mapping[str, str] | None,
     auth: AuthBase | None = None,
     accepts: Accepts | None = None,
-    **more: Any,
+    **options: Any,
 ) -> requests.Response:
     """The answer to one request, its body unread.
 
@@ -58,16 +58,16 @@ def send(
     """
     request = requests.PreparedRequest()
     sent = {**_HEADERS, **request_log.headers(), **(headers or {})}
-    request.prepare(method, url, sent, auth=auth or _AsGiven(), **more)
+    request.prepare(method, url, sent, auth=auth or _AsGiven(), **options)
     request.url = _with_dots(url, str(request.url))
-    _thread.deadline, _thread.kept, _thread.accepts = deadline, False, accepts
+    _thread.deadline, _thread.reused, _thread.accepts = deadline, False, accepts
     session = _Session(direct=True) if accepts else _session()
     try:
-        response = session.ask(request, seconds_left(deadline))
+        response = session.ask(request, remaining_seconds(deadline))
     except requests.ConnectionError:
-        if accepts or not _thread.kept:
+        if accepts or not _thread.reused:
             raise
-        response = session.ask(request, seconds_left(deadline))
+        response = session.ask(request, remaining_seconds(deadline))
     request_log.current().on_upstream_outcome(f"{response.status_code // 100}xx")
     return response
 
@@ -88,25 +88,25 @@ def proxy_and_certificates(url: str) -> tuple[str | None, str]:
 
 
 def connected(
-    place: tuple[str, int], deadline: Deadline, *, through: str | None = None
+    address: tuple[str, int], deadline: Deadline, *, through: str | None = None
 ) -> HTTPConnection:
     """A plain connection to a host and port, through the proxy `through` if given."""
     target = urlsplit(through or "")
-    first = (target.hostname or "", target.port or _PORTS["http"]) if through else place
+    first = (target.hostname or "", target.port or _PORTS["http"]) if through else address
     line = _Bounded(*first)
     if through:
-        line.set_tunnel(*place, headers=HTTPAdapter().proxy_headers(through))
+        line.set_tunnel(*address, headers=HTTPAdapter().proxy_headers(through))
     _thread.deadline, _thread.accepts = deadline, None
     line.connect()
     return line
 
 
-def seconds_left(deadline: Deadline) -> float:
+def remaining_seconds(deadline: Deadline) -> float:
     """Seconds until the deadline, above zero; raises `TimeoutError` if none are left."""
-    left = deadline.left()
-    if not left:
+    seconds = deadline.left()
+    if not seconds:
         raise TimeoutError("timed out")
-    return left
+    return seconds
 
 
 class _Bytes(io.RawIOBase):
@@ -120,7 +120,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._line.settimeout(seconds_left(self._deadline))
+        self._line.settimeout(remaining_seconds(self._deadline))
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -154,10 +154,10 @@ class _Bounded(HTTPConnection):
             with ExitStack() as stack:
                 try:
                     line = stack.enter_context(socket.socket(family, kind, protocol))
-                    line.settimeout(seconds_left(deadline) / (len(addresses) - number))
+                    line.settimeout(remaining_seconds(deadline) / (len(addresses) - number))
                     line.connect(address)
                     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    line.settimeout(seconds_left(deadline))
+                    line.settimeout(remaining_seconds(deadline))
                     stack.pop_all()
                     return line
                 except OSError as error:
@@ -165,7 +165,7 @@ class _Bounded(HTTPConnection):
         raise failed
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        _thread.kept = _thread.kept or self.sock is not None
+        _thread.reused = _thread.reused or self.sock is not None
         super().request(*args, **kwargs)
 
 
@@ -191,17 +191,17 @@ class _Session(requests.Session):
         super().__init__()
         self._direct = direct
         for scheme in _PORTS:
-            self.mount(f"{scheme}://", _Adapter(pool_connections=HOSTS_KEPT, pool_maxsize=1))
+            self.mount(f"{scheme}://", _Adapter(pool_connections=POOLED_HOSTS, pool_maxsize=1))
         self._environment: dict[Origin, Any] = {}
 
     def ask(self, request: requests.PreparedRequest, seconds: float) -> requests.Response:
         """The answer, its body unread; without the cookies, hooks and redirects of `send`."""
         url = str(request.url)
-        place = origin(url)
-        if place not in self._environment:  # reading the environment is slow
-            found = self.merge_environment_settings(url, {}, True, None, None)
-            self._environment[place] = found | ({"proxies": {}} if self._direct else {})
-        return self.get_adapter(url).send(request, timeout=seconds, **self._environment[place])
+        server = origin(url)
+        if server not in self._environment:  # reading the environment is slow
+            environment = self.merge_environment_settings(url, {}, True, None, None)
+            self._environment[server] = environment | ({"proxies": {}} if self._direct else {})
+        return self.get_adapter(url).send(request, timeout=seconds, **self._environment[server])
 
 
 def origin(url: str) -> Origin:

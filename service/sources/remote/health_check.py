@@ -66,10 +66,10 @@ def addresses(host: str, port: int, deadline: Deadline) -> tuple[str, ...]:
     """The addresses of a host; raises `TimeoutError` if a name server does not answer in time."""
     look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     try:
-        listed = within(deadline.left(), look)
+        entries = within(deadline.left(), look)
     except UnicodeError as error:
         raise OSError(str(error)) from error
-    return tuple(dict.fromkeys(str(address[0]) for *_, address in listed))
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in entries))
 
 
 def connect(host: str, port: int, deadline: Deadline) -> None:
@@ -99,7 +99,7 @@ def handshake(url: str, proxy: str | None, trusted: str, deadline: Deadline) -> 
     with closing(line), context.wrap_socket(line.sock, server_hostname=host) as wrapped:
         certificate: Any = wrapped.getpeercert()
         version = wrapped.version() or ""
-    named = {name: text for part in certificate["issuer"] for name, text in part}
-    issuer = named.get("organizationName") or named.get("commonName", "nobody")
+    issuer_names = {name: text for part in certificate["issuer"] for name, text in part}
+    issuer = issuer_names.get("organizationName") or issuer_names.get("commonName", "nobody")
     seconds = ssl.cert_time_to_seconds(certificate["notAfter"])
     return Handshake(version, issuer, datetime.fromtimestamp(seconds, UTC))

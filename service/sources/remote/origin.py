@@ -70,12 +70,12 @@ class Breaker:
         with self._lock:
             if self._open_until is None:
                 return False
-            left = self._open_until.left()
-            if left or self._trying:
+            remaining = self._open_until.left()
+            if remaining or self._trying:
                 raise Unavailable(
                     "An upstream server does not answer, so requests to it are paused. Try "
                     "again in a few seconds.",
-                    retry_after=max(1, math.ceil(left)),
+                    retry_after=max(1, math.ceil(remaining)),
                 )
             self._trying = True
             return True
@@ -182,8 +182,8 @@ class OriginClient:
             raise self.refusal(answer)
         try:
             body = parse_json(answer.body)
-        except (TooManyValues, TooDeeplyNested) as found:
-            raise remote_errors.unbounded(found) from None
+        except (TooManyValues, TooDeeplyNested) as excess:
+            raise remote_errors.unbounded(excess) from None
         except orjson.JSONDecodeError:
             error = remote_errors.invalid("returned a body that is not JSON")
             raise remote_errors.noted(error, answer) from None
@@ -197,7 +197,7 @@ class OriginClient:
         """The answer with any status; transient ones are retried."""
         self.deadline.check("waiting for an upstream server")
         with self.permit, self.origin.breaker.guard():
-            for left in reversed(range(BUDGETS.upstream_retries + 1)):
+            for retries in reversed(range(BUDGETS.upstream_retries + 1)):
                 try:
                     answer = outbound.ask(
                         method,
@@ -208,24 +208,26 @@ class OriginClient:
                         headers=self._sent(headers),
                     )
                 except outbound.Cut:
-                    if not left or not self._wait(BUDGETS.retry_pause_seconds):
+                    if not retries or not self._wait(BUDGETS.retry_pause_seconds):
                         raise
                     continue
-                final = answer.status not in TRANSIENT or not left
+                final = answer.status not in TRANSIENT or not retries
                 if final or not self._wait(_retry_delay(answer)):
                     return answer
         raise AssertionError("the last attempt returns or raises")
 
     def search_extensions(self) -> frozenset[str]:
         """The supported `SEARCH_EXTENSIONS`; raises the error of the server."""
-        known = self.origin.declared
-        if not known or known[0][1].expired():
-            listed = next((found for path in PATHS if (found := self._listed(path))), [])
-            names = frozenset(name for name in SEARCH_EXTENSIONS if name in listed)
-            known[:] = [(names, Deadline.after(BUDGETS.token_seconds))]
-        return known[0][0]
+        declared = self.origin.declared
+        if not declared or declared[0][1].expired():
+            parameters = next(
+                (candidates for path in PATHS if (candidates := self._declared(path))), []
+            )
+            names = frozenset(name for name in SEARCH_EXTENSIONS if name in parameters)
+            declared[:] = [(names, Deadline.after(BUDGETS.token_seconds))]
+        return declared[0][0]
 
-    def _listed(self, path: str) -> list[Any]:
+    def _declared(self, path: str) -> list[Any]:
         """The search parameters that the document at `path` declares; empty if there is none."""
         try:
             body = self.read(path, [])
@@ -236,8 +238,8 @@ class OriginClient:
                 raise
             return []
         search = object_of(object_of(body, "capabilities"), "lexical_retrieval")
-        listed = search.get("parameters")
-        return listed if isinstance(listed, list) else []
+        parameters = search.get("parameters")
+        return parameters if isinstance(parameters, list) else []
 
     def refusal(self, answer: Answer) -> EvidenceError:
         """The error of an answer, without the token, which some servers repeat.
@@ -272,8 +274,8 @@ class OriginClient:
 
 def _without(body: bytes, token: str) -> bytes:
     """The body without the token, in any spelling that JSON allows."""
-    for spelled in {token, token.replace("/", "\\/")} - {""}:
-        body = body.replace(spelled.encode(), b"(token)")
+    for form in {token, token.replace("/", "\\/")} - {""}:
+        body = body.replace(form.encode(), b"(token)")
     return body
 
 

@@ -73,11 +73,11 @@ class Opened:
         try:
             _check_length(self._response, most_bytes)
             size = 0
-            for piece in self._response.iter_content(BUDGETS.piece_bytes):
-                size += len(piece)
+            for chunk in self._response.iter_content(BUDGETS.piece_bytes):
+                size += len(chunk)
                 if size > most_bytes:
                     raise _too_large()
-                yield piece
+                yield chunk
         except connections.FAULTS as error:
             raise _failure(error, self._deadline) from None
 
@@ -202,9 +202,9 @@ def _check_length(response: "Response", most_bytes: int) -> None:
 
 def _failure(error: Exception, deadline: Deadline) -> EvidenceError:
     """The error for a network fault, without its address; counts it."""
-    found = _meaning(error, deadline)
-    request_log.current().on_upstream_outcome(found.code)
-    return found
+    failure = _meaning(error, deadline)
+    request_log.current().on_upstream_outcome(failure.code)
+    return failure
 
 
 def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
@@ -219,9 +219,9 @@ def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
     if isinstance(error, connections.CUT_SHORT):
         return _unreachable("closed the connection in the middle of its answer", Cut)
     if isinstance(error, connections.UNCONNECTED):
-        found = _unreachable("refused or closed the connection", Cut)
-        found.why = f"does not answer: {_reason(error)}"
-        return found
+        failure = _unreachable("refused or closed the connection", Cut)
+        failure.why = f"does not answer: {_reason(error)}"
+        return failure
     return _unreachable("cannot be reached")
 
 

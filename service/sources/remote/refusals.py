@@ -35,7 +35,7 @@ _WITHOUT = {
 
 def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
     """Refuse a search argument that a source does not declare; suggest the call without it."""
-    kept = {
+    arguments = {
         field.name: list(value) if isinstance(value, tuple) else value
         for field in fields(query)
         if field.name != name and not field.metadata.get("paging")
@@ -47,7 +47,7 @@ def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
         param=name,
         hint=_WITHOUT.get(name, "Leave it out")
         + ", or list the stream with query_records, sorted or filtered by a field with times.",
-        calls=(Continuation("search", kept, f"without_{name}"),),
+        calls=(Continuation("search", arguments, f"without_{name}"),),
     )
 
 
@@ -88,9 +88,9 @@ def of_aggregate(error: EvidenceError, query: AggregateQuery) -> EvidenceError:
     return of_filter(error, query.filter)
 
 
-def of_filter(error: EvidenceError, found: Filter) -> EvidenceError:
+def of_filter(error: EvidenceError, conditions: Filter) -> EvidenceError:
     """The same for a search or an aggregate with a filter."""
-    if _refused(error, filter=found):
+    if _refused(error, filter=conditions):
         error.hint = (
             "This source does not accept filter from your token. Leave it out, and narrow the "
             "search with more words, streams or connection_id."
@@ -118,9 +118,9 @@ def nothing_there(query: SchemaQuery) -> EvidenceError:
     )
 
 
-def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> InvalidRequest:
+def first_match_only(ref: RecordRef, field_path: str, window: dict[str, Any]) -> InvalidRequest:
     """The error for servers that ignore `match` and return the first match again."""
-    start = found.get("match_end_chars") or found.get("end_chars")
+    start = window.get("match_end_chars") or window.get("end_chars")
     args = {"id": str(ref), "field_path": field_path, "offset_chars": start}
     return InvalidRequest(
         "This source returns only the first match. Continue from there with offset_chars.",
@@ -130,12 +130,12 @@ def first_match_only(ref: RecordRef, field_path: str, found: dict[str, Any]) -> 
     )
 
 
-def _refused(error: EvidenceError, **asked: Any) -> str | None:
+def _refused(error: EvidenceError, **arguments: Any) -> str | None:
     """The given argument that the error is about."""
     if not isinstance(error, InvalidRequest) or error.code != "invalid_request":
         return None
     param = str(error.details.get("param") or "")
-    for name in [name for name, value in asked.items() if value]:
+    for name in [name for name, value in arguments.items() if value]:
         if param.startswith(name) or (not param and _names_argument(error, name)):
             return name
     return None

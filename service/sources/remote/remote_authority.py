@@ -40,7 +40,7 @@ OWNER = partial(
     "Owner tokens are refused here. Ask the owner for a client token with a grant.",
     code="permission_error",
 )
-OTHER_KIND = partial(
+UNKNOWN_KIND = partial(
     errors.Forbidden,
     "Tokens of this kind are refused here. Use a client token with a grant.",
     code="permission_error",
@@ -79,7 +79,7 @@ class RemoteAuthority:
     bulkhead: Bulkhead | None = None
     reserved: str | None = STORE_PREFIX
     after: Callable[[float], Deadline] = Deadline.after
-    _known: LruCache[bytes, tuple[Verdict, Deadline]] = field(
+    _verdicts: LruCache[bytes, tuple[Verdict, Deadline]] = field(
         default_factory=lambda: LruCache(BUDGETS.tokens_cached)
     )
 
@@ -107,15 +107,15 @@ class RemoteAuthority:
         self, token: str, server: HttpResourceServer, deadline: Deadline, permit: Permit
     ) -> Verdict:
         key = hashlib.sha256(token.encode()).digest()
-        known = self._known.get(key)
-        if known is not None and not known[1].expired():
-            return known[0]
+        cached = self._verdicts.get(key)
+        if cached is not None and not cached[1].expired():
+            return cached[0]
         if self.introspection is None:
-            found = _kind_by_schema(server)
+            verdict = _kind_by_schema(server)
         else:
-            found = self._introspected(self.introspection, token, deadline, permit)
-        self._known.put(key, (found, self.after(found.seconds)))
-        return found
+            verdict = self._introspected(self.introspection, token, deadline, permit)
+        self._verdicts.put(key, (verdict, self.after(verdict.seconds)))
+        return verdict
 
     def _introspected(
         self, there: Introspection, token: str, deadline: Deadline, permit: Permit
@@ -136,8 +136,8 @@ class RemoteAuthority:
             return _refusal(partial(_dead, claims.get("inactive_reason")))
         audience = claims.get("aud")
         if self.audience is not None and audience is not None:
-            listed = audience if isinstance(audience, list) else [audience]
-            if self.audience.rstrip("/") not in [str(one).rstrip("/") for one in listed]:
+            audiences = audience if isinstance(audience, list) else [audience]
+            if self.audience.rstrip("/") not in [str(name).rstrip("/") for name in audiences]:
                 return _refusal(FOREIGN)
         refused = _refused_kind(claims, KIND_KEYS[:2])
         if refused is not None:
@@ -176,7 +176,7 @@ def _refused_kind(
     kinds = [str(claims[key]).strip().lower() for key in keys if claims.get(key) is not None]
     if any("owner" in kind for kind in kinds):
         return OWNER
-    return None if kinds and all(kind == CLIENT for kind in kinds) else OTHER_KIND
+    return None if kinds and all(kind == CLIENT for kind in kinds) else UNKNOWN_KIND
 
 
 def _lasts(exp: Any, headers: Mapping[str, str]) -> float:
@@ -208,7 +208,7 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     """
     server = RemoteAuthority(Origin(url), reserved=None).open(token, deadline)
     schema = server.schema(SchemaQuery()).value
-    held = dict.fromkeys(
+    streams = dict.fromkeys(
         MemberStream(
             row.stream.name,
             source.connection_id,
@@ -219,11 +219,11 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
         for source in row.connections
         if source.connection_id
     )
-    if not held:
+    if not streams:
         raise errors.InvalidRequest(
             "The schema of that token has no connections, so there is nothing to read. Use a "
             "grant with at least one stream."
         )
-    named = schema.bearer.grant_id if schema.bearer else None
-    grant_id = named or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
-    return Member(name_of(tuple(held)), grant_id, tuple(held), url, token)
+    declared_id = schema.bearer.grant_id if schema.bearer else None
+    grant_id = declared_id or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"
+    return Member(name_of(tuple(streams)), grant_id, tuple(streams), url, token)

@@ -69,8 +69,8 @@ def failure(answer: Answer) -> EvidenceError:
 def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
     """The error with a note for the operator about the proxy's error page."""
     if title := _PAGE_TITLE.search(answer.body[: BUDGETS.error_page_bytes]):
-        shown = _text(unescape(title[1].decode("utf-8", "replace")))
-        error.add_note(f"It returned status {answer.status} and a web page: {shown}")
+        page_title = _text(unescape(title[1].decode("utf-8", "replace")))
+        error.add_note(f"It returned status {answer.status} and a web page: {page_title}")
     return error
 
 
@@ -89,9 +89,9 @@ def unbounded(error: TooManyValues | TooDeeplyNested) -> EvidenceError:
             f"An upstream server returned JSON that {error}. Request less data.",
             code="upstream_too_large",
         )
-    found = invalid(f"returned JSON that {error}")
-    found.hint = "Request only the fields you need, without the nested one."
-    return found
+    refusal = invalid(f"returned JSON that {error}")
+    refusal.hint = "Request only the fields you need, without the nested one."
+    return refusal
 
 
 def retry_after(headers: Headers) -> float | None:
@@ -162,8 +162,8 @@ def _retry_with(value: Any) -> tuple[str | None, str | None]:
     """(argument, guidance), from a plain name or from `{field, guidance}`; known names only."""
     if isinstance(value, dict):
         return _retry_with(value.get("field"))[0], _text(value.get("guidance"))
-    named = ARGUMENTS.get(value, value) if isinstance(value, str) else None
-    return (named, None) if named in RETRIES else (None, None)
+    argument = ARGUMENTS.get(value, value) if isinstance(value, str) else None
+    return (argument, None) if argument in RETRIES else (None, None)
 
 
 def _details(body: dict[str, Any]) -> dict[str, Any]:
@@ -172,17 +172,19 @@ def _details(body: dict[str, Any]) -> dict[str, Any]:
     for name in TEXTS:
         if text := _text(body.get(name)):
             details[name] = ARGUMENTS.get(text, text)
-    listed = body.get("available_connections")
-    if isinstance(listed, list):
-        shown = [_connection(one) for one in listed[: CONTRACT.candidates]]
-        details["available_connections"] = [one for one in shown if "connection_id" in one]
+    entries = body.get("available_connections")
+    if isinstance(entries, list):
+        connections = [_connection(entry) for entry in entries[: CONTRACT.candidates]]
+        details["available_connections"] = [
+            entry for entry in connections if "connection_id" in entry
+        ]
         counted = body.get("available_connection_count")
-        total = counted if isinstance(counted, int) and counted > len(listed) else len(listed)
-        if counted is not None or total > len(shown):
+        total = counted if isinstance(counted, int) and counted > len(entries) else len(entries)
+        if counted is not None or total > len(connections):
             details["available_connection_count"] = total
     near = body.get("did_you_mean")
     if isinstance(near, list):
-        words = [text for one in near[: BUDGETS.upstream_suggestions] if (text := _text(one))]
+        words = [text for entry in near[: BUDGETS.upstream_suggestions] if (text := _text(entry))]
         details["did_you_mean"] = words or None
     arguments = body.get("retry_arguments")
     if isinstance(arguments, dict) and is_small(arguments):
@@ -190,23 +192,23 @@ def _details(body: dict[str, Any]) -> dict[str, Any]:
     return details
 
 
-def _connection(one: Any) -> dict[str, str]:
-    shown = {name: short(text_of(one, name), CONTRACT.name_chars) for name in CONNECTION_KEYS}
-    return known(shown)
+def _connection(row: Any) -> dict[str, str]:
+    labels = {name: short(text_of(row, name), CONTRACT.name_chars) for name in CONNECTION_KEYS}
+    return known(labels)
 
 
 def _calls(calls: Any) -> tuple[Continuation, ...]:
     """Alternative calls, if the upstream is a Rung and names some."""
-    listed = calls if isinstance(calls, list) else []
+    entries = calls if isinstance(calls, list) else []
     return tuple(
-        Continuation(one["tool"], one["args"], one["why"])
-        for one in listed[: BUDGETS.retries_shown]
-        if isinstance(one, dict)
-        and one.get("tool") in OPERATIONS
-        and isinstance(one.get("args"), dict)
-        and is_small(one["args"])
-        and isinstance(one.get("why"), str)
-        and re.fullmatch("[a-z_]{1,40}", one["why"])
+        Continuation(call["tool"], call["args"], call["why"])
+        for call in entries[: BUDGETS.retries_shown]
+        if isinstance(call, dict)
+        and call.get("tool") in OPERATIONS
+        and isinstance(call.get("args"), dict)
+        and is_small(call["args"])
+        and isinstance(call.get("why"), str)
+        and re.fullmatch("[a-z_]{1,40}", call["why"])
     )
 
 
@@ -220,5 +222,5 @@ def _text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
     plain = " ".join(value[: 4 * BUDGETS.upstream_message_chars].split())
-    shown = escape(_ADDRESS.sub("(address)", plain))[0]
-    return short(shown, BUDGETS.upstream_message_chars) or None
+    escaped = escape(_ADDRESS.sub("(address)", plain))[0]
+    return short(escaped, BUDGETS.upstream_message_chars) or None

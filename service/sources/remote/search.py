@@ -32,19 +32,19 @@ from service.sources.remote.origin import OriginClient
 _CURSOR: Final = re.compile(r"~(\d{1,3})\.(\d)\.(\d{1,4})\.([0-9a-f]{8})")
 
 
-class Place(NamedTuple):
-    """A place in a list: `size` hits of each search, and the number of `narrower` searches."""
+class ListPosition(NamedTuple):
+    """A position in a list: `size` hits of each search, and the number of `narrower` searches."""
 
     size: int
     narrower: int
     offset: int = 0
 
 
-def helps(query: SearchQuery, found: SearchPage) -> bool:
+def helps(query: SearchQuery, page: SearchPage) -> bool:
     """True if the page has all hits of the query, and fewer words may find more."""
     if not query.widen or query.cursor or query.words != "any" or query.sort != "relevance":
         return False
-    return not found.has_more and len(found.hits) < query.limit
+    return not page.has_more and len(page.hits) < query.limit
 
 
 def queries(text: str) -> list[str]:
@@ -58,11 +58,11 @@ def queries(text: str) -> list[str]:
     by_worth = sorted(dict.fromkeys(words), key=_worth_of_words(text), reverse=True)
     chosen = [words, by_worth[:2], *([word] for word in by_worth)] if words else []
     required = [part.term.typed for part in question.required]
-    typed = sorted(fold(text).split())
+    original = sorted(fold(text).split())
     narrower = dict[str, None]()
-    for kept in chosen:
-        pieces = [*(word for word in words if word in kept), *required]
-        if sorted(fold(" ".join(pieces)).split()) != typed:
+    for selection in chosen:
+        pieces = [*(word for word in words if word in selection), *required]
+        if sorted(fold(" ".join(pieces)).split()) != original:
             narrower[" ".join(pieces)] = None
     return list(narrower)[: BUDGETS.narrower_searches]
 
@@ -78,89 +78,95 @@ def pooled(text: str, pages: Sequence[SearchPage]) -> list[Hit]:
             order, judged = judge.judged(hit)
             if number and not (judged.matches and judged.coverage):
                 continue
-            known = best.get(_identity(hit))
-            if known is None or order < known[0]:
+            previous = best.get(_identity(hit))
+            if previous is None or order < previous[0]:
                 best[_identity(hit)] = order, number, judged
     # Equal hits keep their order.
-    ranked = sorted(best.values(), key=lambda one: one[:2])
+    ranked = sorted(best.values(), key=lambda entry: entry[:2])
     return [replace(hit, rank=rank) for rank, (_, _, hit) in enumerate(ranked, start=1)]
 
 
 def pooled_page(
-    query: SearchQuery, place: Place, pages: Sequence[SearchPage], asked: Sequence[str]
+    query: SearchQuery, position: ListPosition, pages: Sequence[SearchPage], narrower: Sequence[str]
 ) -> SearchPage:
-    """The page of the list at a place; `asked` are its narrower queries."""
+    """The page of the list at a position; `narrower` are its narrower queries."""
     ranked = pooled(query.query, pages)
-    stop = place.offset + query.limit
-    more = stop < len(ranked)
-    some = max([len(ranked), *(one.counts.some for one in pages if one.counts)])
+    stop = position.offset + query.limit
+    has_next = stop < len(ranked)
+    some = max([len(ranked), *(page.counts.some for page in pages if page.counts)])
     warning = {
         "code": "narrower_searches",
         "message": "This source requires every word, and few records have all. Also searched: "
-        + ", ".join(asked)
+        + ", ".join(narrower)
         + ". Hits are ordered by the words that their excerpts show.",
     }
     return SearchPage(
         args={},
-        hits=ranked[place.offset : stop],
-        has_more=more,
-        next_cursor=cursor(query, place._replace(offset=stop)) if more else None,
+        hits=ranked[position.offset : stop],
+        has_more=has_next,
+        next_cursor=cursor(query, position._replace(offset=stop)) if has_next else None,
         counts=Counts(None, some, False),
         recall={
             "complete": False,
             "ranking_scope": "candidate_window",
             "truncated": True,
-            "narrower_searches": list(asked),
+            "narrower_searches": list(narrower),
         },
-        warnings=[*distinct(one for page in pages for one in page.warnings), warning],
+        warnings=[*distinct(warning for page in pages for warning in page.warnings), warning],
     )
 
 
-def cut(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
+def cut(query: SearchQuery, position: ListPosition, page: SearchPage) -> SearchPage:
     """The first page without the hits at its end that cover far less of the question.
 
     A source may report where that is. Others send no scores, so the coverage of the hits is used
     instead. A source may rank by other criteria, so hits of low coverage before a better one stay.
     """
-    if tail := found.tail:
-        hits, end = found.hits[: tail.hits], tail.next_cursor
-        return replace(found, hits=hits, has_more=True, next_cursor=end, tail_cut=True, tail=None)
+    if tail := page.tail:
+        hits, end = page.hits[: tail.hits], tail.next_cursor
+        return replace(page, hits=hits, has_more=True, next_cursor=end, tail_cut=True, tail=None)
     judge = Judge(query.query)
-    covered = [judge.coverage(hit) for hit in found.hits]
+    covered = [judge.coverage(hit) for hit in page.hits]
     if not covered or covered[0] is None:
-        return found
+        return page
     least = TAIL * covered[0]
-    good = (number for number, one in enumerate(covered, start=1) if one is None or one >= least)
-    kept = max(CONTRACT.full_hits, *good)
-    if kept >= len(covered):
-        return found
+    good = (
+        number
+        for number, coverage in enumerate(covered, start=1)
+        if coverage is None or coverage >= least
+    )
+    hit_count = max(CONTRACT.full_hits, *good)
+    if hit_count >= len(covered):
+        return page
     return replace(
-        found,
-        hits=found.hits[:kept],
+        page,
+        hits=page.hits[:hit_count],
         has_more=True,
-        next_cursor=cursor(query, place._replace(offset=kept)),
+        next_cursor=cursor(query, position._replace(offset=hit_count)),
         tail_cut=True,
     )
 
 
-def rest(query: SearchQuery, place: Place, found: SearchPage) -> SearchPage:
+def rest(query: SearchQuery, position: ListPosition, source_page: SearchPage) -> SearchPage:
     """The hits of a source's page after those that a cut page has shown."""
-    ranked = [replace(hit, rank=hit.rank or number) for number, hit in enumerate(found.hits, 1)]
-    stop = place.offset + query.limit
-    page = replace(found, hits=ranked[place.offset : stop])
+    ranked = [
+        replace(hit, rank=hit.rank or number) for number, hit in enumerate(source_page.hits, 1)
+    ]
+    stop = position.offset + query.limit
+    page = replace(source_page, hits=ranked[position.offset : stop])
     if stop >= len(ranked):
         return page
-    following = cursor(query, place._replace(offset=stop))
+    following = cursor(query, position._replace(offset=stop))
     return replace(page, has_more=True, next_cursor=following)
 
 
-def cursor(query: SearchQuery, place: Place) -> str:
-    """The cursor of a place in the list of a query."""
-    return f"~{place.size}.{place.narrower}.{place.offset}.{_bound(query)}"
+def cursor(query: SearchQuery, position: ListPosition) -> str:
+    """The cursor of a position in the list of a query."""
+    return f"~{position.size}.{position.narrower}.{position.offset}.{_bound(query)}"
 
 
-def opened(query: SearchQuery) -> Place | None:
-    """The place of a cursor; None for cursors of the source itself."""
+def opened(query: SearchQuery) -> ListPosition | None:
+    """The position of a cursor; None for cursors of the source itself."""
     match = _CURSOR.fullmatch(query.cursor or "")
     if match is None:
         return None
@@ -171,7 +177,7 @@ def opened(query: SearchQuery) -> Place | None:
             code="invalid_cursor",
             param="cursor",
         )
-    return Place(int(match[1]), int(match[2]), int(match[3]))
+    return ListPosition(int(match[1]), int(match[2]), int(match[3]))
 
 
 def _bound(query: SearchQuery) -> str:
@@ -204,67 +210,67 @@ def search(client: OriginClient, query: SearchQuery) -> Answer[SearchPage]:
     With `widen`, narrower queries are also sent to a source that has few hits.
     """
     extra, warnings = _extra(client, query)
-    place = opened(query)
-    if place is not None:
-        return _reopened(client, query, extra, place)
-    body = _asked(client, query, extra)
+    position = opened(query)
+    if position is not None:
+        return _reopened(client, query, extra, position)
+    body = _search_body(client, query, extra)
     for warning in warnings:
         body = bodies.warned(body, **warning)
     body = bodies.bounded(body)
-    found = decode.within(decode.read(body), query.query)
+    page = decode.within(decode.read(body), query.query)
     # A source that counts the records with some of the words has searched for each word.
-    if "counts" not in object_of(body, "meta") and helps(query, found):
-        widened = _widened(client, query, extra, found)
+    if "counts" not in object_of(body, "meta") and helps(query, page):
+        widened = _widened(client, query, extra, page)
         if widened is not None:
             return widened
     if query.cut_tail and query.cursor is None and query.sort == "relevance":
-        found = cut(query, Place(query.limit, 0), found)
-    return Answer(found, body)
+        page = cut(query, ListPosition(query.limit, 0), page)
+    return Answer(page, body)
 
 
 def _widened(
-    client: OriginClient, query: SearchQuery, extra: list[Pair], found: SearchPage
+    client: OriginClient, query: SearchQuery, extra: list[Pair], first_page: SearchPage
 ) -> Answer[SearchPage] | None:
     """The page with the hits of narrower searches, as far as time allows."""
     client = replace(
         client, deadline=client.deadline.share(BUDGETS.narrower_share, most=BUDGETS.source_seconds)
     )
-    pages, asked = [found], list[str]()
+    pages, narrower = [first_page], list[str]()
     for text in queries(query.query):
         try:
             pages.append(_page(client, replace(query, query=text), extra))
         except EvidenceError:
             break
-        asked.append(text)
+        narrower.append(text)
         if len(pooled(query.query, pages)) >= query.limit:
             break
-    if not asked:
+    if not narrower:
         return None
-    place = Place(query.limit, len(asked))
-    page = pooled_page(query, place, pages, asked)
+    position = ListPosition(query.limit, len(narrower))
+    page = pooled_page(query, position, pages, narrower)
     if query.cut_tail:
-        page = cut(query, place, page)
-    return Answer(page, reopen=cursor(query, place))
+        page = cut(query, position, page)
+    return Answer(page, reopen=cursor(query, position))
 
 
 def _reopened(
-    client: OriginClient, query: SearchQuery, extra: list[Pair], place: Place
+    client: OriginClient, query: SearchQuery, extra: list[Pair], position: ListPosition
 ) -> Answer[SearchPage]:
     """Another page of the same searches; fails if one of them does."""
-    first = replace(query, cursor=None, limit=place.size)
-    if not place.narrower:
-        return Answer(rest(query, place, _page(client, first, extra)), reopen=query.cursor)
-    asked = queries(query.query)[: place.narrower]
-    pages = [_page(client, replace(first, query=text), extra) for text in (query.query, *asked)]
-    return Answer(pooled_page(query, place, pages, asked), reopen=query.cursor)
+    first = replace(query, cursor=None, limit=position.size)
+    if not position.narrower:
+        return Answer(rest(query, position, _page(client, first, extra)), reopen=query.cursor)
+    narrower = queries(query.query)[: position.narrower]
+    pages = [_page(client, replace(first, query=text), extra) for text in (query.query, *narrower)]
+    return Answer(pooled_page(query, position, pages, narrower), reopen=query.cursor)
 
 
 def _page(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> SearchPage:
-    found = decode.read(bodies.bounded(_asked(client, query, extra)))
-    return decode.within(found, query.query)
+    page = decode.read(bodies.bounded(_search_body(client, query, extra)))
+    return decode.within(page, query.query)
 
 
-def _asked(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> Body:
+def _search_body(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> Body:
     """The body of one search; raises errors with an explanation."""
     params = [
         *parameters(q=query.query),
@@ -284,8 +290,8 @@ def _asked(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> Body:
 
 def _extra(client: OriginClient, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
     """The arguments beyond PDPP, and a warning about omitted ones."""
-    given = {name: getattr(query, name) for name in SEARCH_EXTENSIONS}
-    used = {name: value for name, value in given.items() if value != SEARCH_EXTENSIONS[name]}
+    arguments = {name: getattr(query, name) for name in SEARCH_EXTENSIONS}
+    used = {name: value for name, value in arguments.items() if value != SEARCH_EXTENSIONS[name]}
     if not used:
         return [], []
     declared = client.search_extensions()

@@ -109,10 +109,10 @@ class HttpResourceServer:
     def _page(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         sized = {name: getattr(query, name) for name in ("count", "window")}
         params = [
-            *_asked(query, "connection_id", "fields", "sort", "order", "limit", "cursor"),
-            *parameters(**{name: one for name, one in sized.items() if one != "none"}),
-            *(_asked(query, "changes_since") if query.cursor is None else []),
-            *_asked(query, "view"),
+            *_query_pairs(query, "connection_id", "fields", "sort", "order", "limit", "cursor"),
+            *parameters(**{name: mode for name, mode in sized.items() if mode != "none"}),
+            *(_query_pairs(query, "changes_since") if query.cursor is None else []),
+            *_query_pairs(query, "view"),
             *filter_pairs(query.filter),
             *expand_pairs(query.expand, query.expand_limit),
         ]
@@ -134,22 +134,22 @@ class HttpResourceServer:
             *expand_pairs(read.expand, read.expand_limit),
         ]
 
-        named = read.whole and read.fields
+        selected = read.whole and read.fields
 
         body = self._body(
             _record(read.ref),
             params,
             check=bodies.record,
             explain=lambda error: refusals.of_record(error, read.ref, read.expand),
-            most_bytes=BUDGETS.upstream_record_bytes if named else BUDGETS.upstream_bytes,
+            most_bytes=BUDGETS.upstream_record_bytes if selected else BUDGETS.upstream_bytes,
         )
         record = decode_record(body, read.ref, whole=read.whole)
         return Answer(record if read.whole else _previewed(record), body)
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         params = [
-            *_asked(query, "metric", "connection_id", "field", "group_by", "group_by_time"),
-            *_asked(query, "granularity", "time_zone", "limit", "cursor"),
+            *_query_pairs(query, "metric", "connection_id", "field", "group_by", "group_by_time"),
+            *_query_pairs(query, "granularity", "time_zone", "limit", "cursor"),
             *filter_pairs(query.filter),
         ]
 
@@ -170,16 +170,16 @@ class HttpResourceServer:
         match = window.match if window.query and window.match > 1 else None
         params = [
             *parameters(field=field_path, connection_id=ref.connection_id),
-            *_asked(window, "offset_chars", "limit_chars"),
+            *_query_pairs(window, "offset_chars", "limit_chars"),
             *parameters(q=window.query, match=match),
-            *_asked(window, "before_chars", "after_chars"),
+            *_query_pairs(window, "before_chars", "after_chars"),
         ]
 
         def check(body: Body) -> Body:
             right = bodies.window(body, window)
-            found = right.get("window") or {}
-            if window.match > 1 and found.get("match") != window.match and "binary" not in right:
-                raise refusals.first_match_only(ref, field_path, found)
+            received = right.get("window") or {}
+            if window.match > 1 and received.get("match") != window.match and "binary" not in right:
+                raise refusals.first_match_only(ref, field_path, received)
             return right
 
         try:
@@ -226,17 +226,17 @@ class HttpResourceServer:
         """Bytes `start`..`stop` (exclusive), even if the server ignores ranges."""
         if start >= stop:
             return
-        asked = {"Range": f"bytes={start}-{stop - 1}"}
-        with self._client.opened(path, params, asked) as answer:
+        headers = {"Range": f"bytes={start}-{stop - 1}"}
+        with self._client.opened(path, params, headers) as answer:
             if answer.status not in (200, 206):
                 raise remote_errors.invalid("no longer returns a blob that it listed")
-            place = start if answer.status == 206 else 0
-            for piece in answer.pieces(size):
-                wanted = piece[max(0, start - place) : max(0, stop - place)]
-                place += len(piece)
-                if wanted:
-                    yield wanted
-                if place >= stop:
+            position = start if answer.status == 206 else 0
+            for chunk in answer.pieces(size):
+                part = chunk[max(0, start - position) : max(0, stop - position)]
+                position += len(chunk)
+                if part:
+                    yield part
+                if position >= stop:
                     return
 
     def _list(self, path: str, params: list[Pair]) -> Body:
@@ -271,7 +271,7 @@ def _segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _asked(query: Any, *names: str) -> list[Pair]:
+def _query_pairs(query: Any, *names: str) -> list[Pair]:
     """The parameters that have the names of fields of a request."""
     return parameters(**members(query, *names))
 
@@ -302,7 +302,7 @@ def _previewed(record: Record) -> Record:
     return replace(record, data=data)
 
 
-def _window(record: Record, data: Body, path: str, asked: ports.WindowRequest) -> FieldRead:
+def _window(record: Record, data: Body, path: str, request: ports.WindowRequest) -> FieldRead:
     """The window of a field of a record that was read whole, with `data` as it was received.
 
     Nested values are read as canonical JSON, as everywhere.
@@ -312,13 +312,13 @@ def _window(record: Record, data: Body, path: str, asked: ports.WindowRequest) -
         raise port_rules.no_value(name)
     value = pointer.inside(data[name], path)
     read = FieldRead(record.ref, record.source, path, pointer.json_type(value))
-    known = decode_value(value)
-    if isinstance(known, Base64 | BlobRef):
-        return replace(read, type="binary", binary=known)
+    decoded = decode_value(value)
+    if isinstance(decoded, Base64 | BlobRef):
+        return replace(read, type="binary", binary=decoded)
     text = text_of(value)
     return port_rules.window(
         read,
-        asked,
+        request,
         len(text),
         lambda start, stop: text[start:stop],
         lambda needle: _matches(text, needle),
@@ -327,7 +327,7 @@ def _window(record: Record, data: Body, path: str, asked: ports.WindowRequest) -
 
 def _matches(text: str, needle: str) -> Any:
     """Ranges that match the query exactly, or without any, those that hold all its words."""
-    places = list(islice(literals(text, needle), CONTRACT.page_items))
-    if not places:
-        places = [(span.start, span.end) for span in spans(text, parse_query(needle))]
-    return iter(places)
+    ranges = list(islice(literals(text, needle), CONTRACT.page_items))
+    if not ranges:
+        ranges = [(span.start, span.end) for span in spans(text, parse_query(needle))]
+    return iter(ranges)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence.hits import Counts, FanIn, SearchPage, SourceReport, structured
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import search as decode
-from service.pdpp import LEFT_OUT, NO_HITS
+from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.pdpp.encode import encode_search as encode
 from tests.helpers.monsters import Held, held, monstrous, names, pages
 
@@ -81,7 +81,7 @@ def test_what_a_server_should_not_send_is_left_out() -> None:
         "nearest_words": {"wrod": "word", "x": ["y"]},
         "warnings": [
             {"code": NO_HITS, "detail": {"retry_arguments": {"q": ["lantern"], "id": "other"}}},
-            {"code": LEFT_OUT, "detail": {"left_out": True}},
+            {"code": NEWEST_PAGE_ONLY, "detail": {"left_out": True}},
         ],
     }
     page = decode.read({"data": [hit, 7, {"stream": "notes"}], "meta": meta})

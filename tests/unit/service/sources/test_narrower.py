@@ -253,7 +253,7 @@ def test_a_first_page_ends_where_coverage_falls_off(
     shares: tuple[float | None, ...], kept: int
 ) -> None:
     query, found = SearchQuery("quorum elm", limit=10), covering(*shares)
-    page = search.cut(query, search.Place(10, 0), found)
+    page = search.cut(query, search.ListPosition(10, 0), found)
     assert keys(page) == keys(found)[:kept]
     assert page.tail_cut == (kept < len(shares))
     if not page.tail_cut:
