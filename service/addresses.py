@@ -57,10 +57,10 @@ def endpoint(text: str) -> str:
     url = with_scheme(text.strip())
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        known = False
-    if not known or any(char.isspace() or not char.isprintable() for char in url):
+        valid = False
+    if not valid or any(char.isspace() or not char.isprintable() for char in url):
         raise InvalidRequest(
             f"{url!r} is not an http URL. Use the URL of the service, such as "
             "https://rung.example.com."

@@ -86,10 +86,10 @@ def _services() -> Services:
     # Likely mistakes that do not prevent the start.
     for line in explanation.strangers(settings.environment()):
         log.warning(line)
-    place = services.store and services.store.place
-    if place and (reason := opening.concern(place)):
+    location = services.store and services.store.place
+    if location and (reason := opening.concern(location)):
         log.warning(
-            f"Cannot serve the store {place}: {reason}. /readyz reports when it is available."
+            f"Cannot serve the store {location}: {reason}. /readyz reports when it is available."
         )
     return services
 
@@ -139,19 +139,19 @@ def _mount_papers(app: Flask, services: Services) -> None:
 
 def _guard(services: Services, access: Access, path: str = MCP_PATH) -> Guard:
     """The guard of the surface at a path."""
-    found = services.settings
-    own = loopback_origins(found.port)
-    public = origins([found.public_url]) if found.public_url else frozenset[str]()
-    public_hosts = frozenset(filter(None, [urlsplit(found.public_url or "").hostname]))
+    config = services.settings
+    own = loopback_origins(config.port)
+    public = origins([config.public_url]) if config.public_url else frozenset[str]()
+    public_hosts = frozenset(filter(None, [urlsplit(config.public_url or "").hostname]))
     # A proxy on this machine forwards names that only a public URL would reveal.
-    any_name = found.trusted_proxy_hops > 0 and not public_hosts
+    any_name = config.trusted_proxy_hops > 0 and not public_hosts
     return Guard(
         access=access,
-        allowed_origins=own | public | frozenset(found.allowed_origins),
+        allowed_origins=own | public | frozenset(config.allowed_origins),
         allowed_hosts=(
-            frozenset(found.allowed_hosts) | public_hosts if found.allowed_hosts else None
+            frozenset(config.allowed_hosts) | public_hosts if config.allowed_hosts else None
         ),
         loopback_hosts=None if any_name else public_hosts,
-        metadata_url=found.base + WELL_KNOWN + path if services.issuers else None,
+        metadata_url=config.base + WELL_KNOWN + path if services.issuers else None,
         scope=SCOPE if services.signins else None,
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DEFAULT_STORE: Path = next(found.default for found in SETTINGS if found.name == "store")
+DEFAULT_STORE: Path = next(setting.default for setting in SETTINGS if setting.name == "store")
 
 
 class Authority:
@@ -49,8 +49,8 @@ class Authority:
 
     Created before workers fork, shared by all threads of a worker. With a store, tokens in its
     format are looked up there and never sent elsewhere; all others are sent to the upstream, if
-    any. `each` waits for the members of a package. `signins` has the tokens that sign-in issued for
-    grants of the store, `issuers` checks those of other servers.
+    any. `map_members` waits for the members of a package. `signins` has the tokens that sign-in
+    issued for grants of the store, `issuers` checks those of other servers.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Authority:
         store: Store | None,
         upstream: RemoteAuthority | None,
         bulkhead: Bulkhead,
-        each: Each,
+        map_members: Each,
         signins: Signins | None = None,
         issuers: "Issuers | None" = None,
     ) -> None:
         self._store, self._upstream = store, upstream
         self._signins, self._issuers = signins, issuers
-        self._bulkhead, self._each = bulkhead, each
+        self._bulkhead, self._map_members = bulkhead, map_members
         self._origins: dict[str, Origin] = {}
 
     def open(self, token: str, path: str | None = None) -> ResourceServer:
@@ -115,7 +115,7 @@ class Authority:
             return Child(member.name, member.grant_id, member.held, open)
 
         children = [child(member) for member in package.members]
-        return PackageResourceServer(children, self._each, deadline, store.sealer)
+        return PackageResourceServer(children, self._map_members, deadline, store.sealer)
 
     def _origin(self, url: str) -> Origin:
         """The one origin for all requests, because its breaker counts all outcomes."""
@@ -179,8 +179,8 @@ class Services:
         return open() if self.rates is None else self.rates.opened(token, open)
 
     def _check_reader(self, token: str | None, path: str | None, owner: str | None) -> None:
-        known = self.settings.papers_tokens
-        if owner or not known or any(compare_digest(each, token or "") for each in known):
+        accepted = self.settings.papers_tokens
+        if owner or not accepted or any(compare_digest(entry, token or "") for entry in accepted):
             return
         grant = self.authority.grant(token or "", path) if self.authority else None
         if grant is None or not grant.papers:

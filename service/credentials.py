@@ -95,11 +95,11 @@ def from_file(path: Path) -> str:
     return from_text(text, str(path))
 
 
-def from_text(text: str, place: str) -> str:
-    """The token in `text`; `place` names the origin of the text."""
+def from_text(text: str, origin: str) -> str:
+    """The token in `text`; `origin` names the origin of the text."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
-        raise _useless("credential_invalid", f"{place} has no token.", "Put a client token there.")
+        raise _useless("credential_invalid", f"{origin} has no token.", "Put a client token there.")
     return token
 
 

@@ -36,13 +36,13 @@ TURN_SECONDS: Final = 0.01
 
 #: Closing a file releases all locks of this process on it, including SQLite's, so these are never
 #: closed.
-_kept_open: dict[tuple[int, int], int] = {}
+_descriptors: dict[tuple[int, int], int] = {}
 
 
 def file_at(path: Path) -> tuple[int, int]:
     """The file that a path names; raises `OSError` if there is none."""
-    seen = os.stat(path)
-    return seen.st_dev, seen.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def forget_stale_index(db: sqlite3.Connection, path: Path) -> None:
@@ -109,9 +109,9 @@ def in_turn(path: Path, seconds: float) -> Iterator[Deadline]:
 def _keep_open(path: Path) -> int:
     """A descriptor of the file at `path`."""
     file = file_at(path)
-    if file not in _kept_open:
-        _kept_open[file] = os.open(path, os.O_RDWR)
-    return _kept_open[file]
+    if file not in _descriptors:
+        _descriptors[file] = os.open(path, os.O_RDWR)
+    return _descriptors[file]
 
 
 def _fits(db: sqlite3.Connection, path: Path) -> bool:

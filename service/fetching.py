@@ -101,8 +101,8 @@ def fetch(
 
 
 def _install(download: Download, into: Path, home: Path, url: str, most_bytes: int) -> None:
-    for left in into.glob(f"{FETCHING}*"):  # by a process that was killed
-        shutil.rmtree(left)
+    for leftover in into.glob(f"{FETCHING}*"):  # by a process that was killed
+        shutil.rmtree(leftover)
     with tempfile.TemporaryDirectory(dir=into, prefix=FETCHING) as draft:
         body, content = Path(draft) / "body", Path(draft) / "content"
         content.mkdir()
@@ -134,9 +134,9 @@ def _receive(url: str, body: Path, most_bytes: int) -> str:
     digest = hashlib.sha256()
     seconds = BUDGETS.fetch_seconds
     with body.open("wb") as copy:
-        for piece in outbound.download(url, seconds=seconds, most_bytes=most_bytes):
-            digest.update(piece)
-            copy.write(piece)
+        for chunk in outbound.download(url, seconds=seconds, most_bytes=most_bytes):
+            digest.update(chunk)
+            copy.write(chunk)
         copy.flush()
         os.fsync(copy.fileno())  # a file with its final name is trusted from then on
     return digest.hexdigest()
@@ -162,8 +162,8 @@ def _unpack(download: Download, body: Path, content: Path, most_bytes: int) -> N
 
 def _find(download: Download, home: Path) -> Path:
     """The one file of a folder, at its top or one folder below."""
-    named = (*home.glob("*.db"), *home.glob("*/*.db"))
-    files = [path for path in named if path.name[0] != "." and path.is_file()]
+    databases = (*home.glob("*.db"), *home.glob("*/*.db"))
+    files = [path for path in databases if path.name[0] != "." and path.is_file()]
     if len(files) != 1:
         raise download.unusable(f"has {len(files)} files named *.db", download.wanted)
     return files[0]

@@ -29,7 +29,7 @@ ALGORITHMS: Final = (
     *("ES256", "ES384", "ES512", "Ed25519", "EdDSA"),
 )
 #: How long keys are kept, and how long an unknown key causes no new request.
-KEPT_SECONDS, AGAIN_SECONDS = 3_600, 60
+CACHE_SECONDS, AGAIN_SECONDS = 3_600, 60
 
 
 class Issuers:
@@ -60,7 +60,7 @@ class Issuers:
             return None
         try:
             claims = self._decoded(token, issuer).claims
-            audiences = [self._base + one for one in ("", "/mcp", path or "")]
+            audiences = [self._base + suffix for suffix in ("", "/mcp", path or "")]
             jwt.JWTClaimsRegistry(
                 now=int(self._now().timestamp()),
                 exp={"essential": True},
@@ -87,13 +87,13 @@ class Issuers:
 
     def _key_set(self, issuer: str, *, again: bool = False) -> KeySet:
         if issuer in self._keys:
-            keys, ends, asked = self._keys[issuer]
-            if not (asked if again else ends).expired():
+            keys, ends, retry = self._keys[issuer]
+            if not (retry if again else ends).expired():
                 return keys
         with self._breaker.guard():
             keys = _fetched_keys(issuer)
-        ends, asked = self._after(KEPT_SECONDS), self._after(AGAIN_SECONDS)
-        self._keys[issuer] = keys, ends, asked
+        ends, retry = self._after(CACHE_SECONDS), self._after(AGAIN_SECONDS)
+        self._keys[issuer] = keys, ends, retry
         return keys
 
 

@@ -43,13 +43,13 @@ def encoded(mounted: Mounted) -> bytes:
 
 def _section(name: str, operations: tuple[Operation, ...], endpoint: str, token: str) -> str:
     tools = "\n".join(
-        f"- `{one.name}`: {one.title}. {one.description.partition('. ')[0].rstrip('.')}."
-        for one in operations
+        f"- `{tool.name}`: {tool.title}. {tool.description.partition('. ')[0].rstrip('.')}."
+        for tool in operations
     )
-    addresses = [_addresses(one) for one in operations]
+    addresses = [_addresses(operation) for operation in operations]
     if name == "Records":
-        listed = (*LISTINGS, BLOB)
-        addresses += [f"- {one.title}: `GET {one.route.path}`" for one in listed]
+        routes = (*LISTINGS, BLOB)
+        addresses += [f"- {operation.title}: `GET {operation.route.path}`" for operation in routes]
     over_mcp = f"POST JSON-RPC to `{endpoint}` (streamable HTTP, no session). {token}"
     over_rest = "\n".join(addresses)
     return (
@@ -59,14 +59,14 @@ def _section(name: str, operations: tuple[Operation, ...], endpoint: str, token:
 
 def _addresses(operation: Operation) -> str:
     route = operation.route
-    asked = [f"`GET {path}`" for path in (route.path, *route.variants)]
-    asked += [f"`POST {route.path}`"] if route.posted else []
+    requests = [f"`GET {path}`" for path in (route.path, *route.variants)]
+    requests += [f"`POST {route.path}`"] if route.posted else []
     such = f"for example `{_example(operation)}`"
-    return f"- {operation.title}: {', '.join(asked)}, {such}"
+    return f"- {operation.title}: {', '.join(requests)}, {such}"
 
 
 def _example(operation: Operation) -> str:
-    given = operation.examples[0]
+    args = operation.examples[0]
     if isinstance(operation, RecordOperation):
-        return str(bodies.address(operation, given))
-    return links.href(Continuation(operation.name, given, "example"))
+        return str(bodies.address(operation, args))
+    return links.href(Continuation(operation.name, args, "example"))

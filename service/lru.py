@@ -17,30 +17,30 @@ class LruCache(Generic[K, V]):
     """
 
     def __init__(self, most: int, size: Callable[[K, V], int] = lambda key, value: 1) -> None:
-        self._most, self._size, self._held = most, size, 0
-        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._most, self._size, self._total = most, size, 0
+        self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: K) -> V | None:
         with self._lock:
-            if key not in self._kept:
+            if key not in self._values:
                 return None
-            self._kept.move_to_end(key)
-            return self._kept[key]
+            self._values.move_to_end(key)
+            return self._values[key]
 
     def put(self, key: K, value: V) -> None:
         with self._lock:
-            if key in self._kept:
-                self._held -= self._size(key, self._kept.pop(key))
-            self._kept[key] = value
-            self._held += self._size(key, value)
-            while self._held > self._most:
-                self._held -= self._size(*self._kept.popitem(last=False))
+            if key in self._values:
+                self._total -= self._size(key, self._values.pop(key))
+            self._values[key] = value
+            self._total += self._size(key, value)
+            while self._total > self._most:
+                self._total -= self._size(*self._values.popitem(last=False))
 
     def once(self, key: K, build: Callable[[], V]) -> V:
         """The value of `key`, built if missing. Two threads may both build it."""
-        found = self.get(key)
-        if found is None:
-            found = build()
-            self.put(key, found)
-        return found
+        cached = self.get(key)
+        if cached is None:
+            cached = build()
+            self.put(key, cached)
+        return cached

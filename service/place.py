@@ -64,6 +64,6 @@ def replicas(text: str) -> tuple[str, ...]:
     return urls
 
 
-def spelled(place: Place) -> str:
+def spelled(location: Place) -> str:
     """The text that names a place, password included."""
-    return place.url if isinstance(place, Database) else str(place)
+    return location.url if isinstance(location, Database) else str(location)

@@ -13,39 +13,39 @@ from evidence.records import FieldRead
 from service.ports import WindowRequest
 
 
-def unknown_connection(name: str, known: Iterable[str]) -> NotFound:
+def unknown_connection(name: str, ids: Iterable[str]) -> NotFound:
     """404 `connection_not_found` with the nearest of the known ids."""
     return NotFound(
         f"No connection {name!r} in this grant. Call schema for the connections.",
         code="connection_not_found",
         param="connection_id",
-        did_you_mean=get_close_matches(name, sorted({*known}), n=3) or None,
+        did_you_mean=get_close_matches(name, sorted({*ids}), n=3) or None,
     )
 
 
 def unknown_stream(
-    name: str, known: Iterable[str], elsewhere: Collection[str] = (), param: str = "stream"
+    name: str, streams: Iterable[str], elsewhere: Collection[str] = (), param: str = "stream"
 ) -> Forbidden:
     """403 `grant_stream_not_allowed` with the nearest of the known names.
 
     `elsewhere` are the other connections of the grant that have the stream.
     """
     if elsewhere:
-        listed = sorted({*elsewhere})
+        ids = sorted({*elsewhere})
         return Forbidden(
             f"This connection has no stream {name!r}. Use one of available_connections, which "
             "have it.",
             code="grant_stream_not_allowed",
             param=param,
             retry_with="connection_id",
-            available_connections=[{"connection_id": id} for id in listed[: CONTRACT.candidates]],
-            available_connection_count=len(listed),
+            available_connections=[{"connection_id": id} for id in ids[: CONTRACT.candidates]],
+            available_connection_count=len(ids),
         )
     return Forbidden(
         f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
         code="grant_stream_not_allowed",
         param=param,
-        did_you_mean=get_close_matches(name, sorted({*known}), n=3) or None,
+        did_you_mean=get_close_matches(name, sorted({*streams}), n=3) or None,
     )
 
 
@@ -57,21 +57,21 @@ def ambiguous(
     With `stream` it is the call for the full schema, which describes one connection. `always` adds
     the call even if all are listed.
     """
-    total, shown = len(candidates), candidates[: CONTRACT.candidates]
+    total, connections = len(candidates), candidates[: CONTRACT.candidates]
     message = "Several connections match. Retry with one connection_id of available_connections."
     if stream is not None:
         message = (
             f"{total} connections have the stream {stream!r}. Retry with one connection_id (at "
             f"most {CONTRACT.candidates} are listed)."
         )
-        shown = [{**one, "stream": stream} for one in shown]
-    more = always or total > len(shown)
+        connections = [{**candidate, "stream": stream} for candidate in connections]
+    incomplete = always or total > len(connections)
     return Ambiguous(
         message,
         code="ambiguous_schema_detail" if stream is not None else None,
         retry_with="connection_id",
-        calls=(Continuation("schema", {}, "all_connections"),) if more else (),
-        available_connections=shown,
+        calls=(Continuation("schema", {}, "all_connections"),) if incomplete else (),
+        available_connections=connections,
         available_connection_count=total,
     )
 
@@ -97,7 +97,7 @@ def no_value(name: str) -> NotFound:
 
 def window(
     read: FieldRead,
-    asked: WindowRequest,
+    request: WindowRequest,
     total: int,
     text: Callable[[int, int], str],
     places: Callable[[str], Iterator[tuple[int, int]]],
@@ -107,34 +107,34 @@ def window(
     `text` returns a range of it, `places` the matches of a query in order. Raises `NotFound`
     (`query_not_found`).
     """
-    if asked.query is None:
-        start = min(asked.offset_chars or 0, total)
-        size = asked.limit_chars or CONTRACT.window_chars
+    if request.query is None:
+        start = min(request.offset_chars or 0, total)
+        size = request.limit_chars or CONTRACT.window_chars
     else:
-        number = min(asked.match, total + 1)  # no text has more matches than characters
-        found = list(islice(places(asked.query), number - 1, number + 1))
-        if not found:
-            raise _no_match(asked)
-        begin, stop = found[0]
-        start = max(0, begin - (asked.before_chars or 0))
-        size = asked.limit_chars or _context(asked, stop - start)
-        following = asked.match + 1 if len(found) > 1 else None
+        number = min(request.match, total + 1)  # no text has more matches than characters
+        matches = list(islice(places(request.query), number - 1, number + 1))
+        if not matches:
+            raise _no_match(request)
+        begin, stop = matches[0]
+        start = max(0, begin - (request.before_chars or 0))
+        size = request.limit_chars or _context(request, stop - start)
+        following = request.match + 1 if len(matches) > 1 else None
         read = replace(
-            read, match_start=begin, match_end=stop, match=asked.match, next_match=following
+            read, match_start=begin, match_end=stop, match=request.match, next_match=following
         )
-    shown = text(start, min(start + size, total))
-    return replace(read, text=shown, start=start, total=total, limit=size)
+    part = text(start, min(start + size, total))
+    return replace(read, text=part, start=start, total=total, limit=size)
 
 
-def _context(asked: WindowRequest, until_match_end: int) -> int:
-    if asked.before_chars is None and asked.after_chars is None:
+def _context(request: WindowRequest, until_match_end: int) -> int:
+    if request.before_chars is None and request.after_chars is None:
         return CONTRACT.window_chars
-    return min(until_match_end + (asked.after_chars or 0), CONTRACT.window_chars_max)
+    return min(until_match_end + (request.after_chars or 0), CONTRACT.window_chars_max)
 
 
-def _no_match(asked: WindowRequest) -> NotFound:
+def _no_match(request: WindowRequest) -> NotFound:
     message = "The query does not match this field. Try other words, or read by offset_chars."
-    if asked.match > 1:
-        message = f"There is no match {asked.match}. Retry with a smaller match."
-    param = "match" if asked.match > 1 else "query"
+    if request.match > 1:
+        message = f"There is no match {request.match}. Retry with a smaller match."
+    param = "match" if request.match > 1 else "query"
     return NotFound(message, code="query_not_found", param=param)

@@ -54,7 +54,7 @@ def settle() -> None:
 
 
 try:
-    found = settings.load()
+    deployment = settings.load()
 except settings.SettingsError as error:
     sys.exit(f"rung cannot start:\n{error}")
 
@@ -71,14 +71,14 @@ def _connections() -> int:
     return BUDGETS.connections if unlimited else min(BUDGETS.connections, most // 2)
 
 
-bind = f"0.0.0.0:{found.port}"
+bind = f"0.0.0.0:{deployment.port}"
 worker_class = "service.running.draining.DrainingWorker"
 logger_class = "service.running.noted.GunicornLog"
-workers = found.workers
-threads = found.threads
+workers = deployment.workers
+threads = deployment.threads
 # Above all our deadlines, below the router's.
 timeout = int(BUDGETS.router_seconds) - 2
-graceful_timeout = found.drain_seconds + int(BUDGETS.request_seconds) + LINGER_SECONDS
+graceful_timeout = deployment.drain_seconds + int(BUDGETS.request_seconds) + LINGER_SECONDS
 keepalive = int(BUDGETS.idle_seconds)
 worker_connections = _connections()
 preload_app = True
@@ -95,7 +95,7 @@ def _counts() -> str | None:
 
     It must be set before any count, because the library reads it on import.
     """
-    if found.metrics == "off":
+    if deployment.metrics == "off":
         return None
     try:
         folder = tempfile.mkdtemp(prefix="rung-metrics-")

@@ -35,7 +35,7 @@ _USE: Final = (
     "UPDATE access_entry SET uses = uses + 1,"
     " used_at = CASE WHEN uses = 0 THEN CAST(? AS BIGINT) ELSE used_at END"
 )
-_ONE: Final = " WHERE kind = ? AND key = ? AND expires_at > ?"
+_BY_KEY: Final = " WHERE kind = ? AND key = ? AND expires_at > ?"
 _PRUNE: Final = (
     "DELETE FROM access_entry WHERE kind = ? AND key IN (SELECT key FROM (SELECT key,"
     " ROW_NUMBER() OVER (PARTITION BY uses > 0 ORDER BY used_at DESC, expires_at DESC) AS place"
@@ -72,16 +72,16 @@ class Kept:
 
     def get(self, kind: str, key: str) -> Entry | None:
         """Returns an entry, or None."""
-        return _entry(self._rows(_GET + _ONE, kind, _hashed(key), self.now))
+        return _entry(self._rows(_GET + _BY_KEY, kind, _hashed(key), self.now))
 
     def use(self, kind: str, key: str) -> Entry | None:
         """Counts a use and returns the entry, or None."""
-        returning = f"{_ONE} RETURNING body, owner, uses, used_at"
+        returning = f"{_BY_KEY} RETURNING body, owner, uses, used_at"
         return _entry(self._rows(_USE + returning, self.now, kind, _hashed(key), self.now))
 
     def extend(self, kind: str, key: str, *, seconds: int) -> bool:
         """Sets the remaining lifetime of an entry; False if it does not exist."""
-        statement = f"UPDATE access_entry SET expires_at = ?{_ONE} RETURNING key"
+        statement = f"UPDATE access_entry SET expires_at = ?{_BY_KEY} RETURNING key"
         return bool(self._rows(statement, self.now + seconds, kind, _hashed(key), self.now))
 
     def count(self, kind: str, key: str, *, seconds: int) -> int:
@@ -117,10 +117,10 @@ class Kept:
 
     def owned(self, kind: str) -> dict[str, list[Entry]]:
         """All entries of a kind by their owners."""
-        found: dict[str, list[Entry]] = {}
+        entries: dict[str, list[Entry]] = {}
         for row in self._rows(f"{_GET} WHERE kind = ? AND expires_at > ?", kind, self.now):
-            found.setdefault(row[1], []).append(Entry(orjson.loads(row[0]), *row[1:]))
-        return found
+            entries.setdefault(row[1], []).append(Entry(orjson.loads(row[0]), *row[1:]))
+        return entries
 
 
 class Entries:

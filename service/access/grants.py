@@ -104,7 +104,7 @@ def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[
 
 def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
     """The time constraint and the record ids of an entry, if any."""
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     constraint = entry.get("time_constraint")
     if constraint is not None:
         bounds = constraint if isinstance(constraint, dict) else {}
@@ -115,18 +115,18 @@ def _limits(path: str, entry: dict[str, Any]) -> dict[str, Any]:
             raise _fault(
                 f"{path}.time_constraint", "must have since, until or both, as ISO 8601 times"
             )
-        found["time_constraint"] = bounds
+        limits["time_constraint"] = bounds
     resources = entry.get("resources")
     if resources is not None:
         if not isinstance(resources, list) or not all(isinstance(key, str) for key in resources):
             raise _fault(f"{path}.resources", "must be a list of record ids")
-        found["resources"] = list(dict.fromkeys(resources))
-    return found
+        limits["resources"] = list(dict.fromkeys(resources))
+    return limits
 
 
-def _near(name: str, known: Any) -> str:
-    found = get_close_matches(str(name), known, 1)
-    return f"; try {found[0]!r}" if found else f"; known: {', '.join(known) or 'none'}"
+def _near(name: str, names: Any) -> str:
+    matches = get_close_matches(str(name), names, 1)
+    return f"; try {matches[0]!r}" if matches else f"; known: {', '.join(names) or 'none'}"
 
 
 def _fault(path: str, message: str) -> InvalidRequest:

@@ -91,15 +91,15 @@ class Guard:
         if not full or _address(name.strip("[]")) is not None:
             return
         if self.allowed_hosts is not None:
-            known = self.allowed_hosts
+            allowed = self.allowed_hosts
         elif self.loopback_hosts is not None and is_loopback(peer):
             plain = name.removesuffix(".")
             if plain == "localhost" or plain.endswith(".localhost"):
                 return
-            known = self.loopback_hosts
+            allowed = self.loopback_hosts
         else:
             return
-        if full not in known and name not in known:
+        if full not in allowed and name not in allowed:
             raise Forbidden(
                 "This server does not allow this host name.",
                 code="host_not_allowed",
@@ -146,13 +146,13 @@ def loopback_origins(port: int) -> frozenset[str]:
 
 def bearer(authorization: str | None) -> str:
     """The token of an `Authorization: Bearer` header. Raises `Unauthenticated` without one."""
-    found = _BEARER.fullmatch(authorization.strip()) if authorization else None
-    if found is None:
+    match = _BEARER.fullmatch(authorization.strip()) if authorization else None
+    if match is None:
         raise Unauthenticated(
             "A client token is required.",
             hint="Send it in the header `Authorization: Bearer <token>`.",
         )
-    return found[1]
+    return match[1]
 
 
 def check_form(environ: Mapping[str, Any], base: str) -> None:
@@ -207,23 +207,23 @@ def _too_large() -> TooLarge:
 
 def peer(environ: Mapping[str, Any]) -> str | None:
     """Return the address that opened the connection, whatever a proxy reports of its client."""
-    found: str | None = environ.get("werkzeug.proxy_fix.orig", environ).get("REMOTE_ADDR")
-    return found
+    address: str | None = environ.get("werkzeug.proxy_fix.orig", environ).get("REMOTE_ADDR")
+    return address
 
 
 def is_loopback(address: str | None) -> bool:
     """Return whether an IP address is a loopback address."""
-    found = _address(address or "")
-    return found is not None and found.is_loopback
+    ip = _address(address or "")
+    return ip is not None and ip.is_loopback
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Parse an IP address; an IPv4 address mapped into IPv6 becomes IPv4."""
     try:
-        found = ipaddress.ip_address(text)
+        ip = ipaddress.ip_address(text)
     except ValueError:
         return None
-    return getattr(found, "ipv4_mapped", None) or found
+    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def _without_port(host: str) -> str:

@@ -57,8 +57,8 @@ class Owner:
     def new_code(self) -> str:
         """A code that signs in once, within ten minutes."""
         code = token_hex(_CODE_BYTES)
-        with self.entries.changing() as kept:
-            kept.put(_LINK, code, {}, seconds=LINK_SECONDS)
+        with self.entries.changing() as transaction:
+            transaction.put(_LINK, code, {}, seconds=LINK_SECONDS)
         return code
 
     def set_passphrase(self, passphrase: str) -> None:
@@ -69,16 +69,16 @@ class Owner:
             raise InvalidRequest("This has the form of a code. Choose another passphrase.")
         salt = token_bytes(_SALT_BYTES)
         body = {"salt": salt.hex(), "hash": _scrypt(passphrase, salt).hex()}
-        with self.entries.changing() as kept:
-            kept.put(_PASSPHRASE, "", body, seconds=FOREVER)
-            for passkey in ("", *kept.owned(_PASSKEY)):
-                kept.end(_SESSION, passkey)
+        with self.entries.changing() as transaction:
+            transaction.put(_PASSPHRASE, "", body, seconds=FOREVER)
+            for passkey in ("", *transaction.owned(_PASSKEY)):
+                transaction.end(_SESSION, passkey)
 
     def sign_in(self, secret: str, path: str) -> str:
         """A new session below a path for a code or the passphrase; raises as `proven` does."""
         session = _new_session(path)
-        with self.proven(secret) as kept:
-            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
+        with self.proven(secret) as transaction:
+            transaction.put(_SESSION, session, {}, seconds=SESSION_SECONDS)
         return session
 
     @contextmanager
@@ -89,25 +89,25 @@ class Owner:
         a code is looked up and never hashed or counted.
         """
         if _CODE.fullmatch(_code(secret)):
-            with self.entries.changing() as kept:
-                link = kept.use(_LINK, _code(secret))
+            with self.entries.changing() as transaction:
+                link = transaction.use(_LINK, _code(secret))
                 if link is None or link.uses > 1:
                     raise _invalid()
-                yield kept
+                yield transaction
             return
         checked = self._checked_passphrase(secret)
-        with self.entries.changing() as kept:
-            now = kept.use(_PASSPHRASE, "")  # in PostgreSQL, locks it until the commit
+        with self.entries.changing() as transaction:
+            now = transaction.use(_PASSPHRASE, "")  # in PostgreSQL, locks it until the commit
             if now is None or now.body != checked:
                 raise _invalid()
-            yield kept
+            yield transaction
 
     def _checked_passphrase(self, passphrase: str) -> dict[str, str]:
         """Returns the salt and hash that match a passphrase; raises as `proven` does."""
-        with self.entries.changing() as kept:
+        with self.entries.changing() as transaction:
             instead = " A code (rung owner link) or a passkey works now."
-            kept.limit("passphrase", "", TRIES, TRY_SECONDS, instead)
-            entry = kept.get(_PASSPHRASE, "")
+            transaction.limit("passphrase", "", TRIES, TRY_SECONDS, instead)
+            entry = transaction.get(_PASSPHRASE, "")
         if entry is None:
             raise _invalid()
         body: dict[str, str] = entry.body
@@ -120,13 +120,13 @@ class Owner:
         """Whether a session is valid; it then lasts another twelve hours."""
         if not session:
             return False
-        with self.entries.changing() as kept:
-            return kept.extend(_SESSION, session, seconds=SESSION_SECONDS)
+        with self.entries.changing() as transaction:
+            return transaction.extend(_SESSION, session, seconds=SESSION_SECONDS)
 
     def sign_out(self, session: str) -> None:
         """Ends a session."""
-        with self.entries.changing() as kept:
-            kept.remove(_SESSION, session)
+        with self.entries.changing() as transaction:
+            transaction.remove(_SESSION, session)
 
 
 def _new_session(path: str) -> str:
@@ -183,8 +183,8 @@ class Passkeys:
 
     def listed(self) -> dict[str, dict[str, Any]]:
         """The passkeys by their ids: `name`, and the dates `added` and `used` (may be None)."""
-        with self.owner.entries.reading() as kept:
-            return {key: entry.body for key, (entry, *_) in kept.owned(_PASSKEY).items()}
+        with self.owner.entries.reading() as transaction:
+            return {key: entry.body for key, (entry, *_) in transaction.owned(_PASSKEY).items()}
 
     def creation(self, challenge: str) -> dict[str, Any]:
         """What a browser needs to create a passkey, as JSON (`PublicKeyCredentialCreationOptions`).
@@ -212,11 +212,11 @@ class Passkeys:
             challenge=challenge.encode(),
         )
 
-    def add(self, kept: Kept, challenge: str, answer: str, name: str) -> None:
+    def add(self, transaction: Kept, challenge: str, answer: str, name: str) -> None:
         """Adds the passkey that a browser created; raises `InvalidRequest` if it cannot be used."""
         _, state = self._creating(challenge)
         try:
-            data = _read(answer, lambda found: self._server.register_complete(state, found))
+            data = _read(answer, lambda response: self._server.register_complete(state, response))
         except Unauthenticated as error:
             raise InvalidRequest("The browser created no passkey that can be used.") from error
         created = data.credential_data
@@ -229,12 +229,12 @@ class Passkeys:
             "key": bytes(created).hex(),
         }
         id = created.credential_id.hex()
-        kept.put(_PASSKEY, id, body, seconds=FOREVER, owner=id)
+        transaction.put(_PASSKEY, id, body, seconds=FOREVER, owner=id)
 
-    def remove(self, kept: Kept, id: str) -> None:
+    def remove(self, transaction: Kept, id: str) -> None:
         """Removes a passkey and ends its sessions."""
-        kept.remove(_PASSKEY, id)
-        kept.end(_SESSION, id)
+        transaction.remove(_PASSKEY, id)
+        transaction.end(_SESSION, id)
 
     def request(self, challenge: str) -> dict[str, Any]:
         """What a browser needs to sign in, as JSON (`PublicKeyCredentialRequestOptions`)."""
@@ -250,8 +250,8 @@ class Passkeys:
     def sign_in(self, challenge: str, answer: str, path: str) -> str:
         """A new session for the answer of a passkey to a challenge; raises as `proven` does."""
         session = _new_session(path)
-        with self.proven(challenge, answer) as (kept, id):
-            kept.put(_SESSION, session, {}, seconds=SESSION_SECONDS, owner=id)
+        with self.proven(challenge, answer) as (transaction, id):
+            transaction.put(_SESSION, session, {}, seconds=SESSION_SECONDS, owner=id)
         return session
 
     @contextmanager
@@ -263,20 +263,20 @@ class Passkeys:
         from fido2.webauthn import AttestedCredentialData, AuthenticationResponse
 
         _, state = self._requesting(challenge)
-        given: AuthenticationResponse = _read(answer, AuthenticationResponse.from_dict)
-        id, signs = given.raw_id.hex(), given.response.authenticator_data.counter
-        with self.owner.entries.changing() as kept:
-            entry = kept.use(_PASSKEY, id)  # in PostgreSQL, locks it until the commit
+        assertion: AuthenticationResponse = _read(answer, AuthenticationResponse.from_dict)
+        id, signs = assertion.raw_id.hex(), assertion.response.authenticator_data.counter
+        with self.owner.entries.changing() as transaction:
+            entry = transaction.use(_PASSKEY, id)  # in PostgreSQL, locks it until the commit
             if entry is None:
                 raise _invalid_passkey()
-            known = [AttestedCredentialData(_key(entry.body))]
-            _read(answer, lambda found: self._server.authenticate_complete(state, known, found))
+            stored = [AttestedCredentialData(_key(entry.body))]
+            _read(answer, lambda reply: self._server.authenticate_complete(state, stored, reply))
             before = entry.body["signs"]
             if (signs or before) and signs <= before:  # someone else has a copy of the key
                 raise _invalid_passkey()
             body = {**entry.body, "signs": signs, "used": tokens.iso(None)[:_DATE_CHARS]}
-            kept.put(_PASSKEY, id, body, seconds=FOREVER)
-            yield kept, id
+            transaction.put(_PASSKEY, id, body, seconds=FOREVER)
+            yield transaction, id
 
 
 def _key(body: dict[str, Any]) -> bytes:
@@ -286,12 +286,12 @@ def _key(body: dict[str, Any]) -> bytes:
 def _read(answer: str, read: Callable[[Any], T | None]) -> T:
     """Parses the answer of a browser; raises `Unauthenticated` for any error in it."""
     try:
-        found = read(parse_json(answer.encode()))
+        parsed = read(parse_json(answer.encode()))
     except Exception as error:  # each parser of fido2 raises its own
         raise _invalid_passkey() from error
-    if found is None:
+    if parsed is None:
         raise _invalid_passkey()
-    return found
+    return parsed
 
 
 def _invalid_passkey() -> Unauthenticated:

@@ -28,29 +28,31 @@ def local_member(
     registry: RegistryReader, snapshot: Snapshot, name: str, *, now: tokens.Now = None
 ) -> Member:
     """The active grant of this store with this id or label, as a member."""
-    named = (one for one in registry.grants() if name in (one.grant_id, one.label))
-    active = [grant for grant in named if grant.state(now) == "active"]
+    matches = (grant for grant in registry.grants() if name in (grant.grant_id, grant.label))
+    active = [grant for grant in matches if grant.state(now) == "active"]
     if not active:
         raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
     if len(active) > 1:
-        listed = ", ".join(grant.grant_id for grant in active)
-        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {listed}.")
+        ids = ", ".join(grant.grant_id for grant in active)
+        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {ids}.")
     grant = active[0]
     snapshot.confine(grant.connection_ids)
     rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
-    held = tuple(
+    streams = tuple(
         MemberStream(item.stream, item.connection_id, row.connector_key, row.display_name)
         for item, row in rows
         if row is not None
     )
-    return Member(grant.label or name_of(held), grant.grant_id, held)
+    return Member(grant.label or name_of(streams), grant.grant_id, streams)
 
 
-def name_of(held: Sequence[MemberStream]) -> str:
+def name_of(streams: Sequence[MemberStream]) -> str:
     """The display name of a member: the names of its connections."""
-    labels = {one.connection_id: one.display_name or one.connection_id for one in held}
-    named = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())
-    return clip(named, BUDGETS.message_chars) or "nothing"
+    labels = {
+        stream.connection_id: stream.display_name or stream.connection_id for stream in streams
+    }
+    names = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())
+    return clip(names, BUDGETS.message_chars) or "nothing"
 
 
 def create(
@@ -67,8 +69,11 @@ def create(
     _check(members)
     package_id, token = tokens.new_id("pkg_"), tokens.new(tokens.PACKAGE_PREFIX)
     sealed = tuple(
-        replace(one, token=one.token and sealer.seal(one.token, bound=_bound(package_id, one)))
-        for one in members
+        replace(
+            member,
+            token=member.token and sealer.seal(member.token, bound=_bound(package_id, member)),
+        )
+        for member in members
     )
     entry = Package(package_id, label, sealed, tokens.iso(now), expires_at)
     registry.add_package(entry, keys.hashed(token))
@@ -121,15 +126,15 @@ def _check(members: Sequence[Member]) -> None:
             "Create two packages."
         )
     places = [(member.origin, member.grant_id) for member in members]
-    twice = next((place for place in places if places.count(place) > 1), None)
+    twice = next((pair for pair in places if places.count(pair) > 1), None)
     if twice is not None:
         raise InvalidRequest(f"The grant {twice[1]} is listed twice. Remove one.")
     origins: dict[str, str | None] = {}
     for member in members:
-        for held in member.held:
-            if origins.setdefault(held.connection_id, member.origin) != member.origin:
+        for stream in member.held:
+            if origins.setdefault(stream.connection_id, member.origin) != member.origin:
                 raise InvalidRequest(
-                    f"Two servers have a connection {held.connection_id!r}, but connection ids "
+                    f"Two servers have a connection {stream.connection_id!r}, but connection ids "
                     "must be unique in a package. Create a package for each server."
                 )
 

@@ -52,14 +52,14 @@ class Rates:
     `clock` is that of the budgets of work: seconds since 1970.
     """
 
-    def __init__(self, found: Settings, clock: Callable[[], float] = time.time) -> None:
-        self._token = _item(found.rate_limit_token)
-        self._address = _item(found.rate_limit_address)
-        self._failures = _item(found.rate_limit_failures)
-        self._behind_proxy = found.trusted_proxy_hops > 0
-        self._storage = _storage(found.rate_limit_storage)
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._token = _item(settings.rate_limit_token)
+        self._address = _item(settings.rate_limit_address)
+        self._failures = _item(settings.rate_limit_failures)
+        self._behind_proxy = settings.trusted_proxy_hops > 0
+        self._storage = _storage(settings.rate_limit_storage)
         self._limiter = FixedWindowRateLimiter(self._storage)
-        self._work, self._clock = found.work_seconds, clock
+        self._work, self._clock = settings.work_seconds, clock
 
     def opened(self, token: str | None, open: Callable[[], T]) -> T:
         """The result of `open`, if the limit allows it; raises `RateLimited` otherwise.
@@ -88,8 +88,8 @@ class Rates:
                 self._count(self._failures, address)
             raise
         if token:
-            found = f"grant:{entry.grant}" if entry.grant else f"token:{hashed(token).hex()}"
-            entry.payer = entry.payer or found
+            payer = f"grant:{entry.grant}" if entry.grant else f"token:{hashed(token).hex()}"
+            entry.payer = entry.payer or payer
             self.check_work(entry)
         return opened
 
@@ -156,9 +156,9 @@ class Rates:
         """Counts one request, and records how many the stricter limit still allows."""
         within = self._limiter.hit(item, key)
         reset, remaining = self._limiter.get_window_stats(item, key)
-        left = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
-        if entry.allowance is None or left.remaining < entry.allowance.remaining:
-            entry.allowance = left
+        allowance = Allowance(item.amount, max(0, remaining), _seconds_until(reset))
+        if entry.allowance is None or allowance.remaining < entry.allowance.remaining:
+            entry.allowance = allowance
         if not within:
             raise self._refusal(item, key, what)
 
@@ -215,7 +215,7 @@ class _Counts(Storage):
         now = time.monotonic()
         with self._lock:
             if now - self._looked_through >= _FORGET_SECONDS:
-                self._counts = {k: one for k, one in self._counts.items() if one[1] > now}
+                self._counts = {k: entry for k, entry in self._counts.items() if entry[1] > now}
                 self._looked_through = now
             count, end = self._counts.get(key, (0, 0.0))
             if end <= now:

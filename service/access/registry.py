@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from service.records.writing import Writing
 
 #: Parsed grant documents that are cached.
-KEPT_DOCUMENTS = 64
+CACHED_DOCUMENTS = 64
 
 _GRANT = 'SELECT grant_id, label, document, created_at, expires_at, revoked_at FROM "grant"'
 _PACKAGE = "SELECT id, package_id, label, created_at, expires_at, revoked_at FROM package"
@@ -89,11 +89,11 @@ class Grant:
         return {stream.connection_id for stream in self.streams}
 
 
-@lru_cache(maxsize=KEPT_DOCUMENTS)
+@lru_cache(maxsize=CACHED_DOCUMENTS)
 def read(document: str) -> tuple[tuple[StreamGrant, ...], bool]:
     """(the streams, whether the papers are included) of a stored grant document."""
-    found = orjson.loads(document)
-    return tuple(map(_stream, found["streams"])), found.get("papers") is True
+    parsed = orjson.loads(document)
+    return tuple(map(_stream, parsed["streams"])), parsed.get("papers") is True
 
 
 def _stream(entry: dict[str, Any]) -> StreamGrant:
@@ -176,8 +176,8 @@ class RegistryReader:
 
     def _package(self, id: int, package_id: str, label: str | None, *times: Any) -> Package:
         members = tuple(
-            Member(name, grant_id, tuple(starmap(MemberStream, orjson.loads(held))), origin, token)
-            for name, grant_id, held, origin, token in self._rows(_MEMBERS, id)
+            Member(name, grant_id, tuple(starmap(MemberStream, orjson.loads(text))), origin, token)
+            for name, grant_id, text, origin, token in self._rows(_MEMBERS, id)
         )
         return Package(package_id, label, members, *times)
 
@@ -215,9 +215,10 @@ class Registry(RegistryReader):
         package = entry.package_id, token_hash, entry.label, entry.created_at, entry.expires_at
         with self.transaction():
             ((id,),) = self._rows(_ADD_PACKAGE, *package)
-            for no, one in enumerate(entry.members):
-                held = orjson.dumps([astuple(each) for each in one.held]).decode()
-                self._rows(_ADD_MEMBER, id, no, one.name, one.grant_id, held, one.origin, one.token)
+            for no, member in enumerate(entry.members):
+                streams = orjson.dumps([astuple(stream) for stream in member.held]).decode()
+                columns = member.name, member.grant_id, streams, member.origin, member.token
+                self._rows(_ADD_MEMBER, id, no, *columns)
 
     def revoke_packages(self, name: str, revoked_at: str) -> list[str]:
         """Ends the active packages with this id or label and erases the tokens of their members.

@@ -91,18 +91,18 @@ class Sidecar:
     """
 
     def __init__(
-        self, place: Place, *, fixed: bool = False, end_grants: EndGrants | None = None
+        self, location: Place, *, fixed: bool = False, end_grants: EndGrants | None = None
     ) -> None:
-        self.place, self._fixed, self._end_grants = place, fixed, end_grants
+        self.place, self._fixed, self._end_grants = location, fixed, end_grants
         self._local = threading.local()
         self._pool: Any = None
         self._begin = self._in_file
-        if isinstance(place, Database):
+        if isinstance(location, Database):
             from service.records.postgres.connections import Pool
 
-            self._pool, self._begin = Pool(place.url), self._in_database
+            self._pool, self._begin = Pool(location.url), self._in_database
         else:
-            self.path, self._store = Path(f"{place}.access"), place
+            self.path, self._store = Path(f"{location}.access"), location
 
     def exists(self) -> bool:
         """Whether the file was created, or a database may have the tables."""
@@ -156,7 +156,7 @@ class Sidecar:
         from service.records.postgres.connections import explained
 
         begin = "BEGIN" if writes else "BEGIN READ ONLY"
-        opening = [(one, ()) for one in (begin, *_LIMITS, f"SELECT {_MARK}, clock_timestamp()")]
+        opening = [(sql, ()) for sql in (begin, *_LIMITS, f"SELECT {_MARK}, clock_timestamp()")]
         with explained(), self._pool.loan(Deadline.after(BUSY_SECONDS)) as loan:
             ((mark, clock),) = loan.run(*opening)[-1]
             run = lambda sql, *values: loan.run((sql.replace("?", "%s"), values))[0]  # noqa: E731
@@ -189,10 +189,10 @@ class Sidecar:
 
     def close(self) -> None:
         """Closes this thread's connection to a file, or the pool of a database."""
-        kept = getattr(self._local, "kept", None)
-        if kept is not None:
-            self._local.kept = None
-            kept[1].close()
+        stamped = getattr(self._local, "stamped", None)
+        if stamped is not None:
+            self._local.stamped = None
+            stamped[1].close()
         if self._pool is not None:
             self._pool.close()
 
@@ -200,12 +200,12 @@ class Sidecar:
         """Returns this thread's connection; reopens it if the file was replaced."""
         if not self.path.exists():
             self._make()
-        seen = os.stat(self.path)
-        stamp = os.getpid(), seen.st_dev, seen.st_ino
-        kept: tuple[Any, sqlite3.Connection] | None = getattr(self._local, "kept", None)
-        if kept is None or kept[0] != stamp:
-            self._local.kept = kept = stamp, _opened(self.path)
-        return kept[1]
+        file = os.stat(self.path)
+        stamp = os.getpid(), file.st_dev, file.st_ino
+        stamped: tuple[Any, sqlite3.Connection] | None = getattr(self._local, "stamped", None)
+        if stamped is None or stamped[0] != stamp:
+            self._local.stamped = stamped = stamp, _opened(self.path)
+        return stamped[1]
 
     def _make(self) -> None:
         """Creates an empty file with the owner and permissions of the store."""

@@ -36,8 +36,8 @@ class Signins:
 
         Raises `Unauthenticated` if the token is not for the surface at a path.
         """
-        with self.entries.reading() as kept:
-            entry = kept.get(_ACCESS, access_token)
+        with self.entries.reading() as transaction:
+            entry = transaction.get(_ACCESS, access_token)
         if entry and path and path not in entry.body["paths"]:
             raise Unauthenticated(
                 f"This token is not for {path}. Sign in there to get another one.",
@@ -48,91 +48,93 @@ class Signins:
     def map(self, issuer: str, subject: str, grant_id: str | None) -> None:
         """Lets a subject of another issuer read a grant; None removes the mapping."""
         key, body = _subject(issuer, subject), {"issuer": issuer.rstrip("/"), "subject": subject}
-        with self.entries.changing() as kept:
-            kept.remove(_MAPPED, key)
+        with self.entries.changing() as transaction:
+            transaction.remove(_MAPPED, key)
             if grant_id:
-                kept.put(_MAPPED, key, body, seconds=FOREVER, owner=grant_id)
+                transaction.put(_MAPPED, key, body, seconds=FOREVER, owner=grant_id)
 
     def mapped(self, issuer: str, subject: str) -> str | None:
         """The id of the grant that is mapped to a subject of an issuer, if any."""
-        with self.entries.reading() as kept:
-            entry = kept.get(_MAPPED, _subject(issuer, subject))
+        with self.entries.reading() as transaction:
+            entry = transaction.get(_MAPPED, _subject(issuer, subject))
         return entry.owner if entry else None
 
     def mapped_issuers(self) -> set[str]:
         """The issuers that a grant is mapped to."""
-        with self.entries.reading() as kept:
-            owned = kept.owned(_MAPPED).values()
+        with self.entries.reading() as transaction:
+            owned = transaction.owned(_MAPPED).values()
         return {entry.body["issuer"] for entries in owned for entry in entries}
 
     def consented(self, grant_id: str, client: dict[str, Any], code: dict[str, Any]) -> str:
         """Stores the client of a new grant; returns its authorization code."""
         text = tokens.new(tokens.CODE_PREFIX)
-        with self.entries.changing() as kept:
-            kept.put(_CONSENT, grant_id, client, seconds=FOREVER, owner=grant_id)
-            kept.put(_CODE, text, code, seconds=CODE_SECONDS, owner=grant_id)
+        with self.entries.changing() as transaction:
+            transaction.put(_CONSENT, grant_id, client, seconds=FOREVER, owner=grant_id)
+            transaction.put(_CODE, text, code, seconds=CODE_SECONDS, owner=grant_id)
         return text
 
     def clients(self) -> dict[str, dict[str, Any]]:
         """The client of each grant that sign-in created, by grant id."""
-        with self.entries.reading() as kept:
-            return {owner: found[0].body for owner, found in kept.owned(_CONSENT).items()}
+        with self.entries.reading() as transaction:
+            return {
+                owner: entries[0].body for owner, entries in transaction.owned(_CONSENT).items()
+            }
 
     def check_code(self, text: str) -> Entry | None:
         """Returns an authorization code. For a used one, revokes its tokens and returns None."""
-        with self.entries.reading() as kept:
-            entry = kept.get(_CODE, text)
+        with self.entries.reading() as transaction:
+            entry = transaction.get(_CODE, text)
         if entry and entry.uses:
-            with self.entries.changing() as kept:
-                _end(kept, entry.owner)
+            with self.entries.changing() as transaction:
+                _end(transaction, entry.owner)
             return None
         return entry
 
     def refresh_token(self, text: str) -> Entry | None:
         """A refresh token, used or not."""
-        with self.entries.reading() as kept:
-            return kept.get(_REFRESH, text)
+        with self.entries.reading() as transaction:
+            return transaction.get(_REFRESH, text)
 
     def exchange(self, code: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
         """Returns new tokens for a code. For a used code, revokes its tokens and returns none.
 
         `body` is stored with the tokens, `ends` is the end of the grant.
         """
-        with self.entries.changing() as kept:
-            entry = kept.use(_CODE, code)
+        with self.entries.changing() as transaction:
+            entry = transaction.use(_CODE, code)
             if entry is None or entry.uses > 1:
-                _end(kept, entry.owner if entry else "")
+                _end(transaction, entry.owner if entry else "")
                 return {}
-            return _issue(kept, entry.owner, body, ends)
+            return _issue(transaction, entry.owner, body, ends)
 
     def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
         """Returns new tokens for a refresh token. If it was used too long ago, revokes all.
 
         Raises `RateLimited` after too many refreshes of the grant.
         """
-        with self.entries.changing() as kept:
-            if entry := kept.get(_REFRESH, refresh):
-                _lock(kept, entry.owner)
-            entry = kept.use(_REFRESH, refresh)
-            if entry is None or kept.now - entry.used_at > GRACE_SECONDS:
-                _end(kept, entry.owner if entry else "")
+        with self.entries.changing() as transaction:
+            if entry := transaction.get(_REFRESH, refresh):
+                _lock(transaction, entry.owner)
+            entry = transaction.use(_REFRESH, refresh)
+            if entry is None or transaction.now - entry.used_at > GRACE_SECONDS:
+                _end(transaction, entry.owner if entry else "")
                 return {}
-            kept.limit("refresh", entry.owner, *REFRESHES)
-            kept.prune(_REFRESH, entry.owner, USED_MOST)
-            return _issue(kept, entry.owner, body, ends)
+            transaction.limit("refresh", entry.owner, *REFRESHES)
+            transaction.prune(_REFRESH, entry.owner, USED_MOST)
+            return _issue(transaction, entry.owner, body, ends)
 
     def revoke(self, token: str, client_id: str) -> None:
         """Revokes all tokens of the grant of a token, if the token belongs to this client."""
-        with self.entries.changing() as kept:
-            entry = kept.get(_ACCESS, token) or kept.get(_REFRESH, token)
+        with self.entries.changing() as transaction:
+            entry = transaction.get(_ACCESS, token) or transaction.get(_REFRESH, token)
             if entry and entry.body["client_id"] == client_id:
-                _end(kept, entry.owner)
+                _end(transaction, entry.owner)
 
     def forget(self, grant_ids: Iterable[str]) -> None:
         """Deletes the codes and tokens of revoked grants, which are refused in any case."""
-        with suppress(Unavailable), self.entries.changing() as kept:
+        with suppress(Unavailable), self.entries.changing() as transaction:
             for grant_id in grant_ids:
-                _end(kept, grant_id)
+                _end(transaction, grant_id)
 
 
 def _subject(issuer: str, subject: str) -> str:
@@ -140,14 +142,16 @@ def _subject(issuer: str, subject: str) -> str:
 
 
 def _issue(
-    kept: Kept, grant_id: str, body: dict[str, Any], ends: datetime | None
+    transaction: Kept, grant_id: str, body: dict[str, Any], ends: datetime | None
 ) -> dict[str, Any]:
     """Creates and stores a pair of tokens."""
-    left = FOREVER if ends is None else int(ends.timestamp()) - kept.now
-    seconds = min(ACCESS_SECONDS, left)
+    remaining = FOREVER if ends is None else int(ends.timestamp()) - transaction.now
+    seconds = min(ACCESS_SECONDS, remaining)
     access, refresh = tokens.new(tokens.ACCESS_PREFIX), tokens.new(tokens.REFRESH_PREFIX)
-    kept.put(_ACCESS, access, body, seconds=seconds, owner=grant_id)
-    kept.put(_REFRESH, refresh, body, seconds=min(REFRESH_SECONDS, left), owner=grant_id)
+    transaction.put(_ACCESS, access, body, seconds=seconds, owner=grant_id)
+    transaction.put(
+        _REFRESH, refresh, body, seconds=min(REFRESH_SECONDS, remaining), owner=grant_id
+    )
     return {
         "access_token": access,
         "token_type": "Bearer",
@@ -157,12 +161,12 @@ def _issue(
     }
 
 
-def _lock(kept: Kept, grant_id: str) -> None:
+def _lock(transaction: Kept, grant_id: str) -> None:
     """Locks the consent of a grant in PostgreSQL, so that its tokens change one at a time."""
-    kept.use(_CONSENT, grant_id)
+    transaction.use(_CONSENT, grant_id)
 
 
-def _end(kept: Kept, grant_id: str) -> None:
-    _lock(kept, grant_id)
+def _end(transaction: Kept, grant_id: str) -> None:
+    _lock(transaction, grant_id)
     for kind in (_CODE, _ACCESS, _REFRESH):
-        kept.end(kind, grant_id)
+        transaction.end(kind, grant_id)

@@ -37,12 +37,12 @@ def check_expiry(expires_at: str | None) -> None:
 
 def check_active(what: str, revoked_at: str | None, expires_at: str | None, now: Now) -> None:
     """Raise `Unauthenticated` (`grant_revoked`, `grant_expired`) if it has ended."""
-    found = state(revoked_at, expires_at, now)
-    if found == "revoked":
+    status = state(revoked_at, expires_at, now)
+    if status == "revoked":
         raise Unauthenticated(
             f"This {what} was revoked by its owner. Ask for a new one.", code="grant_revoked"
         )
-    if found == "expired":
+    if status == "expired":
         raise Unauthenticated(
             f"This {what} expired at {expires_at}. Ask for a new one.", code="grant_expired"
         )

@@ -52,7 +52,7 @@ class Question:
 def questions() -> list[Question]:
     """The questions in the order of the file."""
     text = (FOLDER / "questions.toml").read_text(encoding="utf-8")
-    return [Question(**each) for each in tomllib.loads(text)["questions"]]
+    return [Question(**question) for question in tomllib.loads(text)["questions"]]
 
 
 def manifest(connector_key: str) -> Any:
@@ -76,7 +76,7 @@ def fill(writer: Writing) -> list[str]:
     return ids
 
 
-def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
+def token_for(writer: Writing, connections: Iterable[str], token_file: Path) -> str:
     """A token for the whole demo: the stored one while it is valid, else a new one."""
     entries = [
         {"connection_id": connection_id, "stream": manifest.name, "fields": list(manifest.fields)}
@@ -84,22 +84,22 @@ def token_for(writer: Writing, connections: Iterable[str], kept: Path) -> str:
         for manifest in manifests_of(writer, connection_id)
     ]
     registry = Registry(writer)
-    wanted = {(entry["connection_id"], entry["stream"], *entry["fields"]) for entry in entries}
+    required = {(entry["connection_id"], entry["stream"], *entry["fields"]) for entry in entries}
     try:
-        token = kept.read_text(encoding="utf-8").strip()
+        token = token_file.read_text(encoding="utf-8").strip()
         granted = find(registry, token).streams
-        if wanted == {(item.connection_id, item.stream, *item.fields) for item in granted}:
+        if required == {(item.connection_id, item.stream, *item.fields) for item in granted}:
             return token
     except (OSError, EvidenceError):
         pass  # no stored token, or an expired one
     _, token = create(registry, {"streams": entries}, label=LABEL)
-    durable.write(kept, f"{token}\n".encode())
+    durable.write(token_file, f"{token}\n".encode())
     return token
 
 
 def _empty(writer: Writing, connections: Iterable[str]) -> None:
     """Removes the records of connections; their streams stay, for the grants that cover them."""
-    streams = [(name, each.name) for name in connections for each in manifests_of(writer, name)]
+    streams = [(name, entry.name) for name in connections for entry in manifests_of(writer, name)]
     if streams:
         with staging(writer, streams) as stage:
             stage.keep_manifests(streams)

@@ -24,8 +24,8 @@ def write(folder: Path) -> Path:
     with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
         unpack_archive(ARCHIVE, unfinished)
         for file in Path(unfinished, "static").rglob("*.*"):
-            place = folder / file.relative_to(unfinished)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            file.replace(place)
+            target = folder / file.relative_to(unfinished)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
         database_files.replace(Path(unfinished, NAME), folder / NAME)
     return folder / NAME

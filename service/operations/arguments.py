@@ -17,51 +17,51 @@ from evidence.work import parse_json
 ADDED_BY_HOSTS = ("toolCallId", "sessionId", "chatInput", "action", "tool", "random_string")
 
 
-def _described(description: str, **more: Any) -> dict[str, Any]:
-    return {"metadata": {"description": description, **more}}
+def _described(description: str, **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"description": description, **metadata}}
 
 
-def normalized(given: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+def normalized(raw: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments without blank ones, and with the type that is declared instead of text."""
-    typed = {
+    parsed = {
         name: (
             declared[name].of_text(value)
-            if isinstance(value, str) and isinstance(declared.get(name), Typed)
+            if isinstance(value, str) and isinstance(declared.get(name), NonText)
             else value
         )
-        for name, value in given.items()
+        for name, value in raw.items()
     }
     return {
         name: value
-        for name, value in typed.items()
+        for name, value in parsed.items()
         if name not in declared or value not in (None, "", [], {})
     }
 
 
-def renamed(given: dict[str, Any], **aliases: str) -> dict[str, Any]:
+def renamed(raw: dict[str, Any], **aliases: str) -> dict[str, Any]:
     """Arguments with aliases replaced by declared names; a declared name wins."""
-    arguments = {name: value for name, value in given.items() if name not in aliases}
+    arguments = {name: value for name, value in raw.items() if name not in aliases}
     for alias, name in aliases.items():
-        if alias in given:
-            arguments.setdefault(name, given[alias])
+        if alias in raw:
+            arguments.setdefault(name, raw[alias])
     return arguments
 
 
-def with_id(given: dict[str, Any]) -> dict[str, Any]:
+def with_id(raw: dict[str, Any]) -> dict[str, Any]:
     """Arguments with the `id` built from a `stream` and a `record_id`.
 
     An id that is an address loses the secret path of a browser session before it can be repeated.
     """
-    if isinstance(given.get("id"), str):
-        return {**given, "id": without_session(given["id"])}
-    parts = given.get("stream"), given.get("record_id")
-    if "id" in given or not all(isinstance(part, str) for part in parts):
-        return given
-    kept = {name: value for name, value in given.items() if name not in ("stream", "record_id")}
-    return {"id": str(RecordRef(str(parts[0]), str(parts[1]))), **kept}
+    if isinstance(raw.get("id"), str):
+        return {**raw, "id": without_session(raw["id"])}
+    parts = raw.get("stream"), raw.get("record_id")
+    if "id" in raw or not all(isinstance(part, str) for part in parts):
+        return raw
+    rest = {name: value for name, value in raw.items() if name not in ("stream", "record_id")}
+    return {"id": str(RecordRef(str(parts[0]), str(parts[1]))), **rest}
 
 
-class Typed:
+class NonText:
     """An argument other than text. `of_text` is the value that a text means, or else the text."""
 
     #: The type of a JSON text that is understood.
@@ -78,9 +78,9 @@ class Typed:
 class Text(fields.String):
     """Text that can be stored and sent: no NUL, no lone surrogates."""
 
-    def __init__(self, description: str, *, longest: int = CONTRACT.name_chars, **more: Any):
+    def __init__(self, description: str, *, longest: int = CONTRACT.name_chars, **args: Any):
         length = validate.Length(1, longest)
-        super().__init__(validate=length, **_described(description), **more)
+        super().__init__(validate=length, **_described(description), **args)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
@@ -92,9 +92,9 @@ class Text(fields.String):
 class Digits(fields.String):
     """A whole number written as text."""
 
-    def __init__(self, description: str, **more: Any):
+    def __init__(self, description: str, **args: Any):
         pattern = validate.Regexp(r"^[0-9]{1,18}$", error="must be a whole number in digits")
-        super().__init__(validate=pattern, **_described(description), **more)
+        super().__init__(validate=pattern, **_described(description), **args)
 
 
 class Moment(Text):
@@ -117,14 +117,14 @@ class Moment(Text):
 class Choice(fields.String):
     """One of a few words; its errors list them."""
 
-    def __init__(self, description: str, words: tuple[str, ...], **more: Any):
+    def __init__(self, description: str, words: tuple[str, ...], **args: Any):
         message = f"Use one of {', '.join(words)}."
-        known = validate.OneOf(words, error=message)
+        valid = validate.OneOf(words, error=message)
         errors: dict[str, Any] = {"invalid": message}
-        super().__init__(validate=known, error_messages=errors, **_described(description), **more)
+        super().__init__(validate=valid, error_messages=errors, **_described(description), **args)
 
 
-class Number(Typed, fields.Integer):
+class Number(NonText, fields.Integer):
     """A whole number between two bounds. `5.0` is valid, `"5"` and `true` are not.
 
     Its errors name both bounds.
@@ -137,14 +137,14 @@ class Number(Typed, fields.Integer):
         most: int = CONTRACT.whole_number,
         *,
         rest: Any = None,
-        **more: Any,
+        **args: Any,
     ):
         self.most = most
-        shown = _described(description, **(rest or {}))
+        about = _described(description, **(rest or {}))
         between = f"{least:,} to {most:,}."
         errors: dict[str, Any] = {"invalid": f"Use a whole number, {between}"}
         bounds = validate.Range(least, most, error=f"Use a number from {between}")
-        super().__init__(strict=True, validate=bounds, error_messages=errors, **shown, **more)
+        super().__init__(strict=True, validate=bounds, error_messages=errors, **about, **args)
 
     def of_text(self, text: str) -> Any:
         return int(text) if re.fullmatch("[0-9]{1,18}", text) else text
@@ -157,28 +157,28 @@ class Number(Typed, fields.Integer):
         return super()._validated(value)
 
 
-class Names(Typed, fields.List):  # type: ignore[type-arg]
+class Names(NonText, fields.List):  # type: ignore[type-arg]
     """A list of names, loaded as a tuple."""
 
     json_type = list
 
-    def __init__(self, description: str, **more: Any):
+    def __init__(self, description: str, **args: Any):
         inner = fields.String(validate=validate.Length(1, CONTRACT.name_chars))
         bounds = validate.Length(1, CONTRACT.names_in_list)
-        super().__init__(inner, validate=bounds, **_described(description), **more)
+        super().__init__(inner, validate=bounds, **_described(description), **args)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         return tuple(super()._deserialize(value, attr, data, **kwargs))
 
 
-class TypedFilter(Typed, fields.Field[dict[str, Any]]):
+class TypedFilter(NonText, fields.Field[dict[str, Any]]):
     """`{field: value}` or `{field: {"gte": value, "lt": value}}`, never a string, never empty."""
 
     error_code = "invalid_filter"
     #: The name that stands for any other in `tools/list`, and the type of its value there.
     placeholder = "FIELD", "string"
 
-    def __init__(self, **more: Any):
+    def __init__(self, **args: Any):
         text = (
             '{"FIELD": value} or {"FIELD": {"gte": value, "lt": value}} '
             f"({', '.join(OPERATORS)}); schema(stream) has the names."
@@ -187,7 +187,7 @@ class TypedFilter(Typed, fields.Field[dict[str, Any]]):
             "filter[field]=value for equality, filter[field][gte]=value for a range "
             f"({', '.join(OPERATORS)}). /v1/schema?stream=… lists the fields."
         )
-        super().__init__(**_described(text, rest=rest), **more)
+        super().__init__(**_described(text, rest=rest), **args)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         if not isinstance(value, dict):
@@ -218,16 +218,16 @@ class TypedFilter(Typed, fields.Field[dict[str, Any]]):
         return value
 
 
-class ExpandLimit(Typed, fields.Field[dict[str, int]]):
+class ExpandLimit(NonText, fields.Field[dict[str, int]]):
     """`{relation: most related records}`."""
 
     error_code = "invalid_expand"
     placeholder = "RELATION", "integer"
 
-    def __init__(self, **more: Any):
+    def __init__(self, **args: Any):
         text = 'Maximum records per relation: {"RELATION": 5}.'
         rest = "Maximum related records per relation, such as expand_limit[replies]=5."
-        super().__init__(**_described(text, rest=rest), **more)
+        super().__init__(**_described(text, rest=rest), **args)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         whole = isinstance(value, dict) and value and all(map(_is_count, value.values()))
@@ -253,13 +253,13 @@ def page_limit(default: int) -> Number:
     return Number(f"Page size, {default} by default.", 1, CONTRACT.page_items, rest=rest)
 
 
-class Flag(Typed, fields.Boolean):
+class Flag(NonText, fields.Boolean):
     """true or false, but no word or number that could mean either."""
 
     json_type = bool
 
-    def __init__(self, description: str, **more: Any):
-        super().__init__(truthy={True}, falsy={False}, **_described(description), **more)
+    def __init__(self, description: str, **args: Any):
+        super().__init__(truthy={True}, falsy={False}, **_described(description), **args)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> bool:
         if not isinstance(value, bool):

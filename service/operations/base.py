@@ -118,16 +118,16 @@ class BaseOperation:
 
     def load(
         self,
-        given: dict[str, Any],
-        spelled: Mapping[str, str] = MappingProxyType({}),
+        raw: dict[str, Any],
+        names: Mapping[str, str] = MappingProxyType({}),
         describe: Callable[[str], str] | None = None,
     ) -> dict[str, Any]:
         """The validated arguments; raises `InvalidRequest` with all that is wrong and its fix.
 
-        `spelled` are the names of the arguments on the caller's surface, `describe` returns its
+        `names` are the names of the arguments on the caller's surface, `describe` returns its
         description of one.
         """
-        present = self.named(given)
+        present = self.named(raw)
         further = {name: present.pop(name) for name in self.undeclared.keys() & present.keys()}
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
@@ -135,31 +135,31 @@ class BaseOperation:
             messages = error.normalized_messages()  # type: ignore[no-untyped-call]
             declared = self.arguments.fields
             raise complaints.refusal(
-                self.name, declared, messages, spelled, describe or self._describe
+                self.name, declared, messages, names, describe or self._describe
             ) from error
         for name, value in further.items():
             loaded[name] = complaints.checked(name, self.undeclared[name], value)
         return loaded
 
-    def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def named(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Unchecked arguments by declared name, without nulls."""
-        return self.rewrite({name: one for name, one in given.items() if one is not None})
+        return self.rewrite({name: entry for name, entry in raw.items() if entry is not None})
 
-    def understood(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def understood(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Unchecked arguments of a tool call, as hosts and models that write them loosely mean."""
-        own = {name: one for name, one in given.items() if name not in ADDED_BY_HOSTS}
+        own = {name: argument for name, argument in raw.items() if name not in ADDED_BY_HOSTS}
         declared = self.arguments.fields
         return normalized(self.named(normalized(own, declared)), declared)
 
-    def load_rest(self, given: dict[str, Any]) -> dict[str, Any]:
+    def load_rest(self, raw: dict[str, Any]) -> dict[str, Any]:
         """The same for REST: its names, its defaults, and the arguments its route requires."""
         route = self.route
-        loaded = self.load(given, route.names, self._describe_rest)
+        loaded = self.load(raw, route.names, self._describe_rest)
         for name in route.needs:
             if name not in loaded:
-                here = route.spelled(name)
-                hint = f"{here}: {self._describe_rest(name)}"
-                raise InvalidRequest(f"{self.name} needs {here}.", param=here, hint=hint)
+                rest_name = route.spelled(name)
+                hint = f"{rest_name}: {self._describe_rest(name)}"
+                raise InvalidRequest(f"{self.name} needs {rest_name}.", param=rest_name, hint=hint)
         return loaded
 
     def _describe(self, name: str) -> str:
@@ -175,8 +175,8 @@ class BaseOperation:
         """
         bound = {*names_in(path), *fixed}
         bound |= {"id"} if "record_id" in bound else set()
-        named = (name for name in self.arguments.fields if name not in bound)
-        return {self.route.spelled(name): name for name in named}
+        names = (name for name in self.arguments.fields if name not in bound)
+        return {self.route.spelled(name): name for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,14 +231,14 @@ def ask_of(method: str, query: Callable[..., Any]) -> Callable[..., Answer[Any]]
     return ask
 
 
-def run_of(ask: Callable[..., Answer[Any]], **more: Any) -> Callable[..., Any]:
+def run_of(ask: Callable[..., Answer[Any]], **fixed: Any) -> Callable[..., Any]:
     """A `run` whose result is the value of an answer with the arguments that asked for it.
 
-    `more` are arguments of the port that callers cannot set.
+    `fixed` are arguments of the port that callers cannot set.
     """
 
     def run(session: Session, **args: Any) -> Any:
-        return replace(ask(session, **args, **more).value, args=args)
+        return replace(ask(session, **args, **fixed).value, args=args)
 
     return run
 
@@ -257,30 +257,30 @@ class PaperOperation(Operation):
 
 
 def retries(
-    error: EvidenceError, operation: Operation, given: dict[str, Any]
+    error: EvidenceError, operation: Operation, raw: dict[str, Any]
 ) -> tuple[Continuation, ...]:
     """The same call, with an argument, connection or paper that the error suggests."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
-    if error.retry_with == "connection_id" and not _names_connection(given):
-        listed = error.details.get("available_connections", ())
+    if error.retry_with == "connection_id" and not _names_connection(raw):
+        entries = error.details.get("available_connections", ())
         changes += [
-            {"connection_id": one["connection_id"]} for one in listed[: BUDGETS.retries_shown]
+            {"connection_id": entry["connection_id"]} for entry in entries[: BUDGETS.retries_shown]
         ]
-    if "paper_id" in given:
+    if "paper_id" in raw:
         papers = error.details.get("candidates") or error.details.get("near") or ()
         changes += [{"paper_id": paper["paper_id"]} for paper in papers[: BUDGETS.retries_shown]]
-    known, given = operation.arguments.fields, operation.named(given)
-    kept = {name: one for name, one in given.items() if name != "cursor"}  # fits only its own call
+    declared, raw = operation.arguments.fields, operation.named(raw)
+    args = {name: arg for name, arg in raw.items() if name != "cursor"}  # fits only its own call
     return tuple(
-        Continuation(operation.name, {**kept, **change}, "retry")
+        Continuation(operation.name, {**args, **change}, "retry")
         for change in changes
-        if known.keys() >= change.keys()
+        if declared.keys() >= change.keys()
     )
 
 
-def _names_connection(given: Mapping[str, Any]) -> bool:
+def _names_connection(raw: Mapping[str, Any]) -> bool:
     """Whether the id of a valid call contains its connection, which no argument can replace."""
-    return "id" in given and handles.parse(given["id"]).connection_id is not None
+    return "id" in raw and handles.parse(raw["id"]).connection_id is not None
 
 
 def run_bounded(
@@ -302,5 +302,5 @@ def run_bounded(
 def _size(result: Any) -> int:
     """The number of items on a page; only pages are requested twice."""
     lists = (getattr(result, name, None) for name in ("hits", "records", "groups", "values"))
-    items: Sized = next((found for found in lists if found), ())
+    items: Sized = next((page for page in lists if page), ())
     return len(items)

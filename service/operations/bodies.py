@@ -46,30 +46,30 @@ class Address:
         if cursor is None or self.posted:
             return None
         pairs = parse_qsl(self.query, keep_blank_values=True)
-        kept = [pair for pair in pairs if pair[0] not in REPLACED_BY_CURSOR]
-        link = f"{self.path}?{urlencode([*kept, ('cursor', cursor)])}"
+        pairs_without_cursor = [pair for pair in pairs if pair[0] not in REPLACED_BY_CURSOR]
+        link = f"{self.path}?{urlencode([*pairs_without_cursor, ('cursor', cursor)])}"
         return link if len(link) <= BUDGETS.link_bytes else None
 
 
 def body(
     operation: RecordOperation | Listing,
     session: Session,
-    given: dict[str, Any],
-    here: Address,
+    raw: dict[str, Any],
+    address: Address,
     extra: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The answer of the operation to unchecked arguments, with its links and `meta`.
 
     `extra` are the parameters that only REST has.
     """
-    given = narrowed(session, given, extra)
-    given, warnings = _lenient(operation, given)
-    asked = operation.load_rest(given)
-    more = _more(operation, extra, asked)
-    envelope = encode.body_of(operation.ask(session, **asked, **more))
+    raw = narrowed(session, raw, extra)
+    raw, warnings = _lenient(operation, raw)
+    loaded = operation.load_rest(raw)
+    further = _port_arguments(operation, extra, loaded)
+    envelope = encode.body_of(operation.ask(session, **loaded, **further))
     if operation.route.link:
         envelope = operation.route.link(envelope)
-    return linked(envelope, here, [*warnings, *alias_warnings(extra)])
+    return linked(envelope, address, [*warnings, *alias_warnings(extra)])
 
 
 def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
@@ -77,28 +77,28 @@ def alias_warnings(extra: Mapping[str, str]) -> list[Body]:
     return [ALIAS_WARNING] if "deprecated_alias" in extra else []
 
 
-def linked(envelope: Body, here: Address, warnings: Sequence[Body] = ()) -> Body:
+def linked(envelope: Body, address: Address, warnings: Sequence[Body] = ()) -> Body:
     """Return the envelope with its links, its `meta` and further warnings."""
-    links: dict[str, Any] = {"self": str(here)}
+    links: dict[str, Any] = {"self": str(address)}
     if "has_more" in envelope or "next_cursor" in envelope:
-        links["next"] = here.next(envelope.get("next_cursor"))
+        links["next"] = address.next(envelope.get("next_cursor"))
     meta = {"count": {"kind": "none"}, "warnings": [], **envelope.get("meta", {})}
     meta["warnings"] = [*meta["warnings"], *warnings]
     return {**envelope, "links": links, "meta": meta}
 
 
-def _lenient(operation: BaseOperation, given: Body) -> tuple[Body, list[Body]]:
+def _lenient(operation: BaseOperation, raw: Body) -> tuple[Body, list[Body]]:
     """Apply PDPP's leniency to arguments, with a warning for each clamped one."""
-    route, right, warnings = operation.route, dict(given), list[Body]()
+    route, right, warnings = operation.route, dict(raw), list[Body]()
     for name, words in route.synonyms.items():
-        if isinstance(given.get(name), str):
-            right[name] = words.get(given[name], given[name])
+        if isinstance(raw.get(name), str):
+            right[name] = words.get(raw[name], raw[name])
     for name in route.clamped:
-        field, asked = operation.arguments.fields[name], _number(given.get(name))
+        field, requested = operation.arguments.fields[name], _number(raw.get(name))
         assert isinstance(field, Number) and field.most is not None, "it has a maximum"
-        if asked is not None and asked > field.most:
+        if requested is not None and requested > field.most:
             right[name] = field.most
-            warnings.append(_clamped(route.spelled(name), asked, field.most))
+            warnings.append(_clamped(route.spelled(name), requested, field.most))
     return right, warnings
 
 
@@ -108,66 +108,66 @@ def _number(value: Any) -> int | float | None:
     return value if whole and not isinstance(value, bool) else None
 
 
-def _clamped(name: str, asked: int | float, most: int) -> Body:
+def _clamped(name: str, requested: int | float, most: int) -> Body:
     return {
         "code": "limit_clamped",
         "message": f"The maximum of {name} is {most:,}, and the answer uses it.",
         "param": name,
-        "detail": {"requested_limit": asked, "max_limit": most},
+        "detail": {"requested_limit": requested, "max_limit": most},
     }
 
 
-def narrowed(session: Session, given: dict[str, Any], extra: Mapping[str, str]) -> dict[str, Any]:
+def narrowed(session: Session, raw: dict[str, Any], extra: Mapping[str, str]) -> dict[str, Any]:
     """The arguments, with the connection of the connector that `connector_id` names."""
-    wanted = extra.get("connector_id")
-    if wanted is None or "connection_id" in given:
-        return given
-    listed = session.rs.schema(SchemaQuery()).value.connectors
+    name = extra.get("connector_id")
+    if name is None or "connection_id" in raw:
+        return raw
+    connectors = session.rs.schema(SchemaQuery()).value.connectors
     connections = [
-        one for connector in listed if wanted in connector.names for one in connector.connection_ids
+        id for connector in connectors if name in connector.names for id in connector.connection_ids
     ]
     if not connections:
         raise NotFound(
-            f"No connector {wanted!r} in this grant.",
+            f"No connector {name!r} in this grant.",
             code="connection_not_found",
             param="connector_id",
         )
-    if len(connections) > 1 and len(listed) > 1:
+    if len(connections) > 1 and len(connectors) > 1:
         raise Ambiguous("Several connections have this connector.", retry_with="connection_id")
-    return {**given, "connection_id": connections[0]} if len(connections) == 1 else given
+    return {**raw, "connection_id": connections[0]} if len(connections) == 1 else raw
 
 
-def address(operation: Operation, given: Mapping[str, Any]) -> Address:
+def address(operation: Operation, args: Mapping[str, Any]) -> Address:
     """The URL of an operation with these arguments, in declaration order."""
-    left = {name: given[name] for name in operation.arguments.fields if name in given}
-    if "<record_id>" in operation.route.path and "id" in left:
-        ref = handles.parse(left.pop("id"), connection_id=left.pop("connection_id", None))
-        left = {**known(ref._asdict()), **left}
-    return filled(operation.route, operation.route.path, left)
+    rest = {name: args[name] for name in operation.arguments.fields if name in args}
+    if "<record_id>" in operation.route.path and "id" in rest:
+        ref = handles.parse(rest.pop("id"), connection_id=rest.pop("connection_id", None))
+        rest = {**known(ref._asdict()), **rest}
+    return filled(operation.route, operation.route.path, rest)
 
 
 def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
     """The URL of a route with some arguments in the path and the others in the query."""
-    left = dict(args)
+    rest = dict(args)
     for name in names_in(path):
-        path = path.replace(f"<{name}>", quote(str(left.pop(name)), safe=""))
-    query = pairs_of({route.spelled(name): value for name, value in left.items()})
+        path = path.replace(f"<{name}>", quote(str(rest.pop(name)), safe=""))
+    query = pairs_of({route.spelled(name): value for name, value in rest.items()})
     return Address(path, urlencode(query))
 
 
-def _more(operation: BaseOperation, extra: Mapping[str, str], asked: Body) -> Body:
+def _port_arguments(operation: BaseOperation, extra: Mapping[str, str], loaded: Body) -> Body:
     """The REST-only arguments, as arguments of the port."""
     arguments: dict[str, Any] = {}
     if operation.name in WITH_WHOLE_VALUES:
         arguments["whole"] = True
     declared = operation.route.extra.items()
-    values = {name: checked(name, one, extra[name]) for name, one in declared if name in extra}
+    values = {name: checked(name, param, extra[name]) for name, param in declared if name in extra}
     arguments |= {name: values[name] for name in ("order", "window") if name in values}
     if "cursor" in values:
-        if asked.get("offset_chars") is not None:
+        if loaded.get("offset_chars") is not None:
             raise InvalidRequest("Use cursor or offset_chars, not both.", param="cursor")
         arguments["offset_chars"] = int(values["cursor"])
-    if operation.name == "schema" and asked.get("detail") != "full":
-        compact = values.get("view") == "compact" or "detail" in asked
-        asked["detail"] = "compact" if compact else "document"
+    if operation.name == "schema" and loaded.get("detail") != "full":
+        compact = values.get("view") == "compact" or "detail" in loaded
+        loaded["detail"] = "compact" if compact else "document"
     return arguments

@@ -16,12 +16,12 @@ def refusal(
     operation: str,
     declared: Mapping[str, Any],
     messages: Mapping[str, Any],
-    spelled: Mapping[str, str],
+    aliases: Mapping[str, str],
     describe: Callable[[str], str],
 ) -> InvalidRequest:
     """The error with all complaints in one sentence: unknown names, missing ones, invalid values.
 
-    `messages` are those of marshmallow by name, `spelled` the names on the caller's surface.
+    `messages` are those of marshmallow by name, `aliases` the names on the caller's surface.
     """
     # marshmallow lists them in no order
     unknown = sorted(messages.keys() - declared.keys())[: BUDGETS.names_shown]
@@ -33,15 +33,15 @@ def refusal(
     wrong = [name for name in reasons if name not in absent]
     complaints = [*_unknown(operation, near, declared)]
     if missing:
-        complaints.append(f"{operation} needs {' and '.join(spelled.get(n, n) for n in missing)}")
-    complaints += [f"{spelled.get(n, n)}: {reasons[n].removesuffix('.')}" for n in wrong]
+        complaints.append(f"{operation} needs {' and '.join(aliases.get(n, n) for n in missing)}")
+    complaints += [f"{aliases.get(n, n)}: {reasons[n].removesuffix('.')}" for n in wrong]
     unclear = [n for n in reasons if n in missing or n in wrong and not _is_clear(declared[n])]
     first = [*unknown, *missing, *wrong][0]
     return InvalidRequest(
         f"{'; '.join(complaints)}.",
         code=getattr(declared.get(first), "error_code", None),
-        param=clip(spelled.get(first, first), BUDGETS.label_chars),
-        hint=" ".join(f"{spelled.get(n, n)}: {describe(n)}" for n in unclear) or None,
+        param=clip(aliases.get(first, first), BUDGETS.label_chars),
+        hint=" ".join(f"{aliases.get(n, n)}: {describe(n)}" for n in unclear) or None,
         did_you_mean=guesses or None,
     )
 
@@ -58,10 +58,10 @@ def _unknown(
         yield f"{operation} has no argument {strangers} (it accepts {', '.join(declared)})"
 
 
-def checked(name: str, field: Any, given: Any) -> Any:
+def checked(name: str, field: Any, raw: Any) -> Any:
     """The value of one parameter; raises an `InvalidRequest` that names it."""
     try:
-        return field.deserialize(given)
+        return field.deserialize(raw)
     except ValidationError as error:
         hint = None if _is_clear(field) else f"{name}: {field.metadata['description']}"
         raise InvalidRequest(f"{name}: {_first(error.messages)}", param=name, hint=hint) from error

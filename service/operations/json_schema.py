@@ -21,7 +21,7 @@ from service.operations import arguments
 
 #: Without minimum lengths, which are all 1, and without the largest whole number: every bound costs
 #: bytes in every conversation, and no caller exceeds these by mistake.
-KEPT = ("type", "description", "enum", "items", "minimum", "maximum", "maxLength", "maxItems")
+KEYWORDS = ("type", "description", "enum", "items", "minimum", "maximum", "maxLength", "maxItems")
 _SCALAR = {"type": ["string", "number", "boolean"], "maxLength": CONTRACT.filter_value_chars}
 _RANGE = {
     "type": "object",
@@ -64,9 +64,9 @@ def tool_schema(declared: Schema) -> dict[str, Any]:
 def property_of(name: str, field: Any) -> dict[str, Any]:
     """The full schema of one argument, without its description."""
     converter = OpenAPIConverter("3.1.0", lambda schema: None, None)  # type: ignore[arg-type]
-    found = dict(OPEN.get(type(field)) or converter.field2property(field))
-    found.pop("description", None)
-    return found
+    property_schema = dict(OPEN.get(type(field)) or converter.field2property(field))
+    property_schema.pop("description", None)
+    return property_schema
 
 
 def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
@@ -85,9 +85,9 @@ def _property(converter: Any, name: str, field: Any) -> dict[str, Any]:
 
 
 def _narrow(schema: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: schema[key] for key in KEPT if key in schema}
-    if kept.get("maximum") == CONTRACT.whole_number:
-        del kept["maximum"]
-    if "items" in kept:
-        kept["items"] = _narrow(kept["items"])
-    return kept
+    narrow = {key: schema[key] for key in KEYWORDS if key in schema}
+    if narrow.get("maximum") == CONTRACT.whole_number:
+        del narrow["maximum"]
+    if "items" in narrow:
+        narrow["items"] = _narrow(narrow["items"])
+    return narrow

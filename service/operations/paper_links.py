@@ -13,18 +13,18 @@ NAMES = {"next_page": "next"}
 _ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
 
 
-def body(wired: dict[str, Any], here: str) -> dict[str, Any]:
+def body(wired: dict[str, Any], url: str) -> dict[str, Any]:
     """A body with its links and its own URL; a list without a next page has a null link."""
-    links = {"self": here, **wired.get("links", {})}
+    links = {"self": url, **wired.get("links", {})}
     if "has_more" in wired:
         links.setdefault("next", None)
     return {**wired, "links": links}
 
 
-def as_links(found: list[Continuation]) -> dict[str, Any]:
+def as_links(calls: list[Continuation]) -> dict[str, Any]:
     """`{"links": {name: URL}}`; empty if there are no calls."""
     links: dict[str, Any] = {}
-    for continuation in found:
+    for continuation in calls:
         name = NAMES.get(continuation.why, continuation.why)
         if name in SEVERAL:
             links.setdefault(name, []).append(href(continuation))
@@ -36,8 +36,8 @@ def as_links(found: list[Continuation]) -> dict[str, Any]:
 def href(continuation: Continuation) -> str:
     """The address of a call: some arguments in the path of its route, the others in the query."""
     route = _ROUTES[continuation.operation]
-    path, left = route.path, continuation.args
+    path, rest = route.path, continuation.args
     for variant, fixed in route.variants.items():
-        if fixed.items() <= left.items():
-            path, left = variant, {k: v for k, v in left.items() if k not in fixed}
-    return str(filled(route, path, left))
+        if fixed.items() <= rest.items():
+            path, rest = variant, {k: v for k, v in rest.items() if k not in fixed}
+    return str(filled(route, path, rest))

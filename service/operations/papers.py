@@ -33,32 +33,32 @@ class PagedArguments(Arguments):
     cursor = arguments.cursor()
 
     @post_load
-    def in_one_way(self, given: dict[str, Any], **_: Any) -> dict[str, Any]:
+    def in_one_way(self, loaded: dict[str, Any], **_: Any) -> dict[str, Any]:
         """The page by `limit`, and by `offset` or `cursor`; raises `InvalidRequest` on a clash."""
-        limit = _one(given, "limit", "page_size") or CONTRACT.papers_default
-        if "page" in given and given.get("offset") == (given["page"] - 1) * limit:
-            del given["page"]  # the same page twice
-        start = _one(given, "offset", "page", "cursor")
-        kept = {key: value for key, value in given.items() if key not in ("page_size", "page")}
-        if start is None or "cursor" in given:
-            return {**kept, "limit": limit}
-        offset = start if "offset" in given else (start - 1) * limit
+        limit = _single(loaded, "limit", "page_size") or CONTRACT.papers_default
+        if "page" in loaded and loaded.get("offset") == (loaded["page"] - 1) * limit:
+            del loaded["page"]  # the same page twice
+        start = _single(loaded, "offset", "page", "cursor")
+        rest = {key: value for key, value in loaded.items() if key not in ("page_size", "page")}
+        if start is None or "cursor" in loaded:
+            return {**rest, "limit": limit}
+        offset = start if "offset" in loaded else (start - 1) * limit
         if offset + limit > CONTRACT.paper_offset_items:
             raise InvalidRequest(
                 f"offset + limit is {offset + limit:,}; the maximum is "
                 f"{CONTRACT.paper_offset_items:,}.",
-                param="offset" if "offset" in given else "page",
+                param="offset" if "offset" in loaded else "page",
                 hint="Narrow the search with more words, or with author:, venue: or year: terms.",
             )
-        return {**kept, "limit": limit, "offset": offset}
+        return {**rest, "limit": limit, "offset": offset}
 
 
-def _one(paging: dict[str, Any], *names: str) -> Any:
+def _single(paging: dict[str, Any], *names: str) -> Any:
     """The value of the single given name; None if none is given."""
-    given = [name for name in names if name in paging]
-    if len({paging[name] for name in given}) > 1 or (len(given) > 1 and names[0] != "limit"):
-        raise InvalidRequest(f"Use {' or '.join(given)}, not both.", param=given[1])
-    return paging[given[0]] if given else None
+    present = [name for name in names if name in paging]
+    if len({paging[name] for name in present}) > 1 or (len(present) > 1 and names[0] != "limit"):
+        raise InvalidRequest(f"Use {' or '.join(present)}, not both.", param=present[1])
+    return paging[present[0]] if present else None
 
 
 class SearchPapersArguments(PagedArguments):

@@ -53,10 +53,10 @@ def resolve(
     `base` is the address of the server; the id may be an address below it.
     """
     if id.startswith(handles.FIELD_WINDOW_SCHEME):
-        named = handles.parse_field_window(id)
-        checked = OPERATION.load({"id": id, **dict(named.window)})
+        address = handles.parse_field_window(id)
+        checked = OPERATION.load({"id": id, **dict(address.window)})
         window = {**{name: checked[name] for name in WINDOW if name in checked}, **window}
-        field_path = field_path or named.field_path
+        field_path = field_path or address.field_path
     record = handles.parse(handles.from_address(id, base), connection_id=connection_id)
     if not field_path:
         raise InvalidRequest(
@@ -120,8 +120,8 @@ def _check(window: dict[str, Any]) -> None:
             )
 
 
-def _named(given: dict[str, Any]) -> dict[str, Any]:
-    return arguments.with_id(arguments.renamed(given, q="query"))
+def _by_declared_name(raw: dict[str, Any]) -> dict[str, Any]:
+    return arguments.with_id(arguments.renamed(raw, q="query"))
 
 
 OPERATION = RecordOperation(
@@ -136,7 +136,7 @@ OPERATION = RecordOperation(
     ask=ask,
     run=run,
     render=renderer.render,
-    rewrite=_named,
+    rewrite=_by_declared_name,
     route=Route(
         "/v1/streams/<stream>/records/<record_id>/field-window",
         names={"query": "q", "field_path": "field"},

@@ -86,14 +86,14 @@ class QueryRecordsArguments(Arguments):
 _records = ask_of("records", RecordQuery)
 
 
-def _ordered(given: dict[str, Any]) -> dict[str, Any]:
+def _ordered(raw: dict[str, Any]) -> dict[str, Any]:
     """Applies PDPP's `order`: a direction, alone or with `sort`, or a value of `sort`."""
-    order, sort = given.get("order"), given.get("sort")
+    order, sort = raw.get("order"), raw.get("sort")
     if order not in ORDERS:
-        return arguments.renamed(given, order="sort")
+        return arguments.renamed(raw, order="sort")
     if order == "desc" and isinstance(sort, str) and not sort.startswith("-"):
-        return {**given, "sort": f"-{sort}"}
-    return given
+        return {**raw, "sort": f"-{sort}"}
+    return raw
 
 
 QUERY_RECORDS = RecordOperation(
@@ -244,8 +244,8 @@ def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) 
     if len(fields) < CONTRACT.names_in_list:
         return []
     order = list(session.rs.record(RecordRead(ref)).value.data)
-    asked = frozenset(fields)
-    last = max((place for place, name in enumerate(order) if name in asked), default=len(order))
+    requested = frozenset(fields)
+    last = max((index for index, name in enumerate(order) if name in requested), default=len(order))
     return order[last + 1 :]
 
 
