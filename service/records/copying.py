@@ -28,7 +28,7 @@ PARTS: Final = (
     *("connection", "stream", "record", "chunk", "change", "commit_log"),
     *("blob", "blob_part", "blob_use", "grant", "package", "member"),
 )
-PIECE_ROWS: Final = 500
+BATCH_ROWS: Final = 500
 LARGE_ROWS: Final = {"chunk": 100, "blob_part": 16}
 #: The columns with the number of a connection, and of a stream.
 _CONNECTION: Final = {
@@ -107,23 +107,23 @@ def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Wa
         if value := source.meta(key):
             writer.set_meta(key, value)
     content = content_of(source)
-    given = Walk(content, lambda: on_row("copied"))
+    walk = Walk(content, lambda: on_row("copied"))
     for part in PARTS:
-        rows = given.rows(part)
-        while piece := list(islice(rows, LARGE_ROWS.get(part, PIECE_ROWS))):
-            target.put(part, piece)
+        rows = walk.rows(part)
+        while batch := list(islice(rows, LARGE_ROWS.get(part, BATCH_ROWS))):
+            target.put(part, batch)
     target.settle(content.version())
-    return given
+    return walk
 
 
-def complete(writer: Writing, given: Walk, on_row: Callable[[str], None]) -> None:
+def complete(writer: Writing, original: Walk, on_row: Callable[[str], None]) -> None:
     """Rebuilds derived data in the same transaction; raises `Unavailable` if the copy differs."""
     writer.rebuild(lambda: on_row("indexed"))
     arrived = Walk(content_of(writer), lambda: on_row("verified"))
     for part in PARTS:
         for _ in arrived.rows(part):
             pass
-    if (given.counts, given.hash.digest()) != (arrived.counts, arrived.hash.digest()):
+    if (original.counts, original.hash.digest()) != (arrived.counts, arrived.hash.digest()):
         raise Unavailable("The copy differs from the source and was discarded. Try again.")
 
 

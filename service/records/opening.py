@@ -52,45 +52,45 @@ _NOT_INSTALLED = (
 )
 
 
-def open_writer(place: Place, *, lock_seconds: int | None = None) -> "Writing":
+def open_writer(location: Place, *, lock_seconds: int | None = None) -> "Writing":
     """Opens the store for writing; creates it if it is new, and upgrades an older layout.
 
     Its transactions raise `Unavailable` if they wait for other writers for `lock_seconds`.
     """
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from service.records.sqlite.writer import open_writer as open_file
 
-        return open_file(place, lock_seconds=lock_seconds)
+        return open_file(location, lock_seconds=lock_seconds)
     try:
         from service.records.postgres.writer import open_writer as open_database
     except ImportError as error:
         raise InvalidRequest(_NOT_INSTALLED) from error
-    return open_database(place.url, lock_seconds=lock_seconds)
+    return open_database(location.url, lock_seconds=lock_seconds)
 
 
-def open_reader(place: Place, *, fixed: bool = False) -> Engine:
+def open_reader(location: Place, *, fixed: bool = False) -> Engine:
     """The store for readers; opens nothing yet. Nobody writes to a `fixed` one."""
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from service.records.sqlite.reader import Reader as FileReader
 
-        return FileReader(place, fixed=fixed)
+        return FileReader(location, fixed=fixed)
     try:
         from service.records.postgres.reader import Reader
     except ImportError as error:
         raise InvalidRequest(_NOT_INSTALLED) from error
-    return Reader(place.url, place.replicas)
+    return Reader(location.url, location.replicas)
 
 
 @contextmanager
-def new_store(place: Place) -> Iterator["Writing"]:
+def new_store(location: Place) -> Iterator["Writing"]:
     """A writer for a new store; a file appears at its place only once the store is filled."""
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         from service.records.sqlite.backup import new_file
 
-        with new_file(place) as writer:
+        with new_file(location) as writer:
             yield writer
     else:
-        with open_writer(place) as database:
+        with open_writer(location) as database:
             yield database
 
 
@@ -105,14 +105,14 @@ def content_of(store: "Snapshot | Writing") -> "Content":
     return PostgresContent(cast(Any, store))
 
 
-def concern(place: Place) -> str | None:
+def concern(location: Place) -> str | None:
     """The reason why the store at a place cannot be served; None if there is no known reason."""
-    if not isinstance(place, Path):
+    if not isinstance(location, Path):
         return None  # it may start at any moment
     from service.records.sqlite import checkup
 
     try:
-        checkup.recognise(place)
+        checkup.recognise(location)
     except checkup.Unreadable as error:
         return str(error)
     return None

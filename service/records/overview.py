@@ -46,8 +46,8 @@ def overview(snapshot: Snapshot, samples: int) -> list[StreamOverview]:
 def everything(snapshot: Snapshot) -> Grant:
     """Returns the grant of the owner: all streams and fields, as the store has them now."""
     snapshot.confine(None)
-    named = ((place, snapshot.stream(*place)) for place in snapshot.names())
-    streams = (StreamGrant(*place, tuple(row.manifest.fields)) for place, row in named if row)
+    rows = ((key, snapshot.stream(*key)) for key in snapshot.names())
+    streams = (StreamGrant(*key, tuple(row.manifest.fields)) for key, row in rows if row)
     return Grant(OWNER, None, tuple(streams))
 
 
@@ -76,5 +76,5 @@ def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOv
 def _title(stream: StreamView, data: dict[str, object]) -> str:
     """The title of a record, or else its first text."""
     texts = [data.get(stream.title_field or ""), *data.values()]
-    found = next((text for text in texts if isinstance(text, str)), "")
-    return clip(" ".join(found.split()), TITLE_CHARS)
+    first_text = next((text for text in texts if isinstance(text, str)), "")
+    return clip(" ".join(first_text.split()), TITLE_CHARS)

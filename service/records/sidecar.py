@@ -11,11 +11,11 @@ from service.records.opening import open_writer
 LOCK_SECONDS = 5
 
 
-def open_sidecar(place: Place, *, fixed: bool = False) -> Sidecar:
+def open_sidecar(location: Place, *, fixed: bool = False) -> Sidecar:
     """The sidecar of the store at a place; opens nothing yet."""
 
     def end_grants(mark: datetime, at: datetime) -> None:
-        with open_writer(place, lock_seconds=LOCK_SECONDS) as writer:
+        with open_writer(location, lock_seconds=LOCK_SECONDS) as writer:
             Registry(writer).end_expired(mark, at)
 
-    return Sidecar(place, fixed=fixed, end_grants=end_grants)
+    return Sidecar(location, fixed=fixed, end_grants=end_grants)

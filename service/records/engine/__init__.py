@@ -117,7 +117,7 @@ class Scope:
     @cached_property
     def limited(self) -> bool:
         """Whether some records of the streams are outside the scope."""
-        return any(one.limit or one.tests for one in self.selections)
+        return any(selection.limit or selection.tests for selection in self.selections)
 
     def selection_of(self, ordinal: int) -> Selection:
         """The selection of the stream of a field."""

@@ -41,5 +41,5 @@ def spread(tables: Tables, rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]
     """Yields (table, its rows) for each table."""
     rows = list(rows)
     for into, columns in tables.items():
-        found = [row for row in rows if row[columns[1]] is not None]
-        yield into, [tuple(row[column] for column in columns) for row in found]
+        present = [row for row in rows if row[columns[1]] is not None]
+        yield into, [tuple(row[column] for column in columns) for row in present]

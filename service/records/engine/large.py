@@ -32,9 +32,9 @@ class LargeValue:
         """The value's entry in `document.big` if its first chunk has the id `first`."""
         return first, self.chunks, len(self.text), self.size_bytes, self.type
 
-    def is_at(self, place: Place, read: Callable[[Place], str]) -> bool:
+    def is_at(self, location: Place, read: Callable[[Place], str]) -> bool:
         """Whether this value equals the one stored at a place; `read` returns the text there."""
-        return tuple(place[1:]) == self.place(0)[1:] and self.text == read(place)
+        return tuple(location[1:]) == self.place(0)[1:] and self.text == read(location)
 
     def pieces(self) -> Iterator[str]:
         """The texts of the chunks."""
@@ -46,8 +46,8 @@ def find_large(data: dict[str, Any], json: bytes) -> dict[str, LargeValue]:
     """The large values among the fields of a record, whose whole JSON is `json`."""
     if len(json) <= CONTRACT.inline_bytes:
         return {}
-    found = ((name, _measure(value)) for name, value in data.items())
-    return {name: large for name, large in found if large is not None}
+    measured = ((name, _measure(value)) for name, value in data.items())
+    return {name: large for name, large in measured if large is not None}
 
 
 def _measure(value: Any) -> LargeValue | None:

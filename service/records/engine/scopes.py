@@ -14,11 +14,11 @@ class Scopes:
     cells: dict[str, int]
 
     @classmethod
-    def of(cls, manifest: StreamManifest, known: Mapping[str, int]) -> "Scopes":
-        """Those of the fields of a stream; `known` are the ordinals of all."""
+    def of(cls, manifest: StreamManifest, ordinals: Mapping[str, int]) -> "Scopes":
+        """Those of the fields of a stream; `ordinals` has those of all."""
         return cls(
-            {name: known[name] for name in manifest.lexical_fields},
-            {name: known[name] for name in manifest.cell_fields},
+            {name: ordinals[name] for name in manifest.lexical_fields},
+            {name: ordinals[name] for name in manifest.cell_fields},
         )
 
 

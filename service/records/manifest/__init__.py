@@ -72,10 +72,10 @@ class StreamManifest:
     @property
     def cell_fields(self) -> tuple[str, ...]:
         """Scalar fields whose values are stored as cells, in declared order."""
-        asked = {*self.exact_filters, *self.range_filters, *map(path_of, self.foreign_keys)}
-        asked.update(*self.aggregations.values())
-        asked.update(path_of(name) for role, name in self.roles.items() if role in PLACING_ROLES)
-        return tuple(name for name, kind in self.paths.items() if name in asked and kind.is_scalar)
+        names = {*self.exact_filters, *self.range_filters, *map(path_of, self.foreign_keys)}
+        names.update(*self.aggregations.values())
+        names.update(path_of(name) for role, name in self.roles.items() if role in PLACING_ROLES)
+        return tuple(name for name, kind in self.paths.items() if name in names and kind.is_scalar)
 
 
 def parse(document: Any) -> list[StreamManifest]:
@@ -85,19 +85,19 @@ def parse(document: Any) -> list[StreamManifest]:
     if not streams:
         raise root.fault('declares no stream; give {"streams": [{"name": …, "schema": …}]}')
     for number, stream in enumerate(streams):
-        if stream.name in {other.name for other in streams[:number]}:
+        if stream.name in {earlier.name for earlier in streams[:number]}:
             raise root.fault(f"declares the stream {stream.name!r} twice; merge the two")
     return link(streams)
 
 
 def link(streams: Iterable[StreamManifest]) -> list[StreamManifest]:
     """The same streams of one connection, with the foreign keys of their relations."""
-    known = list(streams)
+    declared = list(streams)
     keys: dict[str, set[str]] = {}
-    for stream in known:
+    for stream in declared:
         for relation in stream.relations.values():
             keys.setdefault(relation.stream, set()).add(relation.foreign_key)
-    linked = ((stream, tuple(sorted(keys.get(stream.name, ())))) for stream in known)
+    linked = ((stream, tuple(sorted(keys.get(stream.name, ())))) for stream in declared)
     return [
         stream if stream.foreign_keys == fields else replace(stream, foreign_keys=fields)
         for stream, fields in linked
@@ -143,11 +143,11 @@ def _read_stream(part: Part) -> StreamManifest:
 
 
 def _roles(fields: Mapping[str, FieldType]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     for name, kind in fields.items():
         if kind.role:
-            found.setdefault(kind.role, name)
-    return found
+            roles.setdefault(kind.role, name)
+    return roles
 
 
 def _read_exact(query: Part, paths: Mapping[str, FieldType]) -> tuple[str, ...]:
@@ -157,17 +157,17 @@ def _read_exact(query: Part, paths: Mapping[str, FieldType]) -> tuple[str, ...]:
 
 
 def _read_ranges(part: Part, fields: Mapping[str, FieldType]) -> dict[str, tuple[str, ...]]:
-    found = {}
+    ranges = {}
     for name in part.value:
         path = as_path(name, fields)
         part.require(path, fields, _is_measured)
-        found[path] = part.choices(name, tuple(OPERATORS))
-    return found
+        ranges[path] = part.choices(name, tuple(OPERATORS))
+    return ranges
 
 
 def _read_aggregations(part: Part, fields: Mapping[str, FieldType]) -> dict[str, tuple[str, ...]]:
     part.refuse_unknown(("count", *METRICS))
-    wanted = {
+    rules = {
         "sum": _is_number,
         "min": _is_measured,
         "max": _is_measured,
@@ -175,39 +175,39 @@ def _read_aggregations(part: Part, fields: Mapping[str, FieldType]) -> dict[str,
         "group_by_time": _is_time,
         "count_distinct": _is_scalar,
     }
-    return {metric: part.fields(metric, fields, wanted[metric]) for metric in METRICS}
+    return {metric: part.fields(metric, fields, rules[metric]) for metric in METRICS}
 
 
 def _read_relations(part: Part) -> dict[str, Expansion]:
-    found = {}
+    relations = {}
     for item in part.parts("relationships"):
         name = read_name(item, "name")
         cardinality = item.text("cardinality") or "has_many"
         if cardinality not in CARDINALITIES:
             raise item.at("cardinality").fault("must be has_many or has_one")
         stream, key = read_name(item, "stream"), read_name(item, "foreign_key")
-        found[name] = Expansion(name, stream, key, cardinality)
-    return found
+        relations[name] = Expansion(name, stream, key, cardinality)
+    return relations
 
 
 def _read_expansions(query: Part, relations: Mapping[str, Expansion]) -> dict[str, Expansion]:
-    found = {}
+    expansions = {}
     for item in query.parts("expand"):
         name = read_name(item, "name")
         if name not in relations:
             raise item.at("name").fault(f"{name!r} is not a declared relationship; declare it")
         most = item.count("max_limit", CONTRACT.expand_items_max, CONTRACT.expand_items_max)
         default = item.count("default_limit", min(CONTRACT.expand_items, most), most)
-        found[name] = replace(relations[name], default_limit=default, max_limit=most)
-    return found
+        expansions[name] = replace(relations[name], default_limit=default, max_limit=most)
+    return expansions
 
 
 def _read_views(part: Part, fields: Mapping[str, FieldType]) -> dict[str, View]:
-    found = {}
+    views = {}
     for item in part.parts("views"):
         name = read_name(item, "id")
-        found[name] = View(name, item.text("label") or name, item.fields("fields", fields))
-    return found
+        views[name] = View(name, item.text("label") or name, item.fields("fields", fields))
+    return views
 
 
 def _is_scalar(kind: FieldType) -> str | None:

@@ -27,7 +27,7 @@ _MAIL = re.compile(
     r"(?:[A-Z][a-z]{2},? )?(?:\d{1,2} [A-Z][a-z]{2} \d{4} |[A-Z][a-z]{2} +\d{1,2} )\d\d:\d\d.*"
 )
 #: Dates with the English name of a month, such as `Mar 3, 2026, 3:02:23 PM` or `03-Mar-26`.
-_NAMED = re.compile(
+_WITH_MONTH = re.compile(
     r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? )?"
     r"(?:([a-z]{3,9})\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})"
     r"|(\d{1,2})(?:st|nd|rd|th)?[ -]([a-z]{3,9})\.?,?[ -](\d{4}|\d\d))"
@@ -42,11 +42,11 @@ _MONTHS: Final = (
 _PIVOT: Final = 69
 
 
-def since_epoch(found: datetime) -> int:
+def since_epoch(time: datetime) -> int:
     """Microseconds from 1970 UTC to a time; one without an offset counts as UTC."""
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return (found - EPOCH) // _MICROSECOND
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    return (time - EPOCH) // _MICROSECOND
 
 
 def _count(value: Any, unit: int) -> int | None:
@@ -56,8 +56,8 @@ def _count(value: Any, unit: int) -> int | None:
     number = decimal_in(value) if isinstance(value, str) else Decimal(repr(value))
     if number is None or not number.is_finite() or number.adjusted() > len(str(_RANGE[1])):
         return None
-    found = int(number * unit)
-    return found if _RANGE[0] <= found < _RANGE[1] else None
+    microseconds = int(number * unit)
+    return microseconds if _RANGE[0] <= microseconds < _RANGE[1] else None
 
 
 def _date(value: Any, order: str) -> int | None:
@@ -93,13 +93,13 @@ def _mail(value: Any) -> int | None:
         return None
 
 
-def _named_month(value: Any) -> int | None:
+def _month_name(value: Any) -> int | None:
     """A date with the English name of a month, with or without a time."""
-    match = _NAMED.fullmatch(value) if _is_text(value) else None
+    match = _WITH_MONTH.fullmatch(value) if _is_text(value) else None
     if match is None:
         return None
-    word, day, year, first, other, last, clock = match.groups()
-    name = (word or other).lower()
+    word, day, year, first, month_word, last, clock = match.groups()
+    name = (word or month_word).lower()
     months = [number for number, month in enumerate(_MONTHS, 1) if month.startswith(name)]
     if name == "sept":
         months = [9]
@@ -125,7 +125,7 @@ FORMS: Final[dict[str, Callable[[Any], int | None]]] = {
     "day-first": lambda value: _date(value, "dmy"),
     "month-first": lambda value: _date(value, "mdy"),
     "year-first": lambda value: _date(value, "ymd"),
-    "month-name": _named_month,
+    "month-name": _month_name,
 }
 
 
@@ -207,15 +207,15 @@ def decimal_of_key(key: str) -> Decimal:
 
 def decimal_total(counted: Iterable[tuple[Decimal, int]]) -> Decimal:
     """The exact sum of numbers, each multiplied by its count."""
-    found = _ZERO
+    total = _ZERO
     for number, count in counted:
-        found = _EXACT.add(found, number if count == 1 else _EXACT.multiply(number, Decimal(count)))
-    return found
+        total = _EXACT.add(total, number if count == 1 else _EXACT.multiply(number, Decimal(count)))
+    return total
 
 
-def decimal_sum(number: Decimal, other: Decimal) -> Decimal:
+def decimal_sum(number: Decimal, addend: Decimal) -> Decimal:
     """The exact sum of two numbers."""
-    return _EXACT.add(number, other)
+    return _EXACT.add(number, addend)
 
 
 def decimal_average(total: Decimal, count: int) -> Decimal:
@@ -236,12 +236,12 @@ def exact_number(text: str) -> int | float | None:
     if text.lstrip("-").isdigit():
         whole = int(text)
         return whole if -(2**63) <= whole < 2**63 else None
-    found = float(text)
-    if repr(found) == text:
-        return found
+    nearest = float(text)
+    if repr(nearest) == text:
+        return nearest
     number = Decimal(text)
-    if not isfinite(found):
+    if not isfinite(nearest):
         return None
-    kept = Decimal(repr(found))
-    same = kept == number if "e" in text.lower() else kept.as_tuple() == number.as_tuple()
-    return found if same else None
+    reread = Decimal(repr(nearest))
+    same = reread == number if "e" in text.lower() else reread.as_tuple() == number.as_tuple()
+    return nearest if same else None

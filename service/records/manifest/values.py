@@ -16,7 +16,7 @@ SORTABLE_CHARS = 256
 EARLIEST = -(2**62)
 DIGEST_MARK = "…#"
 # The time of a record is needed three times in a row: for its order, its limit and its cell.
-TIMES_KEPT = 1_024
+TIMES_CACHED = 1_024
 SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
 JSON_TYPES = SCALAR_TYPES | {"object", "array"}
 TIME_FORMATS = frozenset({"date-time", "date"})
@@ -50,8 +50,8 @@ class FieldType:
     @property
     def media_type(self) -> str | None:
         """The media type of base64 text in the field, as declared in JSON Schema."""
-        found = self.schema.get("contentMediaType")
-        return found if isinstance(found, str) and found else None
+        media_type = self.schema.get("contentMediaType")
+        return media_type if isinstance(media_type, str) and media_type else None
 
     @property
     def is_time(self) -> bool:
@@ -70,7 +70,7 @@ class FieldType:
         return self.type in SCALAR_TYPES
 
 
-@lru_cache(maxsize=TIMES_KEPT)
+@lru_cache(maxsize=TIMES_CACHED)
 def microseconds(text: str) -> int | None:
     """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None for other text.
 
@@ -81,18 +81,18 @@ def microseconds(text: str) -> int | None:
         return None
     try:
         if len(text) == len("2026-01-31"):
-            found = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+            time = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
         else:
-            found = datetime.fromisoformat(_BEFORE_OFFSET.sub("", text.upper()))
-        return since_epoch(found if found.tzinfo is None else found.astimezone(UTC))
+            time = datetime.fromisoformat(_BEFORE_OFFSET.sub("", text.upper()))
+        return since_epoch(time if time.tzinfo is None else time.astimezone(UTC))
     except (ValueError, OverflowError):
         return None
 
 
 def moment(stored: int) -> str:
     """The ISO 8601 text in UTC for microseconds since 1970."""
-    found = EPOCH + timedelta(microseconds=stored)
-    return found.isoformat(timespec="microseconds" if found.microsecond else "seconds").replace(
+    time = EPOCH + timedelta(microseconds=stored)
+    return time.isoformat(timespec="microseconds" if time.microsecond else "seconds").replace(
         "+00:00", "Z"
     )
 
@@ -110,8 +110,8 @@ def decimal_of(value: Any, kind: FieldType) -> Decimal | None:
         return decimal_in(value, "," if kind.form == COMMA else ".")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    found = Decimal(repr(value))
-    return found if found.is_finite() else None
+    number = Decimal(repr(value))
+    return number if number.is_finite() else None
 
 
 def comparable(text: str) -> str:
@@ -138,8 +138,8 @@ def sortable(value: Any, kind: FieldType) -> Stored | None:
         return int(value) if isinstance(value, bool) else None
     if isinstance(value, str) and kind.is_number:  # text keeps digits that numbers lose
         number = decimal_in(value)
-        found = None if number is None else float(number)
-        return found if found is not None and isfinite(found) else None
+        nearest = None if number is None else float(number)
+        return nearest if nearest is not None and isfinite(nearest) else None
     if not kind.is_number or isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if isinstance(value, float) or value in _SQLITE_INTEGERS else float(value)

@@ -80,8 +80,8 @@ class Asking(SharedMethods):
         self.catalog = catalog
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
-        named = None if connection_ids is None else sorted(connection_ids)
-        self._connections, self._confined = named, [(_CONFINE, (named,))]
+        ids = None if connection_ids is None else sorted(connection_ids)
+        self._connections, self._confined = ids, [(_CONFINE, (ids,))]
 
     def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
         """Makes the next statement of each call, all in one round trip; see `engine.Snapshot`."""
@@ -128,17 +128,17 @@ class Asking(SharedMethods):
     def run(self, sql: str, *values: Any) -> Rows:
         return self.rows_of(sql.replace("?", "%s"), *values)
 
-    def _together(self, asked: Sequence[Statement]) -> list[Rows]:
+    def _together(self, statements: Sequence[Statement]) -> list[Rows]:
         """The rows of several statements, in one round trip unless they are many."""
         rows = list[Rows]()
-        for start in range(0, max(1, len(asked)), TOGETHER_MOST):
+        for start in range(0, max(1, len(statements)), TOGETHER_MOST):
             if self._deadline.expired():
                 raise timed_out()
             opening = self._opening if self._generation is None else ()
             before, self._confined = (*opening, *self._confined), []
-            piece = asked[start : start + TOGETHER_MOST]
-            found = self._loan.run(*before, *piece) if before or piece else []
+            batch = statements[start : start + TOGETHER_MOST]
+            answers = self._loan.run(*before, *batch) if before or batch else []
             if opening:
-                self.begun(found[len(opening) - 1])
-            rows += found[len(before) :]
+                self.begun(answers[len(opening) - 1])
+            rows += answers[len(before) :]
         return rows

@@ -37,34 +37,34 @@ class Catalog:
         self._fields: dict[int, frozenset[int]] | None = None
         self._counts: tuple[Generation, dict[Hashable, Counts]] = (0, 0, ""), {}
 
-    def counts(self, generation: Generation, asked: Hashable) -> Counts:
+    def counts(self, generation: Generation, key: Hashable) -> Counts:
         """The known counts of words in a set of fields, to be extended. A commit empties them."""
         if self._counts[0] != generation or len(self._counts[1]) > SETS_MOST:
             self._counts = generation, {}
-        found = self._counts[1].setdefault(asked, {})
-        if sum(map(len, list(found.values()))) > WORDS_MOST:
-            found.clear()
-        return found
+        counts = self._counts[1].setdefault(key, {})
+        if sum(map(len, list(counts.values()))) > WORDS_MOST:
+            counts.clear()
+        return counts
 
     def stream(self, rows: Rows, connection_id: str, name: str) -> StreamRow | None:
         """A stream by its names; `rows` queries the database, once for each connection."""
-        found = self._streams.get(connection_id)
-        if found is None:
-            found = {row[0]: _stream(*row[1:]) for row in rows(_STREAMS, connection_id)}
-            self._streams[connection_id] = found
-        return found.get(name)
+        streams = self._streams.get(connection_id)
+        if streams is None:
+            streams = {row[0]: _stream(*row[1:]) for row in rows(_STREAMS, connection_id)}
+            self._streams[connection_id] = streams
+        return streams.get(name)
 
     def scope(self, rows: Rows, fields: Iterable[int]) -> str:
         """An expression that rows of these fields and few others match; empty for all rows."""
         if self._fields is None:
-            self._fields = {conn: frozenset(held) for conn, held in rows(_FIELDS)}
-        wanted, lexemes, everything = set(fields), list[str](), True
-        for conn, held in self._fields.items():
-            if held <= wanted:
+            self._fields = {conn: frozenset(ordinals) for conn, ordinals in rows(_FIELDS)}
+        covered, lexemes, everything = set(fields), list[str](), True
+        for conn, ordinals in self._fields.items():
+            if ordinals <= covered:
                 lexemes.append(f"'@c{conn}'")
             else:
                 everything = False
-                lexemes += [f"'@{ordinal}'" for ordinal in sorted(held & wanted)]
+                lexemes += [f"'@{ordinal}'" for ordinal in sorted(ordinals & covered)]
         if everything or len(lexemes) > LEXEMES_MOST:
             return ""
         return " | ".join(lexemes)
@@ -86,6 +86,6 @@ def _stream(
         connector_key,
         display_name,
         dict(zip(fields, ordinals)),
-        frozenset(field for field, held in zip(fields, searchable) if held),
+        frozenset(field for field, is_searchable in zip(fields, searchable) if is_searchable),
         {field: tuple(orjson.loads(text)) for field, text in zip(fields, languages)},
     )

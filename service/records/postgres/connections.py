@@ -89,7 +89,7 @@ class Pool:
         self._process = 0
         self._pool: ConnectionPool[PooledConnection] | None = None
         #: Loans that a background thread ends, so that answers need not wait for it.
-        self._left: SimpleQueue[Loan | None] = SimpleQueue()
+        self._pending: SimpleQueue[Loan | None] = SimpleQueue()
 
     @contextmanager
     def loan(self, deadline: Deadline) -> Iterator["Loan"]:
@@ -101,13 +101,13 @@ class Pool:
             if loan.is_idle:
                 loan.end()
             else:
-                self._left.put(loan)
+                self._pending.put(loan)
 
     def close(self) -> None:
         """Closes all connections of this process."""
         with self._lock:
             if self._pool is not None and self._process == os.getpid():
-                _close(self._pool, self._left, self._process)
+                _close(self._pool, self._pending, self._process)
             self._pool = None
 
     def _opened(self) -> ConnectionPool[PooledConnection]:
@@ -124,23 +124,23 @@ class Pool:
                     reconnect_timeout=CONNECT_SECONDS,
                     open=True,
                 )
-                self._process, self._left = os.getpid(), SimpleQueue()
-                threading.Thread(target=_end, args=(self._left,), daemon=True).start()
-                weakref.finalize(self, _close, pool, self._left, self._process)
+                self._process, self._pending = os.getpid(), SimpleQueue()
+                threading.Thread(target=_end, args=(self._pending,), daemon=True).start()
+                weakref.finalize(self, _close, pool, self._pending, self._process)
             return self._pool
 
 
 def _close(
-    pool: ConnectionPool[PooledConnection], left: "SimpleQueue[Loan | None]", process: int
+    pool: ConnectionPool[PooledConnection], pending: "SimpleQueue[Loan | None]", process: int
 ) -> None:
     if process == os.getpid():
-        left.put(None)
+        pending.put(None)
         pool.close(CLOSE_SECONDS)
 
 
-def _end(left: "SimpleQueue[Loan | None]") -> None:
+def _end(pending: "SimpleQueue[Loan | None]") -> None:
     """Ends loans until None comes."""
-    for loan in iter(left.get, None):
+    for loan in iter(pending.get, None):
         loan.end()
 
 
@@ -199,7 +199,7 @@ def _rows(db: Connection, statements: Sequence[Statement]) -> list[Rows]:
         if len(statements) == 1:
             return [_all(db.execute(*statements[0]))]
         with db.pipeline():
-            cursors = [db.execute(*one) for one in statements]
+            cursors = [db.execute(*statement) for statement in statements]
         return [_all(cursor) for cursor in cursors]
 
 

@@ -25,7 +25,7 @@ _READ: Final = {
     "blob_part": "SELECT blob, no, conn, data FROM blob_part ORDER BY 1, 2",
     "blob_use": "SELECT blob, seq, field, conn, blob_id, media_type FROM blob_use"
     " ORDER BY 1, 2, 3, 5",
-    **{one: f'SELECT * FROM "{one}" ORDER BY 1, 2' for one in ("grant", "package", "member")},
+    **{table: f'SELECT * FROM "{table}" ORDER BY 1, 2' for table in ("grant", "package", "member")},
 }
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s ORDER BY no"
 #: The target columns of each row. `cursor` is derived, for records that have one.
@@ -65,12 +65,12 @@ class PostgresContent:
         self._db.execute(OPEN)
 
     def rows(self, part: str) -> Iterator[tuple[Any, ...]]:
-        return self._each(part, _READ[part])
+        return self._iterate(part, _READ[part])
 
     def chunks(self, value: int, count: int) -> Iterator[str]:
-        return (text.decode() for (text,) in self._each("chunks", _CHUNKS, value))
+        return (text.decode() for (text,) in self._iterate("chunks", _CHUNKS, value))
 
-    def _each(self, name: str, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+    def _iterate(self, name: str, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         with self._db.cursor(f"copying_{name}") as cursor:
             cursor.itersize = FETCHED_ROWS
             yield from cursor.execute(sql.encode(), values)
@@ -82,7 +82,7 @@ class PostgresContent:
     def put(self, part: str, rows: Sequence[tuple[Any, ...]]) -> None:
         assert isinstance(self._store, Writer)
         if part == "chunk":
-            rows = [(*place, text.encode()) for *place, text in rows]
+            rows = [(*key, text.encode()) for *key, text in rows]
         elif part == "record":
             rows = [(*row, b"") for row in rows]
         elif part == "commit_log":

@@ -51,7 +51,7 @@ WHOLE: Final = -1
 #: Exactly what a role of web processes, `{0}`, needs.
 WEB_GRANT: Final = (
     'GRANT SELECT ON meta, counter, commit_log, searched, "grant", package, member, '
-    f"{', '.join(GUARDED)}, {', '.join(f'{one}_seen' for one in VIEWED)} "
+    f"{', '.join(GUARDED)}, {', '.join(f'{table}_seen' for table in VIEWED)} "
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
 
@@ -107,10 +107,10 @@ def migrate(db: psycopg.Connection[Any], secret: str) -> None:
 def _migrate(db: psycopg.Connection[Any], secret: str) -> None:
     is_new = not layout(db)
     for key, scripts in _SCRIPTS.items():
-        found = layout(db, key)
-        for script in scripts[found:]:
+        version = layout(db, key)
+        for script in scripts[version:]:
             db.execute(script)
-        db.execute(KEEP, (key, str(max(found, len(scripts)))))
+        db.execute(KEEP, (key, str(max(version, len(scripts)))))
     if is_new:
         for key, value in (("secret", secret), ("fold_version", FOLD_VERSION)):
             db.execute(KEEP, (key, value))

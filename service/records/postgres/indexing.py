@@ -17,7 +17,7 @@ from service.records.postgres.transactions import Transactions
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.writing.vocabulary import Vocabulary, keys_of
 
-PIECE_RECORDS: Final = 1_000
+BATCH_RECORDS: Final = 1_000
 
 _DOCUMENTS = "SELECT seq, data, big FROM document WHERE seq = ANY(%s)"
 _LEAVE = """
@@ -59,14 +59,14 @@ class Index:
     def drop(self, scopes: Scopes, seq: int, fields: frozenset[str] | None = None) -> None:
         self.dropped[seq] = scopes, fields
 
-    def drop_value(self, place: Place) -> None:
-        self.dropped_values.append(place[0])
+    def drop_value(self, location: Place) -> None:
+        self.dropped_values.append(location[0])
 
     def apply_drops(self) -> None:
         writer, seqs = self.writer, list(self.dropped)
-        for start in range(0, len(seqs), PIECE_RECORDS):
-            piece = seqs[start : start + PIECE_RECORDS]
-            gone = [self._forget(*row) for row in writer.rows_of(_DOCUMENTS, piece)]
+        for start in range(0, len(seqs), BATCH_RECORDS):
+            batch = seqs[start : start + BATCH_RECORDS]
+            gone = [self._forget(*row) for row in writer.rows_of(_DOCUMENTS, batch)]
             pairs = [(seq, ordinal) for seq, ordinals in gone for ordinal in ordinals]
             columns = [list(column) for column in zip(*pairs)]
             for table in ("term", "passage", "folded", "cell") if pairs else ():
@@ -77,16 +77,16 @@ class Index:
     def _forget(self, seq: int, text: str, big: str | None) -> tuple[int, set[int]]:
         """Subtracts the words of a record's fields; returns their ordinals."""
         scopes, fields = self.dropped[seq]
-        kept = {
+        searched = {
             name: ordinal
             for name, ordinal in scopes.searchable.items()
             if fields is None or top_level(name) in fields
         }
-        data, places = whole(self.writer, text, big, set(map(top_level, kept)))
-        for ordinal, value, _ in texts_of(Scopes(kept, {}), data, places):
+        data, places = whole(self.writer, text, big, set(map(top_level, searched)))
+        for ordinal, value, _ in texts_of(Scopes(searched, {}), data, places):
             self.vocabulary.remove(ordinal, value)
         cells = (n for f, n in scopes.cells.items() if fields is None or top_level(f) in fields)
-        return seq, {*kept.values(), *cells}
+        return seq, {*searched.values(), *cells}
 
     def add_large(self, connection: int, large: LargeValue) -> Place:
         value = self.writer.fresh("value_seq")
@@ -113,9 +113,9 @@ class Index:
             return
         marks.append(f"@s{seq}")
         # The fold of an ASCII text folds to itself, character by character.
-        for at, one in zip(places, fold_passages(folded if text.isascii() else text)):
-            self.passages.append((seq, ordinal, at, conn, vector(one, marks)))
-            self.folded.append((seq, ordinal, at, conn, one))
+        for at, passage in zip(places, fold_passages(folded if text.isascii() else text)):
+            self.passages.append((seq, ordinal, at, conn, vector(passage, marks)))
+            self.folded.append((seq, ordinal, at, conn, passage))
 
     def apply_adds(self) -> None:
         self.write()
@@ -138,8 +138,9 @@ class Index:
         """Writes the words in a fixed order, so that writers with common words only wait."""
         writer, rows = self.writer, sorted(self.vocabulary.changes())
         counted = writer.write(_COUNT, *map(list, zip(*rows))) if rows else []
-        added = {*rows}
-        new = [row for row in counted if row[:3] in added]  # their counts are those that were added
+        changes = {*rows}
+        # Their counts are those that were added.
+        new = [row for row in counted if row[:3] in changes]
         keys = ((key, at, word, conn) for word, at, _, conn in new for key in keys_of(word))
         writer.copy("word_key (key, ordinal, word, conn)", keys)
         if gone := [row[:2] for row in counted if row[2] <= 0]:
@@ -160,9 +161,9 @@ def whole(
     """(record with the named large strings, places of all large values)."""
     places: dict[str, Place] = orjson.loads(big) if big else {}
     data = orjson.loads(text)
-    for name, place in places.items():
-        if place[4] == "string" and name in names:
-            data[name] = read_value(writer, place[0])
+    for name, location in places.items():
+        if location[4] == "string" and name in names:
+            data[name] = read_value(writer, location[0])
     return data, places
 
 

@@ -110,11 +110,11 @@ class Reader:
             opening = _BEGIN, (_STATE, (str(max(1, int(deadline.left() * 1_000))),))
             loan, rows = self._loan(opening, deadline, stack)
             loan.limit = deadline
-            found = PostgresSnapshot(loan, deadline, opening, self._opened, self._catalog)
+            snapshot = PostgresSnapshot(loan, deadline, opening, self._opened, self._catalog)
             if rows:
-                found.begun(rows)
-            yield found
-            found.settle()
+                snapshot.begun(rows)
+            yield snapshot
+            snapshot.settle()
 
     def _opened(self, row: tuple[Any, ...]) -> tuple[Generation, Catalog]:
         """(generation, catalog) from a row of the state; raises for a store of another version.

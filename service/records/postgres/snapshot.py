@@ -78,19 +78,19 @@ class PostgresSnapshot(SearchMethods):
     # Records
 
     def find(self, selection: Selection, record_key: str) -> int | None:
-        found = self.selected(selection)
-        found.add("r.record_key = ?", record_key)
-        row = self.row(f"{RECORDS} WHERE {found.sql()}", *found.values)
+        condition = self.selected(selection)
+        condition.add("r.record_key = ?", record_key)
+        row = self.row(f"{RECORDS} WHERE {condition.sql()}", *condition.values)
         if row is None:
             return None
         self.know([row], _LOAD, [row[0]])  # it will be read
         return int(row[0])
 
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
-        wanted, known = list(seqs), self._prepared
-        if not known.keys() >= {*wanted}:
-            return {row[0]: stored(row) for row in self.rows_of(_LOAD, wanted)}
-        return {seq: stored(known[seq]) for seq in wanted}
+        record_seqs, prepared = list(seqs), self._prepared
+        if not prepared.keys() >= {*record_seqs}:
+            return {row[0]: stored(row) for row in self.rows_of(_LOAD, record_seqs)}
+        return {seq: stored(prepared[seq]) for seq in record_seqs}
 
     def prepare(self, seqs: Sequence[int]) -> None:
         self._prepared |= {row[0]: row for row in self.rows_of(_LOAD, list(seqs))}
@@ -101,11 +101,11 @@ class PostgresSnapshot(SearchMethods):
         return {}
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
-        listed = list(seqs)
-        for start in range(0, len(listed), DOCUMENTS):
-            piece = listed[start : start + DOCUMENTS]
-            found = self.load(piece)
-            yield from (found.pop(seq) for seq in piece if seq in found)
+        ordered = list(seqs)
+        for start in range(0, len(ordered), DOCUMENTS):
+            batch = ordered[start : start + DOCUMENTS]
+            records = self.load(batch)
+            yield from (records.pop(seq) for seq in batch if seq in records)
 
     # Large values
 
@@ -113,11 +113,11 @@ class PostgresSnapshot(SearchMethods):
         stop = big.chunks if last is None else last + 1
         for start in range(first, stop, CHUNKS):
             numbers = range(start, min(start + CHUNKS, stop))
-            known = [self._chunks.get((big.first, no)) for no in numbers]
-            if None in known:
+            texts = [self._chunks.get((big.first, no)) for no in numbers]
+            if None in texts:
                 rows = self.rows_of(_CHUNKS, big.first, start, numbers[-1])
-                known = [text for (text,) in rows]
-            yield from (text.decode() for text in known if text is not None)
+                texts = [text for (text,) in rows]
+            yield from (text.decode() for text in texts if text is not None)
 
     def fetch(self, places: Sequence[PassageKey]) -> None:
         numbered = {
@@ -127,8 +127,8 @@ class PostgresSnapshot(SearchMethods):
         } - self._fetched
         if not numbered:
             return
-        found = self.rows_of(_FETCH, *map(list, zip(*sorted(numbered))))
-        self._chunks |= {(value, no): text for value, no, text in found}
+        rows = self.rows_of(_FETCH, *map(list, zip(*sorted(numbered))))
+        self._chunks |= {(value, no): text for value, no, text in rows}
         self._fetched |= numbered
 
     @cached_property

@@ -19,11 +19,11 @@ from service.records.intake import Row
 from service.records.postgres.writer import ARRIVED, LOCK, Writer
 from service.records.writing.streams import open_stream
 
-PIECE_RECORDS: Final = 1_000
+BATCH_RECORDS: Final = 1_000
 _MISSING = f"""
 SELECT record_key FROM record r WHERE stream = %s AND NOT deleted AND NOT EXISTS
   (SELECT 1 FROM {ARRIVED} a WHERE a.stream = r.stream AND a.record_key = r.record_key)
-LIMIT {PIECE_RECORDS}
+LIMIT {BATCH_RECORDS}
 """
 _OF_STREAM = "SELECT seq FROM record WHERE stream = %s"
 _ORDINALS = "SELECT ordinal FROM scope WHERE stream = %s"
@@ -38,7 +38,10 @@ _ERASE: Final = (
         f"DELETE FROM {table} WHERE seq IN ({_OF_STREAM})"
         for table in ("term", "passage", "folded", "cell", "document", "tombstone")
     ),
-    *(f"DELETE FROM {one} WHERE ordinal IN ({_ORDINALS})" for one in ("word_count", "word_key")),
+    *(
+        f"DELETE FROM {table} WHERE ordinal IN ({_ORDINALS})"
+        for table in ("word_count", "word_key")
+    ),
     *(f"DELETE FROM {table} WHERE stream = %s" for table in ("change", "record", "scope")),
     "DELETE FROM stream WHERE id = %s",
 )
@@ -53,18 +56,18 @@ class Stage:
 
     writer: Writer
     transaction: ExitStack = field(default_factory=ExitStack)
-    kept: set[tuple[str, str]] = field(default_factory=set)
+    retained: set[tuple[str, str]] = field(default_factory=set)
 
     def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
         """Keeps the manifests of some streams, by default of all."""
-        self.kept |= set(self.writer.staged if targets is None else targets)
+        self.retained |= set(self.writer.staged if targets is None else targets)
 
     def publish(self, arrived: Counts | None = None) -> Counts:
         """Commits; returns the counts of all changes. `arrived` counts the new rows."""
         batch, writer = Batch(self.writer), self.writer
         batch.counts = arrived or batch.counts
         for target in writer.staged:
-            if arrived or target in self.kept:
+            if arrived or target in self.retained:
                 stream = open_stream(writer, *target)
                 while missing := writer.rows_of(_MISSING, stream.id):
                     for (key,) in missing:
@@ -76,9 +79,9 @@ class Stage:
         return batch.counts
 
     def _erase(self, target: tuple[str, str]) -> None:
-        writer, found = self.writer, self.writer.find_stream(*target)
-        assert found is not None
-        stream, connection, _ = found
+        writer, row = self.writer, self.writer.find_stream(*target)
+        assert row is not None
+        stream, connection, _ = row
         writer.sweep({blob for (blob,) in writer.write(_USED, stream)})
         for statement in _ERASE:
             writer.write(statement, stream)
@@ -96,10 +99,10 @@ def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stag
     with stage.transaction:
         stage.transaction.enter_context(writer.transaction())
         for connection_id, name in targets:
-            found = writer.find_stream(connection_id, name)
-            if found is None:
+            row = writer.find_stream(connection_id, name)
+            if row is None:
                 raise NotFound(f"The store has no stream {connection_id}/{name}. See: rung stats.")
-            writer.rows_of(LOCK, [found[0]])
+            writer.rows_of(LOCK, [row[0]])
         writer.write(
             f"CREATE TEMP TABLE {ARRIVED} (stream, record_key) ON COMMIT DROP AS"
             " SELECT stream, record_key FROM record WITH NO DATA"

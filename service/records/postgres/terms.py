@@ -21,13 +21,13 @@ def vector(folded: str, marks: Iterable[str]) -> str:
     """
     placed: dict[str, str] = {}
     words, before = folded.split(), ""
-    for place, word in enumerate(words, start=1):
+    for position, word in enumerate(words, start=1):
         at = placed.get(word)
-        placed[word] = f"{at},{place}" if at else f"{_quoted(word)}:{place}"
-    for place, word in enumerate(() if folded.isascii() else words):
+        placed[word] = f"{at},{position}" if at else f"{_quoted(word)}:{position}"
+    for position, word in enumerate(() if folded.isascii() else words):
         if before and is_unspaced(word) and is_unspaced(before):
             at = placed.get(before + word)
-            placed[before + word] = f"{at},{place}" if at else f"'{before}{word}':{place}"
+            placed[before + word] = f"{at},{position}" if at else f"'{before}{word}':{position}"
         before = word
     return " ".join([*placed.values(), *(f"'{mark}'" for mark in marks)])
 
@@ -40,20 +40,20 @@ def query(groups: Sequence[Spellings], *scopes: str) -> str:
 
 def _phrase(term: Term) -> str:
     """One term: lexemes at the distances of its words."""
-    spelled, last = "", 0
-    for place, lexeme in _lexemes(term.words):
-        spelled += f" <{place - last}> {lexeme}" if spelled else lexeme
-        last = place
-    return f"({spelled}{':*' if term.prefix else ''})"
+    phrase, last = "", 0
+    for position, lexeme in _lexemes(term.words):
+        phrase += f" <{position - last}> {lexeme}" if phrase else lexeme
+        last = position
+    return f"({phrase}{':*' if term.prefix else ''})"
 
 
 def _lexemes(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         alone = not is_unspaced(word)
-        if not alone and place + 1 < len(words) and is_unspaced(words[place + 1]):
-            yield place, _quoted(word + words[place + 1])
-        elif alone or place == 0 or not is_unspaced(words[place - 1]):
-            yield place, _quoted(word)
+        if not alone and position + 1 < len(words) and is_unspaced(words[position + 1]):
+            yield position, _quoted(word + words[position + 1])
+        elif alone or position == 0 or not is_unspaced(words[position - 1]):
+            yield position, _quoted(word)
 
 
 def _quoted(word: str) -> str:

@@ -111,8 +111,8 @@ class Transactions(BaseWriter):
             target = self._incoming.get(into, into)
             if table in HELD and target == into:
                 target = self._incoming[into] = f"incoming_{len(self._incoming)}"
-                named = columns.strip("()") or "*"
-                self.db.execute(_INCOMING.format(target, named, table).encode())
+                column_list = columns.strip("()") or "*"
+                self.db.execute(_INCOMING.format(target, column_list, table).encode())
             with self.db.cursor().copy(f"COPY {target} FROM STDIN".encode()) as copy:
                 for row in rows:
                     copy.write_row(row)

@@ -14,7 +14,7 @@ from service.records.engine.large import Place
 from service.records.manifest import StreamManifest
 from service.records.postgres import connections, indexing
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
-from service.records.postgres.indexing import PIECE_RECORDS
+from service.records.postgres.indexing import BATCH_RECORDS
 from service.records.postgres.keys import group_key, key_of
 from service.records.postgres.transactions import Transactions
 from service.records.engine.scopes import Scopes, StreamHandle
@@ -100,11 +100,11 @@ class Writer(Transactions):
         return int(id)
 
     def allot(self, stream: int, manifest: StreamManifest) -> Scopes:
-        listed = "SELECT field, ordinal, searchable FROM scope WHERE stream = %s"
-        rows = self.rows_of(listed, stream)
+        query = "SELECT field, ordinal, searchable FROM scope WHERE stream = %s"
+        rows = self.rows_of(query, stream)
         before = {field: searchable for field, _, searchable in rows}
-        wanted = dict.fromkeys((*before, *manifest.lexical_fields, *manifest.cell_fields))
-        after = {field: field in manifest.lexical_fields for field in wanted}
+        fields = dict.fromkeys((*before, *manifest.lexical_fields, *manifest.cell_fields))
+        after = {field: field in manifest.lexical_fields for field in fields}
         if before != after:
             self.changed_catalog()
             self.run_each(
@@ -113,62 +113,62 @@ class Writer(Transactions):
                 " ON CONFLICT (stream, field) DO UPDATE SET searchable = excluded.searchable",
                 [(field, searchable, stream) for field, searchable in after.items()],
             )
-            rows = self.rows_of(listed, stream)
-        known = {field: ordinal for field, ordinal, _ in rows}
-        return Scopes.of(manifest, known)
+            rows = self.rows_of(query, stream)
+        ordinals = {field: ordinal for field, ordinal, _ in rows}
+        return Scopes.of(manifest, ordinals)
 
     # Records
 
     def new_seq(self) -> int:
         return self.fresh("record_seq")
 
-    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
+    def find(self, arrivals: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
         """The stored records of these rows. Nobody else can change them meanwhile."""
-        streams, found = by_stream(piece), {}
+        streams, records = by_stream(arrivals), {}
         if len(self.rows_of(LOCK, list(streams))) < len(streams):
             raise Unavailable("The stream was removed while rows were written to it.")
         for stream, keys in streams.items():
             if self.staged:
                 self.copy(f"{ARRIVED} (stream, record_key)", [(stream, key) for key in keys])
             for key, seq, deleted, data, *rest in self.rows_of(_FIND, stream, keys):
-                found[stream, key] = Stored(seq, deleted, data and data.encode(), *rest)
-        return found
+                records[stream, key] = Stored(seq, deleted, data and data.encode(), *rest)
+        return records
 
-    def read_large(self, place: Place) -> str:
-        return indexing.read_value(self, place[0])
+    def read_large(self, location: Place) -> str:
+        return indexing.read_value(self, location[0])
 
     def put(self, rows: Rows) -> None:
-        gone, known = [row[0] for row in rows.buried], [row[-1] for row in rows.known]
-        if known or gone:
-            self.write("DELETE FROM document WHERE seq = ANY(%s)", known + gone)
-            self.write("DELETE FROM tombstone WHERE seq = ANY(%s)", known)
+        gone, existing = [row[0] for row in rows.buried], [row[-1] for row in rows.existing]
+        if existing or gone:
+            self.write("DELETE FROM document WHERE seq = ANY(%s)", existing + gone)
+            self.write("DELETE FROM tombstone WHERE seq = ANY(%s)", existing)
             self.write("UPDATE record SET deleted = true WHERE seq = ANY(%s)", gone)
-        self.run_each(_CHANGE_RECORD, rows.known)
-        for into, added in (
+        self.run_each(_CHANGE_RECORD, rows.existing)
+        for into, new_rows in (
             ("tombstone (seq, conn, deleted_at)", rows.buried),
             ("record (seq, conn, stream, record_key, at, cursor, thread, place)", rows.new),
             ("document (seq, conn, emitted_at, changed, data, big)", rows.documents),
         ):
-            if added:
-                self.copy(into, added)
+            if new_rows:
+                self.copy(into, new_rows)
 
     def index(self) -> indexing.Index:
         return indexing.Index(self)
 
     def order(self, manifest: StreamManifest, data: dict[str, Any]) -> tuple[Any, ...]:
-        at, cursor, thread, place = order_of(manifest, data)
+        at, cursor, thread, position = order_of(manifest, data)
         return (
             at,
             key_of(cursor),
             None if thread is None else group_key(thread),
-            None if place is None else key_of(place),
+            None if position is None else key_of(position),
         )
 
     def documents(
         self, stream: StreamHandle, after: int
     ) -> Iterator[tuple[int, dict[str, Any], dict[str, Place]]]:
         names = set(map(top_level, (*stream.scopes.searchable, *stream.scopes.cells)))
-        for seq, text, big in self.rows_of(_DOCUMENTS, stream.id, after, PIECE_RECORDS):
+        for seq, text, big in self.rows_of(_DOCUMENTS, stream.id, after, BATCH_RECORDS):
             yield seq, *indexing.whole(self, text, big, names)
 
     def clear_derived(self) -> None:

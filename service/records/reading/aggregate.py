@@ -29,7 +29,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
         Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
     ]
     total = count(snapshot, [source.selection for source in sources])
-    found = Buckets(
+    buckets = Buckets(
         stream=query.stream,
         metric=query.metric,
         field=query.field,
@@ -41,9 +41,9 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
         warnings=[] if total else near_values.warnings(snapshot, streams, query.filter),
     )
     if query.group_by or query.group_by_time:
-        return _grouped(found, snapshot, sources, query, sealer, view.grant.grant_id)
+        return _grouped(buckets, snapshot, sources, query, sealer, view.grant.grant_id)
     value = total if query.metric == "count" else figures(snapshot, [sources], query)[0]
-    return replace(found, value=value)
+    return replace(buckets, value=value)
 
 
 def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
@@ -69,8 +69,8 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
     if query.cursor is not None and not grouped:
         raise _invalid("cursor needs group_by or group_by_time.", "cursor")
     _zone(query.time_zone)
-    named = ((query.field, query.metric), (query.group_by, "group_by"))
-    for field, kind in (*named, (query.group_by_time, "group_by_time")):
+    uses = ((query.field, query.metric), (query.group_by, "group_by"))
+    for field, kind in (*uses, (query.group_by_time, "group_by_time")):
         for stream in streams if field else ():
             _declared(stream, str(field), kind)
 
@@ -80,7 +80,7 @@ def _declared(stream: StreamView, field: str, kind: str) -> None:
     path = stream.path(field, param=param)
     allowed = stream.manifest.aggregations.get("sum" if kind == "avg" else kind, ())
     if path not in allowed or path not in stream.ordinals:
-        usable = ", ".join(one for one in allowed if one in stream.ordinals) or "none"
+        usable = ", ".join(name for name in allowed if name in stream.ordinals) or "none"
         raise InvalidRequest(
             f"The stream {stream.name!r} does not support {kind} for {field!r}. Supported "
             f"fields: {usable}.",
@@ -93,7 +93,7 @@ def _invalid(message: str, param: str) -> InvalidRequest:
 
 
 def _grouped(
-    found: Buckets,
+    buckets: Buckets,
     snapshot: Snapshot,
     sources: Sequence[Source],
     query: AggregateQuery,
@@ -109,7 +109,7 @@ def _grouped(
     else:
         page = by_time(snapshot, sources, query, _zone(query.time_zone), after, limit)
     return replace(
-        found,
+        buckets,
         groups=tuple(page.groups),
         limit=limit,
         other_count=page.other_count,

@@ -63,37 +63,37 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
     return Blob(blob_id, row.media_type, row.size_bytes, row.sha256, read)
 
 
-def described(shown: GrantedRecord, field: str, value: Any) -> Base64 | BlobRef | None:
+def described(granted: GrantedRecord, field: str, value: Any) -> Base64 | BlobRef | None:
     """The description of a binary value in a field, or None if it is text."""
     if is_reference(value):
-        return shown.resolved(field, value)
+        return granted.resolved(field, value)
     if isinstance(value, str):
-        return _decoded(value, shown.stream.manifest.fields[field].media_type)
+        return _decoded(value, granted.stream.manifest.fields[field].media_type)
     return None
 
 
-def text_of(shown: GrantedRecord, field: str, known: Base64 | BlobRef) -> str | None:
+def text_of(granted: GrantedRecord, field: str, description: Base64 | BlobRef) -> str | None:
     """The text of a text blob in the field, at most 32 MB; None if it is not text."""
-    if isinstance(known, Base64):
+    if isinstance(description, Base64):
         return None
-    media_type = (known.media_type or "").split(";")[0].strip().lower()
+    media_type = (description.media_type or "").split(";")[0].strip().lower()
     if not (media_type.startswith("text/") or media_type in _TEXT_TYPES):
         return None
-    row = shown.stored_blob(field, known.blob_id, known.sha256)
+    row = granted.stored_blob(field, description.blob_id, description.sha256)
     if row is None or row.size_bytes > CONTRACT.export_bytes:
         return None
     try:
-        return shown.snapshot.blob_content(row).decode()
+        return granted.snapshot.blob_content(row).decode()
     except UnicodeDecodeError:
         return None
 
 
 def _decoded(value: str, declared: str | None) -> Base64:
     """The description of base64 text, with the size and SHA-256 of the bytes it encodes."""
-    known = base64_of(value, declared=declared)
+    description = base64_of(value, declared=declared)
     tail = value.partition(",")[2] if value.startswith("data:") else value
     try:
         raw = base64.b64decode(tail + "=" * (-len(tail) % 4), altchars=b"-_")
     except (binascii.Error, ValueError):
-        return known
-    return replace(known, size_bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())
+        return description
+    return replace(description, size_bytes=len(raw), sha256=hashlib.sha256(raw).hexdigest())

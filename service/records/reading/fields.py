@@ -37,15 +37,15 @@ def read_window(
         snapshot, view, ref, lambda stream: stream.require(name, param="field_path")
     )
     stream.require(name, param="field_path")
-    shown = GrantedRecord(snapshot, view, stream, snapshot.load([seq])[seq])
-    kind, value = _value(shown, path, name, window)
-    read = FieldRead(shown.ref, stream.origin, path, kind)
-    known = blobs.described(shown, name, value)
-    if known is not None:
-        text = blobs.text_of(shown, name, known)
+    granted = GrantedRecord(snapshot, view, stream, snapshot.load([seq])[seq])
+    kind, value = _value(granted, path, name, window)
+    read = FieldRead(granted.ref, stream.origin, path, kind)
+    binary = blobs.described(granted, name, value)
+    if binary is not None:
+        text = blobs.text_of(granted, name, binary)
         if text is None:
-            return replace(read, type="binary", binary=known)
-        read, value = replace(read, media_type=known.media_type), InlineText(text)
+            return replace(read, type="binary", binary=binary)
+        read, value = replace(read, media_type=binary.media_type), InlineText(text)
     groups: Sequence[Group] = ()
     if window.query is not None:
         groups = groups_to_read(snapshot, view, view.question(snapshot, window.query))
@@ -54,9 +54,9 @@ def read_window(
     )
 
 
-def _value(shown: GrantedRecord, path: str, name: str, window: WindowRequest) -> tuple[str, Any]:
+def _value(granted: GrantedRecord, path: str, name: str, window: WindowRequest) -> tuple[str, Any]:
     """(JSON type, `Text` or blob reference or base64 text) of the value at a path."""
-    snapshot, stream, stored = shown.snapshot, shown.stream, shown.stored
+    snapshot, stream, stored = granted.snapshot, granted.stream, granted.stored
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]
         text = ChunkedText(snapshot, stored.seq, big, stream.search_ordinal(name))
@@ -91,7 +91,7 @@ def _value(shown: GrantedRecord, path: str, name: str, window: WindowRequest) ->
     kind = pointer.json_type(value)
     if is_reference(value) or (isinstance(value, str) and looks_binary(value)):
         return kind, value
-    named = path if pointer.is_nested(path) else pointer.path_of(name)
-    if kind == "array" and named in stream.searchable.values():
+    search_path = path if pointer.is_nested(path) else pointer.path_of(name)
+    if kind == "array" and search_path in stream.searchable.values():
         return kind, InlineText(pointer.searched_text(value))
     return kind, InlineText(text_of(value))

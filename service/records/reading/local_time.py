@@ -20,7 +20,7 @@ DAY = 24 * HOUR
 FIRST = -62_135_596_800 * SECOND
 #: Clock changes are looked up for a span of this length at a time.
 SPAN = 400 * DAY
-SPANS_KEPT, DAYS_KEPT = 512, 1_024
+SPANS_CACHED, DAYS_CACHED = 512, 1_024
 
 _ZERO = datetime(1970, 1, 1)
 _ZERO_UTC = datetime(1970, 1, 1, tzinfo=UTC)
@@ -95,7 +95,7 @@ def _unit(granularity: str) -> int:
     return {"minute": MINUTE, "hour": HOUR}.get(granularity, DAY)
 
 
-@lru_cache(DAYS_KEPT)
+@lru_cache(DAYS_CACHED)
 def first_unit(granularity: str, unit: int) -> int:
     """The first unit of the bucket that a local unit is in."""
     if granularity in ("minute", "hour", "day"):
@@ -107,26 +107,26 @@ def first_unit(granularity: str, unit: int) -> int:
     return day.replace(month=month, day=1).toordinal() - _ZERO_DAY
 
 
-@lru_cache(SPANS_KEPT)
+@lru_cache(SPANS_CACHED)
 def _changes(zone: ZoneInfo, begin: int) -> list[_Change]:
     """The local time offset at `begin`, and its changes over a span."""
     probed, offset = begin, _offset(zone, begin)
-    found = [_Change(begin, offset)]
+    changes = [_Change(begin, offset)]
     while probed < begin + SPAN:
         before, probed = probed, probed + _PROBED
         if _offset(zone, probed) != offset:
             seconds = range(before // SECOND, probed // SECOND)
-            left = bisect_left(seconds, True, key=lambda at: _offset(zone, at * SECOND) != offset)
-            probed = (seconds.start + left) * SECOND
+            index = bisect_left(seconds, True, key=lambda at: _offset(zone, at * SECOND) != offset)
+            probed = (seconds.start + index) * SECOND
             offset = _offset(zone, probed)
-            found.append(_Change(probed, offset))
-    return found
+            changes.append(_Change(probed, offset))
+    return changes
 
 
 def _offset(zone: ZoneInfo, time: int) -> int:
     """Microseconds from UTC to local time; none outside the supported years."""
     try:
-        found = (_ZERO_UTC + timedelta(microseconds=time)).astimezone(zone).utcoffset()
+        offset = (_ZERO_UTC + timedelta(microseconds=time)).astimezone(zone).utcoffset()
     except OverflowError:
         return 0
-    return (found or timedelta()) // timedelta(microseconds=1)
+    return (offset or timedelta()) // timedelta(microseconds=1)

@@ -60,8 +60,8 @@ def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> S
     rows = []
     for stream in view.within(connection_id):
         count, _, last = snapshot.span(stream.selection())
-        shown = stream.manifest.time_field in stream.granted
-        updated = moment(last) if shown and last is not None else None
+        shows_time = stream.manifest.time_field in stream.granted
+        updated = moment(last) if shows_time and last is not None else None
         source = Source(stream.connection_id, None, stream.display_name or None)
         rows.append(StreamCount(stream.name, source, count, updated))
     return StreamList(tuple(sorted(rows, key=lambda row: (row.name, row.source.connection_id))))
@@ -70,10 +70,10 @@ def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> S
 def stream_details(view: View, name: str, connection_id: str | None) -> StreamDetails:
     """One stream by name in full; 409 if connections share the name but not the description."""
     streams = view.stream(name, connection_id)
-    row, *others = [_row(stream, _described(view, stream, FULL)) for stream in streams]
-    if any(other.stream != row.stream for other in others):
+    row, *rest = [_row(stream, _described(view, stream, FULL)) for stream in streams]
+    if any(twin.stream != row.stream for twin in rest):
         raise ambiguous(view, streams)
-    connections = tuple(source for one in (row, *others) for source in one.connections)
+    connections = tuple(source for stream_row in (row, *rest) for source in stream_row.connections)
     return StreamDetails(replace(row, connections=connections))
 
 
@@ -101,7 +101,7 @@ def _row(stream: StreamView, described: StreamSchema) -> StreamRow:
 def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
     """The description of one granted stream."""
     manifest = stream.manifest
-    found = StreamSchema(
+    description = StreamSchema(
         stream.name,
         detail,
         manifest.label or None,
@@ -119,10 +119,10 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
         tuple(stream.views.values()),
     )
     if detail == COMPACT:
-        return found
+        return description
     limit = stream.limit
     return replace(
-        found,
+        description,
         counts=manifest.counts,
         time_field=manifest.time_field if manifest.time_field in stream.granted else None,
         since=None if limit.since is None else moment(limit.since),

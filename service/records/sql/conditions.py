@@ -121,8 +121,8 @@ class Conditions:
         for comparison, time in bounds(limit):
             condition.add(f"{record}.at {comparison} ?", time)
         if limit.keys is not None:
-            listed = self.list_parameter(sorted(limit.keys))
-            condition.add(self.in_list.format(f"{record}.record_key"), listed)
+            keys = self.list_parameter(sorted(limit.keys))
+            condition.add(self.in_list.format(f"{record}.record_key"), keys)
         return condition
 
     def tested(
@@ -133,7 +133,7 @@ class Conditions:
         The selections are `alike`. A record has no values in the fields of other streams.
         """
         condition, lists = Condition(), False
-        for tests in zip(*(by_field(one.tests).items() for one in selections)):
+        for tests in zip(*(by_field(selection.tests).items() for selection in selections)):
             comparisons = tests[0][1]
             compared = [f"c.{self.compared} {comparison} ?" for comparison, _ in comparisons]
             field, ordinals = self.equals_any("c.ordinal", [ordinal for ordinal, _ in tests])
@@ -172,13 +172,13 @@ class Conditions:
 
     def selected_by_any(self, selections: Iterable[Selection]) -> Condition:
         """The condition that one of some selections contains the record `r`."""
-        each = []
+        alternatives = []
         for group in alike_in_tests(selections):
             condition, lists = self.tested(group)
             either = _either([self._limited(same, lists) for same in alike_in_limits(group)])
             condition.add(either.sql(), *either.values)
-            each.append(condition)
-        return _either(each)
+            alternatives.append(condition)
+        return _either(alternatives)
 
     def selected_values(
         self, selection: Selection, ordinals: Sequence[int], *, cell: str = "v"
@@ -200,7 +200,7 @@ class Conditions:
 class Statements:
     """The statements of the steps of a writer; `writing.Writing` describes its methods.
 
-    `owner` is the column with a stream's connection, `shown` the condition that a stream is not
+    `owner` is the column with a stream's connection, `visible` the condition that a stream is not
     hidden.
     """
 
@@ -232,14 +232,14 @@ class Statements:
     #: Sets the sort keys of a record.
     reorder = "UPDATE record SET at = ?, cursor = ?, thread = ?, place = ? WHERE seq = ?"
 
-    def __init__(self, owner: str, shown: str) -> None:
+    def __init__(self, owner: str, visible: str) -> None:
         streams = f"stream s JOIN connection c ON c.id = s.{owner}"
-        named = f"FROM {streams} WHERE connection_id = ?"
+        source = f"FROM {streams} WHERE connection_id = ?"
         self.connection_ids = (
-            f"SELECT DISTINCT connection_id FROM {streams} WHERE {shown} ORDER BY 1"
+            f"SELECT DISTINCT connection_id FROM {streams} WHERE {visible} ORDER BY 1"
         )
-        self.manifest_rows = f"SELECT name, manifest {named} ORDER BY {shown} DESC, name"
-        self.find_stream = f"SELECT s.id, c.id, manifest {named} AND name = ?"
+        self.manifest_rows = f"SELECT name, manifest {source} ORDER BY {visible} DESC, name"
+        self.find_stream = f"SELECT s.id, c.id, manifest {source} AND name = ?"
         self.save_stream = (
             f"INSERT INTO stream ({owner}, name, manifest) VALUES (?, ?, ?)"
             f" ON CONFLICT ({owner}, name) DO UPDATE SET manifest = excluded.manifest"
@@ -251,6 +251,6 @@ class Statements:
         self.counts = (
             "SELECT connection_id, name, count(seq) FILTER (WHERE NOT deleted),"
             f" count(seq) FILTER (WHERE deleted) FROM {streams}"
-            f" LEFT JOIN record r ON r.stream = s.id WHERE {shown}"
+            f" LEFT JOIN record r ON r.stream = s.id WHERE {visible}"
             " GROUP BY s.id, c.id ORDER BY 1, 2"
         )

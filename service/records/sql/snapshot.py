@@ -17,7 +17,7 @@ from service.records.sql.conditions import alike
 from service.records.sql.figures import Figures
 
 #: Rows of a log read at a time.
-PIECE: Final = 1_000
+BATCH_ROWS: Final = 1_000
 
 #: The columns that `stored` reads.
 RECORDS: Final = """
@@ -81,17 +81,17 @@ class SharedMethods(Figures):
         sort = ", ".join(f"{column} {direction}" for column in keyset)
         branches, values = [], list[Any]()
         for number, selection in enumerate(selections):
-            found = self.selected(selection)
+            condition = self.selected(selection)
             if after is not None:
                 key = [after.record_key]
                 edge = [self.encode(after.cursor), *key] if order.by_cursor else key
                 past = beyond + ("=" if number > after.selection else "")
-                found.add(f"({', '.join(keyset)}) {past} ({', '.join('?' * len(edge))})", *edge)
+                condition.add(f"({', '.join(keyset)}) {past} ({', '.join('?' * len(edge))})", *edge)
             branches.append(
                 f"SELECT * FROM (SELECT r.seq, {', '.join(columns)}, {number} FROM record r"
-                f" WHERE {found.sql()} ORDER BY {sort} LIMIT {limit}) p{number}"
+                f" WHERE {condition.sql()} ORDER BY {sort} LIMIT {limit}) p{number}"
             )
-            values += found.values
+            values += condition.values
         merged = " UNION ALL ".join(branches)
         rows = self.run(
             f"{merged} ORDER BY 2 {direction}, 3 {direction}, 4 ASC LIMIT {limit}", *values
@@ -107,25 +107,25 @@ class SharedMethods(Figures):
         return self.span(selection)[0]
 
     def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
-        found = self.selected(selection)
-        sql = f"SELECT count(*), min(r.at), max(r.at) FROM record r WHERE {found.sql()}"
-        ((number, first, last),) = self.run(sql, *found.values)
+        condition = self.selected(selection)
+        sql = f"SELECT count(*), min(r.at), max(r.at) FROM record r WHERE {condition.sql()}"
+        ((number, first, last),) = self.run(sql, *condition.values)
         return number, first, last
 
     def related(
         self, selection: Selection, ordinal: int, keys: Sequence[Value], order: Order, limit: int
     ) -> list[int]:
-        found = self.selected(selection)
+        condition = self.selected(selection)
         same = f"c.{self.compared} IN ({', '.join('?' * len(keys))})"
-        found.add(
+        condition.add(
             f"r.seq IN (SELECT c.seq FROM cell c WHERE c.ordinal = ? AND {same})",
             ordinal,
             *map(self.encode, keys),
         )
         direction = "DESC" if order.descending else "ASC"
         sort = f"r.cursor {direction}, r.record_key" if order.by_cursor else "r.record_key"
-        sql = f"SELECT r.seq FROM record r WHERE {found.sql()} ORDER BY {sort} LIMIT ?"
-        return [seq for (seq,) in self.run(sql, *found.values, limit)]
+        sql = f"SELECT r.seq FROM record r WHERE {condition.sql()} ORDER BY {sort} LIMIT ?"
+        return [seq for (seq,) in self.run(sql, *condition.values, limit)]
 
     # Search
 
@@ -156,10 +156,10 @@ class SharedMethods(Figures):
         rows = self.run(" UNION ALL ".join(parts), *values) if parts else []
         return {
             seq: {
-                other: away
+                neighbour: away
                 for side in sides
-                for away, other in enumerate(self.unpacked(side), start=1)
-                if other is not None
+                for away, neighbour in enumerate(self.unpacked(side), start=1)
+                if neighbour is not None
             }
             for seq, *sides in rows
         }
@@ -169,11 +169,11 @@ class SharedMethods(Figures):
     # Changes
 
     def changes(self, stream: int, after: int) -> Iterator[Change]:
-        sql = f"{_LOG} WHERE stream = ? AND version > ? ORDER BY version LIMIT {PIECE}"
+        sql = f"{_LOG} WHERE stream = ? AND version > ? ORDER BY version LIMIT {BATCH_ROWS}"
         while True:
             rows = self.run(sql, stream, after)
             yield from map(_change, rows)
-            if len(rows) < PIECE:
+            if len(rows) < BATCH_ROWS:
                 return
             after = rows[-1][0]
 
@@ -198,10 +198,10 @@ class SharedMethods(Figures):
 
     def blobs(self, selection: Selection, blob_id: str) -> list[BlobRow]:
         for column in ("b.sha256", "u.blob_id"):  # no name hides the bytes of a hash
-            found = self.selected(selection)
-            found.add(f"{column} = ?", blob_id)
-            sql = f"{_BLOBS} WHERE {found.sql()} ORDER BY u.seq, u.field"
-            if rows := self.run(sql, *found.values):
+            condition = self.selected(selection)
+            condition.add(f"{column} = ?", blob_id)
+            sql = f"{_BLOBS} WHERE {condition.sql()} ORDER BY u.seq, u.field"
+            if rows := self.run(sql, *condition.values):
                 return [BlobRow(*row) for row in rows]
         return []
 
@@ -229,7 +229,7 @@ def manifest_of(text: str) -> StreamManifest:
 def stored(row: tuple[Any, ...]) -> Stored:
     """A record from its columns in `RECORDS`."""
     seq, stream, record_key, emitted_at, data, big, changed = row
-    places = {field: Big(*place) for field, place in orjson.loads(big).items()} if big else {}
+    places = {field: Big(*location) for field, location in orjson.loads(big).items()} if big else {}
     times = orjson.loads(changed) if changed else {}
     return Stored(seq, stream, record_key, emitted_at, orjson.loads(data), places, times, len(data))
 

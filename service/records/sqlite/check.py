@@ -19,7 +19,7 @@ from service.records.manifest import StreamManifest, parse
 from service.records.writing.passages import fold_passages
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, row_id
-from service.records.sqlite.index_check import Place, finds_one
+from service.records.sqlite.index_check import IndexRow, finds_one
 from service.records.sqlite.indexing import read_chunks
 from service.records.manifest.values import sortable
 from service.records.writing.vocabulary import Vocabulary, keys_of
@@ -131,23 +131,23 @@ class _Stream:
         self._ordinals: dict[str, int] = dict(db.execute(fields, (id,)))
         self._words = Vocabulary()
         self._values = Counter[int]()
-        self._found = Counter[str]()
+        self._faults = Counter[str]()
 
     def faults(self) -> Counter[str]:
         """The number of times each problem occurs."""
         for seq, document, big in self.db.execute(_DOCUMENTS, (self.id,)):
             data = orjson.loads(document)
-            for name, place in (orjson.loads(big) if big else {}).items():
-                if place[4] == "string":
-                    data[name] = read_chunks(self.db, place[0], place[1])
-                    self._found["texts that are cut"] += len(data[name]) != place[2]
+            for name, location in (orjson.loads(big) if big else {}).items():
+                if location[4] == "string":
+                    data[name] = read_chunks(self.db, location[0], location[1])
+                    self._faults["texts that are cut"] += len(data[name]) != location[2]
             for name in self.manifest.lexical_fields:
                 if text := searched_text(find(data, name)):
                     self._check_text(row_id(self._ordinals[name], seq), text)
             self._check_cells(seq, data)
         for name in self.manifest.lexical_fields:
             self._check_field(self._ordinals[name])
-        return self._found
+        return self._faults
 
     def _check_text(self, row: int, text: str) -> None:
         ordinal, folded = row >> SEQ_BITS, fold(text)
@@ -158,41 +158,41 @@ class _Stream:
         if passages is not None:
             numbers = enumerate(fold_passages(text), start=row_id(ordinal, first))
             rows = [("fts_passage", number, words) for number, words in numbers]
-        self._found["texts that search does not find"] += not all(map(self._is_indexed, rows))
+        self._faults["texts that search does not find"] += not all(map(self._is_indexed, rows))
 
-    def _is_indexed(self, place: tuple[str, int, str]) -> bool:
-        table, row, folded = place
+    def _is_indexed(self, index_row: tuple[str, int, str]) -> bool:
+        table, row, folded = index_row
         words = folded.split()
-        kept = self.db.execute(f"SELECT c0 FROM {table}_content WHERE id = ?", (row,)).fetchone()
-        if kept is None or kept[0] != folded:
+        content = self.db.execute(f"SELECT c0 FROM {table}_content WHERE id = ?", (row,)).fetchone()
+        if content is None or content[0] != folded:
             return False
-        return finds_one(self.db, Place(table, row), words)
+        return finds_one(self.db, IndexRow(table, row), words)
 
     def _check_cells(self, seq: int, data: dict[str, Any]) -> None:
-        wanted = {
+        cells = {
             self._ordinals[name]: sortable(find(data, name), self.manifest.paths[name])
             for name in self.manifest.cell_fields
         }
-        wanted = {ordinal: value for ordinal, value in wanted.items() if value is not None}
+        cells = {ordinal: value for ordinal, value in cells.items() if value is not None}
         stored = dict(self.db.execute(_CELLS, (seq,)))
-        self._found["records with wrong values for filters"] += wanted != stored
+        self._faults["records with wrong values for filters"] += cells != stored
 
     def _check_field(self, ordinal: int) -> None:
         """Compares the counts of a field with those of its texts."""
         most = CONTRACT.query_chars
         counts = {word: n for word, n in self._words.added[ordinal].items() if len(word) <= most}
-        self._found["fields with wrong counts of words"] += counts != dict(
+        self._faults["fields with wrong counts of words"] += counts != dict(
             self.db.execute(_WORDS, (ordinal,))
         )
         keys = sum(len(keys_of(word)) for word in counts)
-        self._found["fields with wrong keys of words"] += keys != self._keys.get(ordinal, 0)
+        self._faults["fields with wrong keys of words"] += keys != self._keys.get(ordinal, 0)
         ids = (ordinal << SEQ_BITS, ordinal << SEQ_BITS | SEQ_MASK)
         count = "SELECT count(*) FROM value WHERE id BETWEEN ? AND ?"
         indexed = self.db.execute(count, ids).fetchone()[0]
-        self._found["texts in the index that no record has"] += indexed - self._values[ordinal]
+        self._faults["texts in the index that no record has"] += indexed - self._values[ordinal]
         length = self.db.execute("SELECT words FROM scope WHERE ordinal = ?", (ordinal,))
         wrong = length.fetchone()[0] != self._words.lengths[ordinal]
-        self._found["fields with a wrong length"] += wrong
+        self._faults["fields with a wrong length"] += wrong
 
 
 def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:

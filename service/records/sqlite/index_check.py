@@ -12,30 +12,30 @@ from typing import NamedTuple
 from service.records.sqlite.ddl import SEQ_BITS
 
 
-class Place(NamedTuple):
+class IndexRow(NamedTuple):
     """A row of a full-text table."""
 
     table: str
     row: int
 
 
-def sample(db: sqlite3.Connection, rows: int) -> Iterator[Place]:
+def sample(db: sqlite3.Connection, rows: int) -> Iterator[IndexRow]:
     """Up to `rows` random rows that each full-text table must contain."""
     for table, draw in (("fts", _draw_value), ("fts_passage", _draw_passage)):
         drawn = (draw(db) for _ in range(rows))
-        yield from (Place(table, row) for row in drawn if row is not None)
+        yield from (IndexRow(table, row) for row in drawn if row is not None)
 
 
-def missing(db: sqlite3.Connection, places: list[Place]) -> list[Place]:
+def missing(db: sqlite3.Connection, places: list[IndexRow]) -> list[IndexRow]:
     """The rows that are not found by a random word of their texts."""
-    return [place for place in places if not finds_one(db, place, _words(db, place))]
+    return [row for row in places if not finds_one(db, row, _words(db, row))]
 
 
-def finds_one(db: sqlite3.Connection, place: Place, words: Sequence[str]) -> bool:
+def finds_one(db: sqlite3.Connection, index_row: IndexRow, words: Sequence[str]) -> bool:
     """Whether a row is found by one of its words, chosen at random, if it has any."""
     if not words:
         return True
-    table, row = place
+    table, row = index_row
     match = f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?"
     return db.execute(match, (f'"{random.choice(words)}"', row)).fetchone() is not None
 
@@ -51,21 +51,21 @@ def _draw_value(db: sqlite3.Connection) -> int | None:
 
 def _draw_passage(db: sqlite3.Connection) -> int | None:
     # One statement with both would read the whole table.
-    found = db.execute(
+    ids = db.execute(
         "SELECT (SELECT min(id) FROM passage), (SELECT max(id) FROM passage)"
     ).fetchone()
-    return None if found[0] is None else _at(db, "passage", random.randint(*found))
+    return None if ids[0] is None else _at(db, "passage", random.randint(*ids))
 
 
 def _at(db: sqlite3.Connection, table: str, row: int) -> int | None:
     """The first row from an id on, or the first of all."""
-    found = db.execute(f"SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1", (row,))
-    first = found.fetchone() or db.execute(f"SELECT min(id) FROM {table}").fetchone()
+    rows = db.execute(f"SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1", (row,))
+    first = rows.fetchone() or db.execute(f"SELECT min(id) FROM {table}").fetchone()
     return None if first is None or first[0] is None else int(first[0])
 
 
-def _words(db: sqlite3.Connection, place: Place) -> list[str]:
+def _words(db: sqlite3.Connection, row: IndexRow) -> list[str]:
     """The words of a row; empty if it was deleted."""
-    kept = f"SELECT c0 FROM {place.table}_content WHERE id = ?"
-    found = db.execute(kept, (place.row,)).fetchone()
-    return found[0].split() if found else []
+    query = f"SELECT c0 FROM {row.table}_content WHERE id = ?"
+    content = db.execute(query, (row.row,)).fetchone()
+    return content[0].split() if content else []

@@ -22,7 +22,7 @@ from service import database_files
 from service.records.engine import Generation
 from service.records.sqlite.ddl import NEWEST
 from service.records.sqlite.exact import add_functions
-from service.records.sqlite.index_check import Place, missing, sample
+from service.records.sqlite.index_check import IndexRow, missing, sample
 
 # Virtual machine steps between two clock checks: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
@@ -81,7 +81,7 @@ class Reader:
         self._next_sample: Deadline | None = None
         #: Rows that a sample did not find. The next sample looks for them again, so that damage
         #: stays known until it is repaired.
-        self._missing: list[Place] = []
+        self._missing: list[IndexRow] = []
 
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[SqliteSnapshot]:

@@ -124,7 +124,7 @@ class SearchMethods(SharedMethods):
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
     ) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
-        only, found = _LIKE.format(only=_INSIDE.format(fields=inside)), list[str]()
+        only, matches = _LIKE.format(only=_INSIDE.format(fields=inside)), list[str]()
         for prefix in prefixes:
             between = prefix, prefix + LAST
             rows = self.db.execute(_LIKE.format(only=""), (*between, most))
@@ -132,8 +132,8 @@ class SearchMethods(SharedMethods):
             if len(words) == most:
                 rows = self.db.execute(only, (*between, *values, most))
                 words = orjson.loads(rows.fetchone()[0])
-            found += words
-        return found
+            matches += words
+        return matches
 
     def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
         inside, values = self._inside(fields, "c.ordinal")
@@ -165,14 +165,14 @@ class SearchMethods(SharedMethods):
 
     def _matches_few(self, scope: Scope, match: str) -> bool:
         """Whether few rows of all fields match, in all records."""
-        left = AT_ONCE_MOST
+        remaining = AT_ONCE_MOST
         for table in TABLES:
             fields, values = self._inside(scope.fields, f"{table}.rowid", ids=True)
             where = f"{table} MATCH ? AND {fields}"
             sql = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {where} LIMIT ?)"
-            ((matches,),) = self.run(sql, match, *values, left + 1)
-            left -= matches
-        return left >= 0
+            ((matches,),) = self.run(sql, match, *values, remaining + 1)
+            remaining -= matches
+        return remaining >= 0
 
     def _rows_at_once(self, scope: Scope, match: str, limit: int, newest: bool) -> Rows:
         selected = self.selected_by_any(scope.selections) if scope.limited else None
@@ -234,16 +234,16 @@ class SearchMethods(SharedMethods):
             values.append(records)
         newer = f"{table}.rowid" if len(fields) == 1 else f"{table}.rowid & {SEQ_MASK}"
         order = f"ORDER BY {newer} DESC" if newest else ""
-        named = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
+        aliases = ", ".join(f"{column} AS c{number}" for number, column in enumerate(columns))
         source = f"{table} {joined} WHERE {where} {order} LIMIT ?"
         if selected is None and records is None:  # only the rows that are kept are joined
             source = f"(SELECT rowid FROM {table} WHERE {where} {order} LIMIT ?) {table} {joined}"
-        rows = f"SELECT {named} FROM {source}"
-        listed = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
-        found = self.db.execute(
-            f"SELECT {listed} FROM ({rows})", (*filter(None, [match]), *values, limit)
+        rows = f"SELECT {aliases} FROM {source}"
+        arrays = ", ".join(f"json_group_array(c{number})" for number in range(len(columns)))
+        cursor = self.db.execute(
+            f"SELECT {arrays} FROM ({rows})", (*filter(None, [match]), *values, limit)
         )
-        return [orjson.loads(column) for column in found.fetchone()]
+        return [orjson.loads(column) for column in cursor.fetchone()]
 
     def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
         ids = self.list_parameter(ordinal << SEQ_BITS | seq for seq, ordinal in values)
@@ -260,16 +260,16 @@ class SearchMethods(SharedMethods):
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
-        place = self.db.execute(
+        passages = self.db.execute(
             "SELECT first_passage, passages FROM value WHERE id = ?", (ordinal << SEQ_BITS | seq,)
         ).fetchone()
-        if place is None or place[0] is None:
+        if passages is None or passages[0] is None:
             return []
-        first = ordinal << SEQ_BITS | place[0]
+        first = ordinal << SEQ_BITS | passages[0]
         rows = self.db.execute(
             "SELECT p.start FROM fts_passage CROSS JOIN passage p ON p.id = fts_passage.rowid "
             "WHERE fts_passage MATCH ? AND fts_passage.rowid BETWEEN ? AND ? LIMIT ?",
-            (conjunction(groups), first, first + place[1] - 1, -1 if limit is None else limit),
+            (conjunction(groups), first, first + passages[1] - 1, -1 if limit is None else limit),
         )
         return [start for (start,) in rows]
 

@@ -68,15 +68,15 @@ class SqliteSnapshot(SearchMethods):
         if row is None:
             return None
         id, text, connector_key, display_name, scopes = row
-        listed = orjson.loads(scopes)
+        fields = orjson.loads(scopes)
         return StreamRow(
             id,
             manifest_of(text),
             connector_key,
             display_name,
-            {field: ordinal for ordinal, field, *_ in listed},
-            frozenset(field for _, field, searchable, _ in listed if searchable),
-            {field: tuple(languages) for _, field, _, languages in listed},
+            {field: ordinal for ordinal, field, *_ in fields},
+            frozenset(field for _, field, searchable, _ in fields if searchable),
+            {field: tuple(languages) for _, field, _, languages in fields},
         )
 
     def names(self) -> list[tuple[str, str]]:
@@ -85,9 +85,9 @@ class SqliteSnapshot(SearchMethods):
     # Records
 
     def find(self, selection: Selection, record_key: str) -> int | None:
-        found = self.selected(selection)
-        found.add("r.record_key = ?", record_key)
-        row = self.row(f"SELECT r.seq FROM record r WHERE {found.sql()}", *found.values)
+        condition = self.selected(selection)
+        condition.add("r.record_key = ?", record_key)
+        row = self.row(f"SELECT r.seq FROM record r WHERE {condition.sql()}", *condition.values)
         return None if row is None else int(row[0])
 
     def load(self, seqs: Iterable[int]) -> dict[int, Stored]:

@@ -35,7 +35,7 @@ from service.records.writing.streams import declare, manifests_of
 
 #: Leftovers are erased in transactions of this length, so that others can write between them.
 HOLD_SECONDS: Final = 0.4
-PIECE_RECORDS: Final = 200
+BATCH_RECORDS: Final = 200
 #: The range of versions left to other writers meanwhile.
 RESERVED_VERSIONS: Final = 1 << 33
 
@@ -128,52 +128,52 @@ class Stage:
 
     def _continue_log(self, old: int, new: int) -> None:
         """Copies the log of the old stream to the new one, followed by the changes."""
-        last, more, same = "", True, 0
-        while more:
+        last, follows, same = "", True, 0
+        while follows:
             deadline = Deadline.after(HOLD_SECONDS)
             with self.writer.transaction():
-                while more and not deadline.expired():
-                    rows = self.writer.db.execute(_PAIRS, (new, old, last, PIECE_RECORDS))
-                    if more := bool(piece := rows.fetchall()):
-                        last = piece[-1][0]
-                        same += self._follow(new, piece)
+                while follows and not deadline.expired():
+                    rows = self.writer.db.execute(_PAIRS, (new, old, last, BATCH_RECORDS))
+                    if follows := bool(batch := rows.fetchall()):
+                        last = batch[-1][0]
+                        same += self._follow(new, batch)
         live = "SELECT records FROM stream WHERE id = ?"
         self.counts.new += self.writer.db.execute(live, (new,)).fetchone()[0] - same
 
-    def _follow(self, stream: int, piece: Sequence[Any]) -> int:
+    def _follow(self, stream: int, batch: Sequence[Any]) -> int:
         """Continues the logs of some records; returns how many are in both streams."""
         db, now = self.writer.db, datetime.now(UTC).isoformat(timespec="seconds")
         now = now.replace("+00:00", "Z")
         fresh: list[tuple[int, str | None, int, str | None]] = []
         follow, times, relog, buried = [], [], [], []
-        for _, seq, deleted, other, data, big, new_data, new_big, first, changed, *moved in piece:
+        for _, seq, deleted, twin, data, big, new_data, new_big, first, changed, *moved in batch:
             emitted_at, was_at, at = moved
             before = time_before(was_at)
-            if other is None:
-                other = self.writer.take("next_seq")
-                buried.append((other, seq))
+            if twin is None:
+                twin = self.writer.take("next_seq")
+                buried.append((twin, seq))
                 if not deleted:
-                    fresh.append((other, None, before, now))
+                    fresh.append((twin, None, before, now))
                     self.counts.deleted += 1
             elif not deleted and new_data is not None:
-                relog.append((other,))
+                relog.append((twin,))
                 old = Stored(seq, deleted, data, big, first, changed, was_at)
                 if fields := self._compare(old, new_data, new_big):
-                    left_at = emitted_at if was_at != at else None
-                    fresh.append((other, orjson.dumps(sorted(fields)).decode(), before, left_at))
+                    departed_at = emitted_at if was_at != at else None
+                    fresh.append((twin, orjson.dumps(sorted(fields)).decode(), before, departed_at))
                     changed = later_times(changed, fields, emitted_at)
                     self.counts.changed += 1
                 else:
                     self.counts.unchanged += 1
-                times.append((first, changed, other))
-                self._keep_references(seq, other, new_data)
-            follow.append((seq, other))
+                times.append((first, changed, twin))
+                self._keep_references(seq, twin, new_data)
+            follow.append((seq, twin))
         db.executemany("DELETE FROM change WHERE seq = ?", relog)
         db.executemany(_BURY, [(new, stream, old) for new, old in buried])
         db.executemany(_BURIED, [(new, old, now) for new, old in buried])
         db.execute(_FOLLOW, (stream, orjson.dumps(follow).decode()))
         version = self.writer.take("next_version", len(fresh))
-        db.executemany(_LOG, [(stream, n, *one) for n, one in enumerate(fresh, start=version)])
+        db.executemany(_LOG, [(stream, n, *entry) for n, entry in enumerate(fresh, start=version)])
         db.executemany(_TIMES, times)
         return len(relog)
 
@@ -226,23 +226,23 @@ def erase_hidden(writer: Writer) -> None:
     for stream, connection in writer.db.execute(_HIDDEN).fetchall():
         fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
         ordinals = dict(writer.db.execute(fields, (stream,)))
-        more = True
-        while more:
+        follows = True
+        while follows:
             deadline = Deadline.after(HOLD_SECONDS)
             with writer.transaction():
-                while more and not deadline.expired():
-                    more = _erase_some(writer, stream, Scopes(ordinals, ordinals))
+                while follows and not deadline.expired():
+                    follows = _erase_some(writer, stream, Scopes(ordinals, ordinals))
         _forget(writer, stream, connection)
 
 
 def _erase_some(writer: Writer, stream: int, scopes: Scopes) -> bool:
     """Erases a piece of a stream; returns whether there was one."""
     db, index = writer.db, writer.index()
-    rows = db.execute(_RECORDS, (stream, PIECE_RECORDS)).fetchall()
+    rows = db.execute(_RECORDS, (stream, BATCH_RECORDS)).fetchall()
     for seq, big in rows:
         index.drop(scopes, seq)
-        for place in orjson.loads(big).values() if big else ():
-            index.drop_value(place)
+        for location in orjson.loads(big).values() if big else ():
+            index.drop_value(location)
     index.apply_drops()
     index.apply_adds()
     writer.sweep(writer.release([(seq, None) for seq, _ in rows]))

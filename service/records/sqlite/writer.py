@@ -69,16 +69,16 @@ class Writer(Catalog):
     def new_seq(self) -> int:
         return self.take("next_seq")
 
-    def find(self, piece: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
-        found = {}
-        for stream, keys in by_stream(piece).items():
+    def find(self, arrivals: Sequence[Arrival]) -> dict[tuple[int, str], Stored]:
+        records = {}
+        for stream, keys in by_stream(arrivals).items():
             if self.row("SELECT 1 FROM record WHERE stream = ? LIMIT 1", stream):
                 for key, *columns in self.db.execute(_FIND, (stream, orjson.dumps(keys).decode())):
-                    found[stream, key] = Stored(*columns)
-        return found
+                    records[stream, key] = Stored(*columns)
+        return records
 
-    def read_large(self, place: Place) -> str:
-        return indexing.read_chunks(self.db, *place[:2])
+    def read_large(self, location: Place) -> str:
+        return indexing.read_chunks(self.db, *location[:2])
 
     def put(self, rows: Rows) -> None:
         buried = [(seq,) for seq, *_ in rows.buried]
@@ -86,8 +86,8 @@ class Writer(Catalog):
         self.run_each("DELETE FROM document WHERE seq = ?", buried)
         self.run_each("INSERT INTO tombstone (seq, deleted_at) VALUES (?1, ?3)", rows.buried)
         self.run_each(_ADD_RECORD, rows.new)
-        self.run_each(_CHANGE_RECORD, rows.known)
-        self.run_each("DELETE FROM tombstone WHERE seq = ?", [row[-1:] for row in rows.known])
+        self.run_each(_CHANGE_RECORD, rows.existing)
+        self.run_each("DELETE FROM tombstone WHERE seq = ?", [row[-1:] for row in rows.existing])
         self.run_each(_ADD_DOCUMENT, rows.documents)
 
     def log(self, entries: Sequence[Entry]) -> None:
@@ -142,11 +142,11 @@ def _reserve(path: Path) -> None:
     existing file is not opened: closing it would release the locks of this process's readers, and
     another process would then treat itself as the last one and remove the log that they read.
     """
-    made = [path, *(folder for folder in path.parents if not folder.exists())]
+    created = [path, *(folder for folder in path.parents if not folder.exists())]
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):  # SQLite reports what is wrong with a path
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
-        for new in made:
+        for new in created:
             durable.sync_entry(new)
 
 

@@ -94,10 +94,10 @@ class Writing(Protocol):
     def new_seq(self) -> int:
         """A new number for a record."""
 
-    def find(self, piece: Sequence[Arrival]) -> Mapping[tuple[int, str], Stored]:
+    def find(self, arrivals: Sequence[Arrival]) -> Mapping[tuple[int, str], Stored]:
         """The stored records of some rows, by stream and key."""
 
-    def read_large(self, place: Place) -> str:
+    def read_large(self, location: Place) -> str:
         """The text of the large value at a place."""
 
     def save_digests(self, digests: Sequence[tuple[int, int, int]]) -> None:

@@ -55,7 +55,7 @@ class Change(NamedTuple):
     seq: int
     old: Stored | None = None
     fields: frozenset[str] | None = None
-    known: bool = True
+    exists: bool = True
 
     def touches(self, field: str) -> bool:
         """Whether a field changes."""
@@ -66,8 +66,8 @@ class Change(NamedTuple):
         names = None if self.fields is None else dump(sorted(self.fields)).decode()
         stream, was_at = self.arrival.stream, self.old.at if self.old else None
         moved = self.arrival.json is None or (self.old is not None and was_at != at)
-        left_at = self.arrival.emitted_at if moved else None
-        return stream.id, self.seq, stream.connection, names, time_before(was_at), left_at
+        departed_at = self.arrival.emitted_at if moved else None
+        return stream.id, self.seq, stream.connection, names, time_before(was_at), departed_at
 
     @property
     def attachments(self) -> list[Attachment]:
@@ -82,7 +82,7 @@ class Change(NamedTuple):
     def dropped(self) -> list[Place]:
         """The places of the large values that are replaced or removed."""
         old = self.old.places if self.old else {}
-        return [place for name, place in old.items() if self.touches(name)]
+        return [location for name, location in old.items() if self.touches(name)]
 
     @property
     def times(self) -> tuple[str, str | None]:
@@ -95,7 +95,7 @@ class Change(NamedTuple):
     def places(self, new: dict[str, Place]) -> str | None:
         """JSON of the places of all large values; `new` are those of the changed fields."""
         old = self.old.places if self.old else {}
-        return _text_of({n: place for n, place in old.items() if not self.touches(n)} | new)
+        return _text_of({n: location for n, location in old.items() if not self.touches(n)} | new)
 
 
 def time_before(at: int | None) -> int:
@@ -103,10 +103,10 @@ def time_before(at: int | None) -> int:
     return NO_TIME if at is None else at
 
 
-def by_stream(piece: Iterable[Arrival]) -> dict[int, list[str]]:
+def by_stream(arrivals: Iterable[Arrival]) -> dict[int, list[str]]:
     """The keys of some rows by stream."""
     keys: dict[int, list[str]] = {}
-    for arrival in piece:
+    for arrival in arrivals:
         keys.setdefault(arrival.stream.id, []).append(arrival.key)
     return keys
 
@@ -141,9 +141,9 @@ def differing(
 def pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
     """Splits rows into lists of up to 2,000; empties the list, so that memory is freed early."""
     while rows:
-        piece = rows[:PIECE_RECORDS]
+        batch = rows[:PIECE_RECORDS]
         del rows[:PIECE_RECORDS]
-        yield piece
+        yield batch
 
 
 def split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str, LargeValue]]:
@@ -153,13 +153,13 @@ def split(data: dict[str, Any], json: bytes) -> tuple[dict[str, Any], dict[str, 
 
 
 def stored(
-    piece: Iterable[Change], sample: Sample
+    changes: Iterable[Change], sample: Sample
 ) -> Iterator[tuple[Change, dict[str, Any], dict[str, LargeValue], str]]:
     """(change, data, large values, JSON without these) of each change that is not a deletion.
 
     Adds the texts of the records to the sample of their languages.
     """
-    for change in piece:
+    for change in changes:
         if (json := change.arrival.json) is not None:
             data = orjson.loads(json)
             sample.take(change.arrival.stream, data)
@@ -177,8 +177,8 @@ def dump(value: Any) -> bytes:
 def later_times(changed: str | None, fields: Collection[str], at: str) -> str | None:
     """JSON of the later times at which fields changed, with a change of some of them."""
     before = orjson.loads(changed) if changed else {}
-    kept = {name: time for name, time in before.items() if name not in fields}
-    return _text_of(kept | dict.fromkeys(sorted(fields), at))
+    unchanged = {name: time for name, time in before.items() if name not in fields}
+    return _text_of(unchanged | dict.fromkeys(sorted(fields), at))
 
 
 def _text_of(value: dict[str, Any]) -> str | None:

@@ -38,31 +38,35 @@ def take_attachments(data: dict[str, Any]) -> list[Attachment]:
 
     Missing sizes and SHA-256 are filled in; a mismatch is Refused.
     """
-    found: list[Attachment] = []
+    attachments: list[Attachment] = []
     for name, value in data.items():
         if isinstance(value, list):
-            data[name] = [_take(name, item, found) for item in value]
+            data[name] = [_take(name, item, attachments) for item in value]
         else:
-            data[name] = _take(name, value, found)
-    return found
+            data[name] = _take(name, value, attachments)
+    return attachments
 
 
-def _take(field: str, value: Any, found: list[Attachment]) -> Any:
+def _take(field: str, value: Any, attachments: list[Attachment]) -> Any:
     if not isinstance(value, dict) or not ("blob_id" in value or "data_base64" in value):
         return value
-    kept = {name: item for name, item in value.items() if name != "data_base64"}
+    reference = {name: item for name, item in value.items() if name != "data_base64"}
     content = _decode(field, value["data_base64"]) if "data_base64" in value else None
     if content is not None:
         digest = hashlib.sha256(content).hexdigest()
         for name, actual in (("size_bytes", len(content)), ("sha256", digest)):
-            if kept.setdefault(name, actual) != actual:
+            if reference.setdefault(name, actual) != actual:
                 raise Refused(f"{field}.{name} does not match the bytes in data_base64.")
-        kept.setdefault("blob_id", f"blob_{digest}")
-    blob_id, media_type = kept.get("blob_id"), kept.setdefault("mime_type", DEFAULT_MEDIA_TYPE)
+        reference.setdefault("blob_id", f"blob_{digest}")
+    blob_id, media_type = reference.get("blob_id"), reference.setdefault(
+        "mime_type", DEFAULT_MEDIA_TYPE
+    )
     if not isinstance(blob_id, str) or not blob_id or not isinstance(media_type, str):
         raise Refused(f"{field}.blob_id and {field}.mime_type must be strings.")
-    found.append(Attachment(field, blob_id, media_type, str(kept.get("sha256", "")), content))
-    return kept
+    attachments.append(
+        Attachment(field, blob_id, media_type, str(reference.get("sha256", "")), content)
+    )
+    return reference
 
 
 def _decode(field: str, text: Any) -> bytes:

@@ -37,10 +37,10 @@ def texts_of(
     Nothing inside a large value is indexed.
     """
     for name, ordinal in scopes.searchable.items():
-        place = places.get(top_level(name)) if places else None
-        if place is None or place[4] == "string":
+        location = places.get(top_level(name)) if places else None
+        if location is None or location[4] == "string":
             if text := searched_text(find(data, name)):
-                yield ordinal, text, place
+                yield ordinal, text, location
 
 
 def cells_of(
@@ -48,8 +48,8 @@ def cells_of(
 ) -> Iterator[tuple[int, Stored]]:
     """(ordinal, value) of the compared fields in `data`."""
     for name, ordinal in stream.scopes.cells.items():
-        place = places.get(top_level(name)) if places else None
-        if place is None or place[4] == "string":
+        location = places.get(top_level(name)) if places else None
+        if location is None or location[4] == "string":
             stored = sortable(find(data, name), stream.manifest.paths[name])
             if stored is not None:
                 yield ordinal, stored

@@ -86,11 +86,11 @@ class Batch:
         except Refused as refused:
             self.counts.refuse(line, str(refused))
             return
-        place = stream.id, arrival.key
-        if place in self._rows:
+        key = stream.id, arrival.key
+        if key in self._rows:
             self.counts.repeated += 1
-            del self._rows[place]
-        self._rows[place] = arrival
+            del self._rows[key]
+        self._rows[key] = arrival
         self._bytes += _size(arrival)
         if len(self._rows) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
             self.flush()
@@ -110,14 +110,14 @@ class Batch:
             with self.writer.transaction():
                 deadline = self._timer(BATCH_SECONDS)
                 require_current(self.writer, streams)
-                found: list[Change] = []
+                changes: list[Change] = []
                 load = 0.0
                 while rows and load < self._share and not deadline.expired():
-                    for change in self._decide(_piece(rows, self._share - load)):
-                        found.append(change)
+                    for change in self._decide(_next_arrivals(rows, self._share - load)):
+                        changes.append(change)
                         load += _load(change.arrival)
-                if found:
-                    self.writer.apply(found, self._sample)
+                if changes:
+                    self.writer.apply(changes, self._sample)
                 self.writer.save_digests(self._digests)
                 self._digests.clear()
             seconds = BATCH_SECONDS + deadline.clock() - deadline.at
@@ -144,11 +144,11 @@ class Batch:
         json = bytes(memoryview(dump(data)))
         return Arrival(stream, key, json, emitted_at, attachments, row.digest)
 
-    def _decide(self, piece: list[Arrival]) -> Iterator[Change]:
+    def _decide(self, arrivals: list[Arrival]) -> Iterator[Change]:
         """Determines what the rows change; rows that change nothing are only counted."""
-        found = self.writer.find(piece)
-        for arrival in piece:
-            stored = found.get((arrival.stream.id, arrival.key))
+        records = self.writer.find(arrivals)
+        for arrival in arrivals:
+            stored = records.get((arrival.stream.id, arrival.key))
             live = None if stored is None or stored.deleted else stored
             if arrival.json is None:
                 if live is None:
@@ -160,7 +160,7 @@ class Batch:
                 self.counts.new += 1
                 seq = self.writer.new_seq() if stored is None else stored.seq
                 self._note(arrival, seq)
-                yield Change(arrival, seq, known=stored is not None)
+                yield Change(arrival, seq, exists=stored is not None)
             elif fields := compare(live, arrival.json, self.writer.read_large):
                 self.counts.changed += 1
                 self._note(arrival, live.seq)
@@ -200,9 +200,9 @@ def _load(arrival: Arrival) -> float:
     return max(1 / BATCH_RECORDS, _size(arrival) / BATCH_BYTES)
 
 
-def _piece(rows: deque[Arrival], load: float) -> list[Arrival]:
+def _next_arrivals(rows: deque[Arrival], load: float) -> list[Arrival]:
     """The next rows, at least one, up to a share of a full batch."""
-    piece = [rows.popleft()]
-    while rows and (load := load - _load(piece[-1])) > 0:
-        piece.append(rows.popleft())
-    return piece
+    arrivals = [rows.popleft()]
+    while rows and (load := load - _load(arrivals[-1])) > 0:
+        arrivals.append(rows.popleft())
+    return arrivals

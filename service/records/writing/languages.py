@@ -17,7 +17,7 @@ SAMPLE_CHARS: Final = 1_000
 SHORTEST_CHARS: Final = 40
 #: The first records of a stream in an import are all examined, then one in this many.
 FIRST_RECORDS: Final = 50
-THEN_ONE_IN: Final = 40
+THEN_EVERY: Final = 40
 #: A language with a smaller lead over all texts may be chance.
 LEAST_LEAD: Final = 2
 
@@ -34,7 +34,7 @@ class Sample:
         """Examines the texts of a record if it belongs to the sample."""
         number = self._records[stream.id]
         self._records[stream.id] += 1
-        if number >= FIRST_RECORDS and number % THEN_ONE_IN:
+        if number >= FIRST_RECORDS and number % THEN_EVERY:
             return
         for ordinal, text, _ in texts_of(stream.scopes, data, {}):
             if len(text) > SHORTEST_CHARS and self._texts[ordinal] < SAMPLE_TEXTS:
@@ -42,7 +42,7 @@ class Sample:
                 self._texts[ordinal] += 1
                 self._changed.add(ordinal)
 
-    def found(self) -> Iterator[tuple[int, Sequence[str]]]:
+    def detected(self) -> Iterator[tuple[int, Sequence[str]]]:
         """Fields with new texts, each with the languages of all its texts."""
         while self._changed:
             ordinal = self._changed.pop()
@@ -51,11 +51,11 @@ class Sample:
 
 def sure(leads: Counter[str]) -> list[str]:
     """The languages that are no chance, by their leads in some texts."""
-    return [one for one in evident(leads) if leads[one] >= LEAST_LEAD]
+    return [language for language in evident(leads) if leads[language] >= LEAST_LEAD]
 
 
-def merged(known: str, detected: Iterable[str]) -> str | None:
+def merged(stored: str, detected: Iterable[str]) -> str | None:
     """The languages of a field as JSON, at most four; None if there is no new one."""
-    before = orjson.loads(known)
+    before = orjson.loads(stored)
     after = list(dict.fromkeys([*before, *detected]))[:MOST_LANGUAGES]
     return None if after == before else orjson.dumps(after).decode()

@@ -26,12 +26,12 @@ def new_epoch() -> str:
 
 
 class Rows(NamedTuple):
-    """Rows of records; the second column of all except `known` is the connection."""
+    """Rows of records; the second column of all except `existing` is the connection."""
 
     #: seq, connection, stream, key, at, cursor, thread, place
     new: list[tuple[Any, ...]]
     #: at, cursor, thread, place, seq
-    known: list[tuple[Any, ...]]
+    existing: list[tuple[Any, ...]]
     #: seq, connection, time of the first emission, times of changes, JSON, places
     documents: list[tuple[Any, ...]]
     #: seq, connection, time of the deletion
@@ -44,7 +44,7 @@ class Index(Protocol):
     def drop(self, scopes: Scopes, seq: int, fields: frozenset[str] | None = None) -> None:
         """Notes the data derived from a record's fields, by default all, for removal."""
 
-    def drop_value(self, place: Place) -> None:
+    def drop_value(self, location: Place) -> None:
         """Notes a large value for removal."""
 
     def apply_drops(self) -> None:
@@ -163,9 +163,9 @@ class BaseWriter(Steps, Writing):
 
     def note_languages(self, sample: Sample) -> None:
         """Adds the languages in a sample of texts to those of their fields."""
-        for ordinal, detected in sample.found():
-            ((known,),) = self.run(self.statements.languages, ordinal)
-            if text := merged(known, detected):
+        for ordinal, detected in sample.detected():
+            ((languages,),) = self.run(self.statements.languages, ordinal)
+            if text := merged(languages, detected):
                 self.changed_catalog()
                 self.run(self.statements.save_languages, text, ordinal)
 
@@ -189,9 +189,9 @@ class BaseWriter(Steps, Writing):
         name, stream, key, json, big = row
         places: dict[str, Place] = orjson.loads(big) if big else {}
         large = {
-            field: text if place[4] == "string" else orjson.loads(text)
-            for field, place in places.items()
-            for text in (self.read_large(place),)
+            field: text if location[4] == "string" else orjson.loads(text)
+            for field, location in places.items()
+            for text in (self.read_large(location),)
         }
         return name, stream, key, orjson.loads(json) | large
 
@@ -203,16 +203,16 @@ class BaseWriter(Steps, Writing):
             live[change.arrival.stream.id] += (change.arrival.json is not None) - bool(change.old)
             if change.old is not None:
                 index.drop(change.arrival.stream.scopes, change.seq, change.fields)
-                for place in change.dropped:
-                    index.drop_value(place)
+                for location in change.dropped:
+                    index.drop_value(location)
                 released += [(change.seq, name) for name in change.fields or (None,)]
                 if any(blob.content is None for blob in change.attachments):
                     delivered[change.seq] = self.run(self.statements.references, change.seq)
         index.apply_drops()
         orphans = self.release(released)
-        for piece in pieces(changes):
-            self._store(piece, index, sample)
-            for change in piece:
+        for batch in pieces(changes):
+            self._store(batch, index, sample)
+            for change in batch:
                 stored = delivered.get(change.seq, ())
                 self.keep(change.arrival.stream.connection, change.seq, change.attachments, stored)
             index.write()
@@ -244,27 +244,27 @@ class BaseWriter(Steps, Writing):
         self.add_parts(connection, id, content)
         return int(id)
 
-    def _store(self, piece: list[Change], index: Index, sample: Sample) -> None:
+    def _store(self, batch: list[Change], index: Index, sample: Sample) -> None:
         """Writes records, documents and log, and notes the changed fields for the index."""
         rows = Rows([], [], [], [])
         times = dict[int, int | None]()
-        for change, data, large, json in stored(piece, sample):
+        for change, data, large, json in stored(batch, sample):
             arrival, seq, connection = change.arrival, change.seq, change.arrival.stream.connection
             order = self.order(arrival.stream.manifest, data)
             times[seq] = order[0]
-            if change.known:
-                rows.known.append((*order, seq))
+            if change.exists:
+                rows.existing.append((*order, seq))
             else:
                 rows.new.append((seq, connection, arrival.stream.id, arrival.key, *order))
-            places = self._place(change, data, large, index)
+            places = self._add_to_index(change, data, large, index)
             rows.documents.append((seq, connection, *change.times, json, places))
-        for arrival, seq, *_ in piece:
+        for arrival, seq, *_ in batch:
             if arrival.json is None:
                 rows.buried.append((seq, arrival.stream.connection, arrival.emitted_at))
         self.put(rows)
-        self.log([change.entry(times.get(change.seq)) for change in piece])
+        self.log([change.entry(times.get(change.seq)) for change in batch])
 
-    def _place(
+    def _add_to_index(
         self, change: Change, data: dict[str, Any], large: dict[str, LargeValue], index: Index
     ) -> str | None:
         """Notes the changed fields for the index; returns `Change.places` of the record."""

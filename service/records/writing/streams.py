@@ -52,17 +52,19 @@ class Streams:
         """Creates or changes streams; existing records are reindexed. Returns their names."""
         with self._writer.transaction():
             connection = connect(self._writer, self._connection_id)
-            given = {manifest.name: manifest for manifest in manifests}
-            before = {name: found for name in given if (found := self._stored(name)) is not None}
-            related = _targets([*before.values(), *given.values()]) - given.keys()
-            before |= {name: found for name in sorted(related) if (found := self._stored(name))}
-            for name, manifest in given.items():
+            declared = {manifest.name: manifest for manifest in manifests}
+            before = {
+                name: stored for name in declared if (stored := self._stored(name)) is not None
+            }
+            related = _targets([*before.values(), *declared.values()]) - declared.keys()
+            before |= {name: stored for name in sorted(related) if (stored := self._stored(name))}
+            for name, manifest in declared.items():
                 self._refer(manifest, before.get(name))
-            changed = [self._linked(manifest) for manifest in (before | given).values()]
+            changed = [self._linked(manifest) for manifest in (before | declared).values()]
             return [
                 manifest.name
                 for manifest in changed
-                if self._save(connection, manifest, before.get(manifest.name), given)
+                if self._save(connection, manifest, before.get(manifest.name), declared)
             ]
 
     def _save(
@@ -70,16 +72,16 @@ class Streams:
         connection: int,
         manifest: StreamManifest,
         before: StreamManifest | None,
-        given: Collection[str],
+        declared: Collection[str],
     ) -> bool:
         """Stores a manifest, and reindexes its records; returns False if nothing changes."""
         writer, id, name = self._writer, self._connection_id, manifest.name
-        known = _find(writer, id, name) is not None
-        if manifest == before and (known or name not in given):
+        exists = _find(writer, id, name) is not None
+        if manifest == before and (exists or name not in declared):
             return False
         _check_size(manifest, before)
-        _require_staged(writer, id, name, "rows" if name in given else "relations")
-        old = self.open(name, before) if known else None
+        _require_staged(writer, id, name, "rows" if name in declared else "relations")
+        old = self.open(name, before) if exists else None
         writer.save_stream(connection, _row_name(writer, id, name), manifest)
         new = self.open(name)
         if old is not None and derives(old.manifest) != derives(new.manifest):
@@ -135,7 +137,10 @@ def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamMan
     """Whether `declare` would reindex a stream, which takes long if it has many records."""
     before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
     after = link((before | {manifest.name: manifest for manifest in manifests}).values())
-    return any(one.name in before and derives(one) != derives(before[one.name]) for one in after)
+    return any(
+        manifest.name in before and derives(manifest) != derives(before[manifest.name])
+        for manifest in after
+    )
 
 
 def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
