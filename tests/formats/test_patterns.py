@@ -30,12 +30,12 @@ Pattern = re.Pattern[Any]
 
 def patterns() -> Iterator[tuple[str, Pattern, bool]]:
     """(name, pattern, True if it is only tried at the beginning of a text)."""
-    for found in pkgutil.iter_modules(service.importing.__path__):
-        module = importlib.import_module(f"service.importing.{found.name}")
+    for found in pkgutil.walk_packages(service.importing.__path__, "service.importing."):
+        module = importlib.import_module(found.name)
         used = uses(Path(str(module.__file__)))
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern) and name in used:
-                yield f"{found.name}.{name}", value, used[name] <= ANCHORED
+                yield f"{module.__name__.split('.')[-1]}.{name}", value, used[name] <= ANCHORED
     for form in FORMATS.values():
         if isinstance(form.begins, re.Pattern):
             yield f"{form.name}.begins", form.begins, True

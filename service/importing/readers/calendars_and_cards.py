@@ -259,7 +259,7 @@ def read_cards(source: Source) -> Iterator[Item]:
 
 
 _QUOTED = re.compile(
-    r"^([\w.-]+)((?:;[^:;\n]*)*?;(?:ENCODING=)?QUOTED-PRINTABLE(?:;[^:;\n]*)*):"
+    r"^([\w.-]++)(?=[^:\n]*;(?:ENCODING=)?QUOTED-PRINTABLE[;:])((?:;[^:;\n]*+)++):"
     r"((?:[^\n]*=\r?\n)*[^\n]*)",
     re.MULTILINE | re.IGNORECASE,
 )
