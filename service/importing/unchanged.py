@@ -88,13 +88,18 @@ def with_digests(rows: Iterator[Row | str], record: bytes, source: Source) -> It
         yield row
 
 
+def parsing_files() -> list[Path]:
+    """The modules that decide what a mail becomes."""
+    folders = (Path(__file__).parent, Path(sys.modules["evidence"].__path__[0]))
+    return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+
+
 @cache
 def _code() -> str:
     """A hash of the code that parses, and of the versions of the libraries that it uses."""
     code = blake2b(sys.version.encode())
-    for folder in (Path(__file__).parent, Path(sys.modules["evidence"].__path__[0])):
-        for path in sorted(folder.glob("*.py")):
-            code.update(path.read_bytes())
+    for path in parsing_files():
+        code.update(path.read_bytes())
     for name in _LIBRARIES:
         try:
             code.update(f"{name} {version(name)}\n".encode())

@@ -4,12 +4,15 @@ That nothing is parsed is visible in the commands' CPU time alone, so a format o
 writes down what it parses.
 """
 
+import inspect
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from service.importing.formats import FORMATS
+from service.importing.unchanged import parsing_files
 from tests.formats.owner import Owner, counts, write
 from tests.helpers.shell import Shell
 
@@ -143,3 +146,8 @@ def test_a_mail_that_another_import_changed_is_changed_back(owner: Owner) -> Non
     (row,), (attached,) = owner.rows("messages"), owner.rows("attachments")
     assert row["data"]["body"].strip() == "low tide" and attached["data"]["text"] == "pier"
     owner.again(box)
+
+
+def test_a_change_of_any_reader_parses_the_mail_again() -> None:
+    readers = {Path(str(inspect.getsourcefile(form.read))) for form in FORMATS.values()}
+    assert readers <= {*parsing_files()}
