@@ -27,7 +27,7 @@ from service.operations import OPERATIONS
 from service.operations.base import Operation
 from service.operations.papers import PAPER_OPERATIONS
 from service.pages.holdings import PAPERS, RECORDS, Holding
-from service.pages.holdings import contents, health, here, holdings
+from service.pages.holdings import base_url, contents, health, holdings
 from service.pages.layout import PREFIX, SECURITY, Asset, Layout, security
 from service.pages.reading import attachments, papers, records, results
 from service.pages.reading.shown import BLOB_PATH, PAPER_PATH, PAPERS_PATH, PATH
@@ -132,10 +132,10 @@ def _front(layout: Layout) -> Response:
     state = readiness(services)
     mounted = holdings(layout, state)
     ready, messages = health(services, state)
-    base = here(services)
-    held = None
+    base = base_url(services)
+    store_contents = None
     with suppress(EvidenceError):  # reported by `health`
-        held = contents(services)
+        store_contents = contents(services)
     return layout.page(
         "index.html",
         here=FRONT,
@@ -143,7 +143,7 @@ def _front(layout: Layout) -> Response:
         revisions=SUPPORTED,
         holdings=mounted,
         name=services.settings.title,
-        contents=held,
+        contents=store_contents,
         sign_in=services.signins is not None,
         ready=ready,
         messages=messages,
@@ -155,9 +155,9 @@ def _front(layout: Layout) -> Response:
 def _connect(layout: Layout) -> Response:
     """`/connect`, for the surface that `?for=` names; the default is the first."""
     mounted = holdings(layout, readiness(layout.services))
-    wanted = request.args.get("for")
-    chosen = next((each for each in mounted if each.name == wanted), mounted[0])
-    base, sign_in = here(layout.services), layout.services.settings.signs_in
+    name = request.args.get("for")
+    chosen = next((holding for holding in mounted if holding.name == name), mounted[0])
+    base, sign_in = base_url(layout.services), layout.services.settings.signs_in
     return layout.page(
         "connect.html",
         here=CONNECT,
@@ -217,14 +217,16 @@ class Form:
 def _trial(layout: Layout) -> Response:
     """The page with the form that `?tool=` names; the default is a search."""
     mounted = holdings(layout, readiness(layout.services))
-    surfaces = [(each, [_form(operation) for operation in TOOLS[each.name]]) for each in mounted]
+    surfaces = [
+        (holding, [_form(operation) for operation in TOOLS[holding.name]]) for holding in mounted
+    ]
     names = [form.operation.name for _, forms in surfaces for form in forms]
-    wanted = (request.args.get("tool", ""), *BEGINNING)
+    candidates = (request.args.get("tool", ""), *BEGINNING)
     return layout.page(
         "try.html",
         here=TRY,
         surfaces=surfaces,
-        chosen=next(name for name in wanted if name in names),
+        chosen=next(name for name in candidates if name in names),
         revision=MODERN[0],
     )
 
@@ -234,8 +236,8 @@ def _form(operation: Operation) -> Form:
     schema, filled = operation.tool["inputSchema"], operation.examples[0]
     if request.args.get("tool") == operation.name:
         with suppress(orjson.JSONDecodeError):
-            given = orjson.loads(request.args.get("arguments", ""))
-            filled = given if given and isinstance(given, dict) else filled
+            arguments = orjson.loads(request.args.get("arguments", ""))
+            filled = arguments if arguments and isinstance(arguments, dict) else filled
     required = schema.get("required", ())
     fields = [
         Field(
@@ -244,7 +246,7 @@ def _form(operation: Operation) -> Form:
             "choice" if "enum" in shape else KINDS[shape["type"]],
             name in required,
             shape,
-            _typed(filled.get(name)),
+            _field_text(filled.get(name)),
         )
         for name, shape in schema["properties"].items()
     ]
@@ -257,7 +259,7 @@ def _form(operation: Operation) -> Form:
     )
 
 
-def _typed(value: Any) -> str:
+def _field_text(value: Any) -> str:
     """A value as text for a form field."""
     if value is None:
         return ""

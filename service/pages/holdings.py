@@ -15,7 +15,7 @@ from service.running.readiness import READY
 _HOST: Final = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
 
 
-def here(services: Services) -> str:
+def base_url(services: Services) -> str:
     """The public address if set, else the one the browser used, without a slash.
 
     An invalid host is not repeated: the address is then a loopback one.
@@ -53,14 +53,14 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
 
     They contain nothing that requires a token: neither names nor counts.
     """
-    services, found = layout.services, list[Holding]()
+    services, surfaces = layout.services, list[Holding]()
     if services.authority is not None:
         sources = ["the store on this server"] if services.store else []
         sources += ["a PDPP resource server behind it"] if services.upstream else []
         about = f"From {' and '.join(sources)}." if sources else "From other servers."
         access = "Needs a client token, which reads only its grant."
         path = layout.mcp_path
-        found.append(Holding(RECORDS, "Records", about, access, False, path, "/v1"))
+        surfaces.append(Holding(RECORDS, "Records", about, access, False, path, "/v1"))
     if services.papers is not None:
         closed, papers = bool(services.settings.papers_tokens), state["papers"]
         about = "Research papers from a snapshot."
@@ -69,8 +69,8 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
             about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
         access = "Needs a token that reads papers." if closed else "Open: needs no token."
         path, title = layout.papers_path, "Research papers"
-        found.append(Holding(PAPERS, title, about, access, not closed, path, "/papers/v1"))
-    return found
+        surfaces.append(Holding(PAPERS, title, about, access, not closed, path, "/papers/v1"))
+    return surfaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,16 @@ def contents(services: Services) -> Contents | None:
     if services.store is None or services.settings.show_contents != "on":
         return None
     sources: dict[str, list[Contents]] = {}
-    for one in services.store.overview():
-        stream = Contents(one.label, one.records, one.first, one.last)
-        sources.setdefault(one.connection, []).append(stream)
+    for overview in services.store.overview():
+        stream = Contents(overview.label, overview.records, overview.first, overview.last)
+        sources.setdefault(overview.connection, []).append(stream)
     return _sum("", [_sum(label, streams) for label, streams in sorted(sources.items())])
 
 
 def _sum(label: str, parts: list[Contents]) -> Contents:
-    dates = [date for one in parts for date in (one.first, one.last) if date]
+    dates = [date for part in parts for date in (part.first, part.last) if date]
     first, last = (min(dates), max(dates)) if dates else (None, None)
-    return Contents(label, sum(one.records for one in parts), first, last, tuple(parts))
+    return Contents(label, sum(part.records for part in parts), first, last, tuple(parts))
 
 
 def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:

@@ -40,11 +40,11 @@ class Assets:
     def __init__(self) -> None:
         folder, whole = files("service.pages").joinpath("static"), sha256()
         self.files: dict[str, Asset] = {}
-        for one in sorted(folder.iterdir(), key=lambda one: one.name):
-            ending = "." + one.name.rpartition(".")[2]
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            ending = "." + file.name.rpartition(".")[2]
             if ending in TYPES:
-                asset = self.files[one.name] = Asset(one.read_bytes(), TYPES[ending])
-                whole.update(one.name.encode() + b"\0" + sha256(asset.content).digest())
+                asset = self.files[file.name] = Asset(file.read_bytes(), TYPES[ending])
+                whole.update(file.name.encode() + b"\0" + sha256(asset.content).digest())
         self.digest = whole.hexdigest()[:DIGEST_CHARS]
 
     def address(self, name: str) -> str:

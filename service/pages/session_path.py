@@ -31,16 +31,16 @@ def new() -> str:
 
 def current() -> str:
     """The path in the address of this request; empty for a plain address."""
-    found: str = request.environ.get(_ENVIRON, "")
-    return found
+    path: str = request.environ.get(_ENVIRON, "")
+    return path
 
 
 def routed(application: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a WSGI application, which gets plain addresses."""
 
     def wrapped(environ: dict[str, Any], start_response: Any) -> Any:
-        if found := _INSIDE.fullmatch(environ.get("PATH_INFO", "")):
-            environ[_ENVIRON], environ["PATH_INFO"] = found.groups()
+        if match := _INSIDE.fullmatch(environ.get("PATH_INFO", "")):
+            environ[_ENVIRON], environ["PATH_INFO"] = match.groups()
         return application(environ, start_response)
 
     return wrapped

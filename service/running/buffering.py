@@ -56,11 +56,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         self._waiting: dict[Connection, None] = {}
         self._received = self._unsent = 0  # bytes, of all connections
         self._next_check = Deadline.after(0)
-        found = settings.load()
-        self._turns = Turns(cfg.threads, found.caller_threads, self._on_pause)
+        effective = settings.load()
+        self._turns = Turns(cfg.threads, effective.caller_threads, self._on_pause)
         self._busy = 0  # threads of the pool
-        self._proxies = found.trusted_proxy_hops
-        upstream = found.upstream_url is not None
+        self._proxies = effective.trusted_proxy_hops
+        upstream = effective.upstream_url is not None
         self._seconds = BUDGETS.upstream_seconds if upstream else BUDGETS.store_seconds
 
     # Waiting for a client.
@@ -157,11 +157,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _receive(self, connection: Connection) -> None:
         try:
-            piece = connection.sock.recv(BUDGETS.piece_bytes)
+            chunk = connection.sock.recv(BUDGETS.piece_bytes)
         except (BlockingIOError, InterruptedError):
             return
-        if piece:
-            self._feed(connection, piece)
+        if chunk:
+            self._feed(connection, chunk)
             return
         connection.request.end()
         if connection.request.ready:
@@ -169,15 +169,15 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
         else:
             self._drop(connection)
 
-    def _feed(self, connection: Connection, piece: bytes) -> None:
+    def _feed(self, connection: Connection, chunk: bytes) -> None:
         """Adds bytes to a request, and passes it to a thread if it is ready."""
         request = connection.request
         if not connection.received:
             connection.deadline = Deadline.after(self.bounds.head_seconds)
             connection.on_late = partial(self._refuse, error=RequestTooSlow())
-        connection.received += len(piece)
-        self._received += len(piece)
-        request.feed(piece)
+        connection.received += len(chunk)
+        self._received += len(chunk)
+        request.feed(chunk)
         if request.refusal is not None:
             self._refuse(connection, request.refusal)
             return
@@ -253,16 +253,18 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
     def _free_requests(self) -> None:
         """Refuses requests that use more than their share of memory, the oldest first."""
         while self._received > self.bounds.received_bytes:
-            unfinished = [each for each in self._waiting if each.received]
+            unfinished = [connection for connection in self._waiting if connection.received]
             if not unfinished:
                 return
-            share = sum(each.received for each in unfinished) / len(unfinished)
-            oldest = next(each for each in unfinished if each.received >= share)
+            share = sum(connection.received for connection in unfinished) / len(unfinished)
+            oldest = next(connection for connection in unfinished if connection.received >= share)
             self._refuse(oldest, Overloaded())
 
     def _free_answers(self, newest: Connection) -> None:
         """Cuts answers off, starting with the client that received nothing for longest."""
-        unsent: Iterator[Connection] = (each for each in list(self._waiting) if each.unsent)
+        unsent: Iterator[Connection] = (
+            connection for connection in list(self._waiting) if connection.unsent
+        )
         while self._unsent > self.bounds.unsent_bytes:
             longest = next(unsent, newest)
             if longest is newest:
@@ -315,7 +317,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             connection.pace = Deadline.after(self.bounds.answer_window_seconds)
             connection.pace_start = connection.response.received()
         self._wait(connection, self._send, connection.pace, self._check_pace, EVENT_WRITE)
-        self._count(connection, 0, connection.response.held)
+        self._count(connection, 0, connection.response.memory_bytes)
         self._free_answers(connection)
 
     def _send(self, connection: Connection) -> None:
@@ -325,7 +327,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
             self._count(connection, 0, 0)
             self._continue(connection)
             return
-        self._count(connection, 0, connection.response.held)
+        self._count(connection, 0, connection.response.memory_bytes)
         del self._waiting[connection]  # to the end, as the latest that received something
         self._waiting[connection] = None
 
@@ -368,11 +370,11 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _discard(self, connection: Connection) -> None:
         try:
-            piece = connection.sock.recv(BUDGETS.piece_bytes)
+            chunk = connection.sock.recv(BUDGETS.piece_bytes)
         except (BlockingIOError, InterruptedError):
             return
-        connection.discarded += len(piece)
-        if not piece or connection.discarded > self.bounds.drained_bytes:
+        connection.discarded += len(chunk)
+        if not chunk or connection.discarded > self.bounds.drained_bytes:
             self._drop(connection)
 
     def _cut(self, connection: Connection) -> None:

@@ -69,12 +69,12 @@ class RequestBuffer:
         self._chunk = 0  # where the size of the next chunk begins
         self._decoded = 0  # bytes of the chunks before it
 
-    def feed(self, piece: bytes) -> None:
+    def feed(self, chunk: bytes) -> None:
         """Adds bytes. Call it only until the buffer is ready or refused."""
-        seen = len(self.data)
-        self.data += piece
+        previous_size = len(self.data)
+        self.data += chunk
         if not self.body_start:
-            self._find_head(seen)
+            self._find_head(previous_size)
         if self.body_start and not self.ready:
             if self._end:
                 self.ready = self.complete = len(self.data) >= self._end
@@ -94,15 +94,21 @@ class RequestBuffer:
         began = self._deadline.at - bounds.body_seconds
         return Deadline(min(self._deadline.at, began + bounds.body_grace_seconds + earned))
 
-    def _find_head(self, seen: int) -> None:
+    def _find_head(self, previous_size: int) -> None:
         data = self.data
-        end = data.find(_END_OF_HEAD, max(0, seen - 3))
+        end = data.find(_END_OF_HEAD, max(0, previous_size - 3))
         if end >= 0:
             self.body_start = end + len(_END_OF_HEAD)
             self._read_framing(bytes(data[: end + 2]))
             return
         # The parser refuses a bare LF and a long first line before the head is complete.
-        fresh = data[seen - 1 if seen and data[seen - 1] == 0x0D else seen :]
+        fresh = data[
+            (
+                previous_size - 1
+                if previous_size and data[previous_size - 1] == 0x0D
+                else previous_size
+            ) :
+        ]
         most = self._line_bytes + 4
         if fresh.count(b"\n") != fresh.count(b"\r\n"):
             self.ready = True
@@ -218,9 +224,9 @@ class ResponseBuffer:
         return True
 
     @property
-    def held(self) -> int:
+    def memory_bytes(self) -> int:
         """Bytes of memory, including the sent part of pieces still held."""
-        return sum(len(piece.obj) for piece in self._pieces)
+        return sum(len(chunk.obj) for chunk in self._pieces)
 
     def clear(self) -> None:
         """Discards unsent data."""
@@ -334,8 +340,8 @@ def write(worker: Any, connection: Connection) -> None:
     assert answer is not None, "an answer was begun"
     response = answer.response
     try:
-        for piece in answer.pieces:
-            response.write(piece)
+        for chunk in answer.pieces:
+            response.write(chunk)
             if not connection.response.flush():
                 return
         response.close()

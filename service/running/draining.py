@@ -77,7 +77,7 @@ class DrainingWorker(BufferingWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Refuses a malformed request with the JSON error body; does not log its content."""
-        _, status, advice = next(one for one in _REFUSALS if isinstance(exc, one[0]))
+        _, status, advice = next(refusal for refusal in _REFUSALS if isinstance(exc, refusal[0]))
         id = new_id()
         if status == 500:
             self.log.error("request %s failed before its answer", id, exc_info=exc)

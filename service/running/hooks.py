@@ -66,20 +66,20 @@ def prepare(
     starts = tuple(f"{prefix}/" for prefix in encoded)
     counting = settings.metrics != "off"
 
-    def log(asked: Request, response: Response, opened: RequestLog) -> None:
-        operation = _log_request(asked, response, opened, counting)
+    def log(http_request: Request, response: Response, opened: RequestLog) -> None:
+        operation = _log_request(http_request, response, opened, counting)
         if opened.grant and activity is not None:
             activity.count(opened.grant, operation, opened.used)
 
     def after(response: Response) -> Response:
-        asked: Request = request._get_current_object()  # type: ignore[attr-defined]
+        http_request: Request = request._get_current_object()  # type: ignore[attr-defined]
         opened = request_log.current()
-        finish(asked, response, guard, opened.allowance)
+        finish(http_request, response, guard, opened.allowance)
         if response.is_streamed:
             opened.streamed = True
-            response.call_on_close(lambda: log(asked, response, opened))
+            response.call_on_close(lambda: log(http_request, response, opened))
         else:
-            log(asked, response, opened)
+            log(http_request, response, opened)
         return response
 
     def check_host() -> None:
@@ -122,7 +122,7 @@ def _logged(
     Also gives the request its deadline, counted from its arrival, until its answer begins, and
     charges its work.
     """
-    asked = noted.upstream if counting else request_log.uncounted
+    on_outcome = noted.upstream if counting else request_log.uncounted
     seconds = BUDGETS.upstream_seconds if upstream else BUDGETS.store_seconds
 
     def end() -> None:
@@ -141,7 +141,7 @@ def _logged(
             header("REMOTE_ADDR", ""),
             trace or Trace.begun(),
             traced=trace is not None,
-            on_upstream_outcome=asked,
+            on_upstream_outcome=on_outcome,
             began=began,
         )
         request_log.begin(opened)
@@ -183,29 +183,31 @@ def _metered(pieces: Iterable[bytes], spending: Spending) -> Iterator[bytes]:
     rest = iter(pieces)
     while True:
         began = thread_time()
-        piece = next(rest, None)
+        chunk = next(rest, None)
         spending.add(thread_time() - began)
-        if piece is None:
+        if chunk is None:
             return
-        yield piece
+        yield chunk
 
 
-def _log_request(asked: Request, response: Response, opened: RequestLog, counting: bool) -> str:
+def _log_request(
+    http_request: Request, response: Response, opened: RequestLog, counting: bool
+) -> str:
     """Logs and counts a request once the answer is ready, or once a stream was sent.
 
     Returns its operation.
     """
     seconds = perf_counter() - opened.began
-    rule = asked.url_rule
-    route, surface, operation = _place(rule.rule, rule.endpoint) if rule else _UNPLACED
+    rule = http_request.url_rule
+    route, surface, operation = _classify(rule.rule, rule.endpoint) if rule else _UNPLACED
     operation = opened.operation or operation
-    status, size = response.status_code, _size(asked, response)
+    status, size = response.status_code, _size(http_request, response)
     opened.refused = status == HTTPStatus.UNAUTHORIZED
     if counting:
         noted.count(surface, operation, status, seconds, size, opened.error)
     line = {
         "request_id": opened.request_id,
-        "method": asked.method if asked.method in VERBS else request_log.UNKNOWN,
+        "method": http_request.method if http_request.method in VERBS else request_log.UNKNOWN,
         "route": route,
         "status": status,
         "bytes": size,
@@ -216,15 +218,15 @@ def _log_request(asked: Request, response: Response, opened: RequestLog, countin
         "span_id": opened.trace.span_id,
         "client": _address(opened.address),
     }
-    more = {"grant": opened.grant, "era": opened.era, "error": opened.error}
-    line |= {name: value for name, value in more.items() if value}
+    details = {"grant": opened.grant, "era": opened.era, "error": opened.error}
+    line |= {name: value for name, value in details.items() if value}
     noted.log_request(line, probe=route in PROBES and status < 400)
     return operation
 
 
-def _size(asked: Request, response: Response) -> int:
+def _size(http_request: Request, response: Response) -> int:
     """Bytes of the body as it is sent."""
-    if asked.method == "HEAD" or response.status_code in (204, 304):
+    if http_request.method == "HEAD" or response.status_code in (204, 304):
         return 0
     return response.calculate_content_length() or response.content_length or 0
 
@@ -233,7 +235,7 @@ _UNPLACED: Final = (NOWHERE, NOWHERE, NOWHERE)
 
 
 @lru_cache(maxsize=None)
-def _place(rule: str, endpoint: str) -> tuple[str, str, str]:
+def _classify(rule: str, endpoint: str) -> tuple[str, str, str]:
     """(route, surface, operation) of a rule; all three come from our own declarations.
 
     The route is the declared address, such as `/v1/blobs/{blob_id}`, not the requested one.
@@ -295,21 +297,23 @@ def options(app: Flask, guard: Guard) -> Response | None:
     return response
 
 
-def finish(asked: Request, response: Response, guard: Guard, allowance: Allowance | None) -> None:
+def finish(
+    http_request: Request, response: Response, guard: Guard, allowance: Allowance | None
+) -> None:
     """Adds the headers, and makes the answer a 304 or compresses it if possible."""
-    headers, environ, status = response.headers, asked.environ, response.status_code
+    headers, environ, status = response.headers, http_request.environ, response.status_code
     sent = {name.lower(): value for name, value in headers}  # read once, because lookups are slow
-    for known, name, value in SECURITY:
-        if known not in sent:
+    for key, name, value in SECURITY:
+        if key not in sent:
             headers.add(name, value)
     if allowance is not None:
         headers["RateLimit-Limit"] = str(allowance.limit)
         headers["RateLimit-Remaining"] = str(allowance.remaining)
         headers["RateLimit-Reset"] = str(allowance.reset)
     if status >= 400:
-        if _kept(sent):
+        if _is_cacheable(sent):
             headers["Cache-Control"] = "no-store"
-    elif status in (200, 206) and asked.method in ("GET", "HEAD"):
+    elif status in (200, 206) and http_request.method in ("GET", "HEAD"):
         _tag(environ, response, sent)
     vary = [sent["vary"]] if "vary" in sent else []
     if _compressible(sent.get("content-type", "")) and not response.is_streamed:
@@ -317,7 +321,7 @@ def finish(asked: Request, response: Response, guard: Guard, allowance: Allowanc
         if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "") and "content-encoding" not in sent:
             bodiless = response.status_code in (204, 206, 304)
             body = b"" if bodiless else response.get_data()
-            if len(body) >= BUDGETS.compress_bytes and asked.accept_encodings["gzip"]:
+            if len(body) >= BUDGETS.compress_bytes and http_request.accept_encodings["gzip"]:
                 response.set_data(gzip.compress(body, LEVEL, mtime=0))
                 headers["Content-Encoding"] = "gzip"
     if _public(environ["PATH_INFO"]):
@@ -343,7 +347,7 @@ def _public(path: str) -> bool:
     return path.startswith(PUBLIC_PREFIXES)
 
 
-def _kept(sent: dict[str, str]) -> bool:
+def _is_cacheable(sent: dict[str, str]) -> bool:
     """True if caches may keep the answer; false if a token was used."""
     policy = sent.get("cache-control", "")
     return "public" in policy or policy == "no-cache"
@@ -356,7 +360,7 @@ def _tag(environ: dict[str, Any], response: Response, sent: dict[str, str]) -> N
     own.
     """
     tag = sent.get("etag")
-    if tag is None and _kept(sent) and not response.is_streamed:
+    if tag is None and _is_cacheable(sent) and not response.is_streamed:
         digest = hashlib.blake2b(response.get_data(), digest_size=TAG_BYTES).hexdigest()
         tag = response.headers["ETag"] = f'W/"{digest}"'
     if tag is None or "HTTP_IF_NONE_MATCH" not in environ:

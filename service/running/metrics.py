@@ -58,8 +58,8 @@ class _State:
         papers = self._services.papers
         if papers is not None:
             status = papers.status()
-            kept = {name: str(status[name]) for name in SNAPSHOT if status.get(name)}
-            yield InfoMetricFamily("rung_snapshot", "The papers snapshot that is served.", kept)
+            labels = {name: str(status[name]) for name in SNAPSHOT if status.get(name)}
+            yield InfoMetricFamily("rung_snapshot", "The papers snapshot that is served.", labels)
 
 
 def mount(app: Flask, services: Services) -> None:
@@ -82,8 +82,8 @@ def check_reader(options: settings.Settings) -> None:
     if options.metrics == "open":
         return
     header = request.headers.get("Authorization", "")
-    known = options.metrics_token
-    if known and header and compare_digest(guard.bearer(header).encode(), known.encode()):
+    token = options.metrics_token
+    if token and header and compare_digest(guard.bearer(header).encode(), token.encode()):
         return
     forwarded = any(name in request.headers for name in FORWARDED)
     if not forwarded and guard.is_loopback(request.remote_addr):

@@ -135,8 +135,8 @@ def _text(event: Event) -> str:
     short = _short(event)
     trace = short.pop("exception", "").rstrip()
     first = f"{short.pop('time')} {short.pop('level'):<7} {short.pop('event')}"
-    more = [f"{name}={value}" for name, value in short.items()]
-    return "\n".join(filter(None, [" ".join([first, *more]), trace]))
+    details = [f"{name}={value}" for name, value in short.items()]
+    return "\n".join(filter(None, [" ".join([first, *details]), trace]))
 
 
 def _short(event: Event) -> Event:
@@ -144,11 +144,11 @@ def _short(event: Event) -> Event:
     if event.get("logger") != _requests.name:
         return event
     summary = f"{event['method']} {event['route']} {event['status']} {event['ms']} ms"
-    kept = ("time", "level", "operation", "error", "request_id")
-    return {"event": summary, **{name: event[name] for name in kept if name in event}}
+    names = ("time", "level", "operation", "error", "request_id")
+    return {"event": summary, **{name: event[name] for name in names if name in event}}
 
 
-OTHER: Final = "other"
+FALLBACK_LABEL: Final = "other"
 #: The error codes with their own label; all others come from upstreams.
 CODES: Final = frozenset("""
     access_off ambiguous_blob ambiguous_connection ambiguous_paper ambiguous_schema_detail api_error
@@ -210,7 +210,7 @@ def count(surface: str, operation: str, status: int, seconds: float, size: int, 
     latency.observe(seconds)
     sent.inc(size)
     if error:
-        ERRORS.labels(surface, error if error in CODES else OTHER).inc()
+        ERRORS.labels(surface, error if error in CODES else FALLBACK_LABEL).inc()
     if status == 429:
         LIMITED.labels(surface).inc()
 
@@ -227,4 +227,4 @@ def _counters(surface: str, operation: str, status: str) -> tuple[Counter, Histo
 
 def upstream(outcome: str) -> None:
     """Counts the outcome of an upstream request."""
-    UPSTREAM.labels(outcome if outcome in UPSTREAM_OUTCOMES else OTHER).inc()
+    UPSTREAM.labels(outcome if outcome in UPSTREAM_OUTCOMES else FALLBACK_LABEL).inc()

@@ -122,13 +122,13 @@ class Turns:
         if overdue is not None and not any(turn.late for turn in self._running):
             overdue.late = True
             begun.append(self._start(overdue))
-        held = Counter(self._caller(turn) for turn in self._running if not turn.late)
-        while held.total() < self._threads and (following := self._next(held, now)) is not None:
-            held[self._caller(following)] += 1
+        in_use = Counter(self._caller(turn) for turn in self._running if not turn.late)
+        while in_use.total() < self._threads and (following := self._next(in_use, now)) is not None:
+            in_use[self._caller(following)] += 1
             begun.append(self._start(following))
         return begun
 
-    def _next(self, held: Counter[str], now: float) -> Turn | None:
+    def _next(self, in_use: Counter[str], now: float) -> Turn | None:
         """The waiting request whose caller used least and may hold one more thread."""
         first: dict[str, Turn] = {}
         for turn in self._waiting:
@@ -137,19 +137,19 @@ class Turns:
             served = self._served(now)
             most = max(served.values(), default=0.0)
             # Of those that used as little, newcomers go first, but one of them at a time.
-            newcomer_runs = not held.keys() <= served.keys()
+            newcomer_runs = not in_use.keys() <= served.keys()
             used = {
                 name: (served.get(name, most), (name in served) ^ newcomer_runs) for name in first
             }
-        active = served.keys() | first.keys() | held.keys()
+        active = served.keys() | first.keys() | in_use.keys()
         average = sum(served.values()) / max(1, len(served))
-        is_last = self._threads > 1 and held.total() == self._threads - 1
+        is_last = self._threads > 1 and in_use.total() == self._threads - 1
 
         def may_begin(caller: str) -> bool:
             if not active - {caller}:
                 return True
             is_heavy = served.get(caller, most) > average
-            return held[caller] < self._share and not (is_last and is_heavy)
+            return in_use[caller] < self._share and not (is_last and is_heavy)
 
         best = min(filter(may_begin, first), key=used.__getitem__, default=None)
         return first[best] if best is not None else None
@@ -163,8 +163,8 @@ class Turns:
         turn.charge(used - turn.charged)
         turn.charged = used
         waiting, caller = list(self._waiting), self._caller(turn)
-        paused = sum(other.resumed is not None for other in waiting)
-        alone = all(self._caller(other) == caller for other in waiting)
+        paused = sum(queued.resumed is not None for queued in waiting)
+        alone = all(self._caller(queued) == caller for queued in waiting)
         if turn.late or alone or paused >= BUDGETS.paused_batches:
             return
         turn.resumed = resumed = threading.Event()

@@ -69,7 +69,7 @@ class Settings:
     audience: str | None = _setting(str)
     public_url: str | None = _setting(parsing.url)
     title: str | None = _setting(str)
-    show_contents: str = _setting(parsing.one_of("on", "off"), default="off")
+    show_contents: str = _setting(parsing.choice("on", "off"), default="off")
     allowed_origins: tuple[str, ...] = _setting(parsing.origins, default=())
     allowed_hosts: tuple[str, ...] = _setting(parsing.words, default=())
     trusted_proxy_hops: int = _setting(parsing.whole, default=0)
@@ -77,9 +77,9 @@ class Settings:
     threads: int = _setting(parsing.count)
     port: int = _setting(parsing.port, default=8000, variable="PORT")
     workers: int = _setting(parsing.count, variable="WEB_CONCURRENCY")
-    log_format: str | None = _setting(parsing.one_of("json", "text"))
-    log_level: str = _setting(parsing.one_of("debug", "info", "warning", "error"), default="info")
-    metrics: str = _setting(parsing.one_of("local", "open", "off"), default="local")
+    log_format: str | None = _setting(parsing.choice("json", "text"))
+    log_level: str = _setting(parsing.choice("debug", "info", "warning", "error"), default="info")
+    metrics: str = _setting(parsing.choice("local", "open", "off"), default="local")
     metrics_token: str | None = _setting(parsing.token, secret=True)
     rate_limit_token: str | None = _setting(parsing.rate, default="600/minute")
     rate_limit_address: str | None = _setting(parsing.rate, default="300/minute")
@@ -90,8 +90,8 @@ class Settings:
     batch_messages: int = _setting(parsing.count, default=BUDGETS.batch_messages)
     drain_seconds: int = _setting(parsing.whole, default=5)
     answer_cache_bytes: int = _setting(parsing.whole, default=1_000_000)
-    sign_in: str = _setting(parsing.one_of("on", "off"), default="off")
-    client_documents: str | None = _setting(parsing.one_of("on", "off", "loopback"))
+    sign_in: str = _setting(parsing.choice("on", "off"), default="off")
+    client_documents: str | None = _setting(parsing.choice("on", "off", "loopback"))
     authorization_servers: tuple[str, ...] = _setting(parsing.urls, default=())
 
     @property
@@ -155,7 +155,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     effective, faults = examine(environ)
     if faults:
         raise SettingsError("\n".join(faults))
-    return Settings(**{each.setting.name: each.value for each in effective})
+    return Settings(**{entry.setting.name: entry.value for entry in effective})
 
 
 def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], list[str]]:
@@ -183,9 +183,9 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
             faults.append(f"{fault}, for example {setting.example}.")
     faults += [*_missing(values), *_sign_in_faults(values)]
     rules = {name: (value, why) for name, value, why in _rules(values, variables)}
-    given = {name: (value, "environment") for name, value in values.items()}
+    explicit = {name: (value, "environment") for name, value in values.items()}
     defaults = {setting.name: (setting.default, "default") for setting in SETTINGS}
-    effective = defaults | rules | given
+    effective = defaults | rules | explicit
     return [InForce(setting, *effective[setting.name]) for setting in SETTINGS], faults
 
 
@@ -221,9 +221,9 @@ def _missing(values: Mapping[str, Any]) -> list[str]:
     if values.get("store_read") and in_file:
         return ["RUNG_STORE_READ requires RUNG_STORE to be the URL of the database it follows."]
     return [
-        f"{rows[name].variable} requires {rows[other].variable}, for example {rows[other].example}."
-        for name, other in _NEEDS
-        if values.get(name) and not values.get(other)
+        f"{rows[name].variable} requires {rows[need].variable}, for example {rows[need].example}."
+        for name, need in _NEEDS
+        if values.get(name) and not values.get(need)
     ]
 
 

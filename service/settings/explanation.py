@@ -32,35 +32,35 @@ HEAD = """\
 # An empty variable is unset. `rung config --explain` shows the effective settings."""
 
 
-def shown(found: InForce) -> str:
+def shown(effective: InForce) -> str:
     """A value for display, without secrets; an address without user and query."""
-    if found.value in (None, ()):
+    if effective.value in (None, ()):
         return "none"
-    if found.setting.secret:
+    if effective.setting.secret:
         return HIDDEN
-    values = found.value if isinstance(found.value, tuple) else (found.value,)
-    return " ".join(parsing.without_secrets(spelled(each)) for each in values)
+    values = effective.value if isinstance(effective.value, tuple) else (effective.value,)
+    return " ".join(parsing.without_secrets(text_of(element)) for element in values)
 
 
-def line(found: InForce) -> str:
+def line(effective: InForce) -> str:
     """A setting as a line of a file of variables; commented out without a value."""
-    if found.value in (None, ()):
-        return f"#{found.setting.variable}="
-    return f"{found.setting.variable}={shown(found)}"
+    if effective.value in (None, ()):
+        return f"#{effective.setting.variable}="
+    return f"{effective.setting.variable}={shown(effective)}"
 
 
-def spelled(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value as the text of its variable."""
     if value is None:
         return ""
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def explained(found: InForce) -> str:
+def explained(effective: InForce) -> str:
     """A setting's value, origin, meaning and example."""
-    setting = found.setting
+    setting = effective.setting
     meaning = "\n".join(wrap(setting.help, COLUMNS, initial_indent="  ", subsequent_indent="  "))
-    first = f"{setting.variable} = {shown(found)}   ({found.origin})"
+    first = f"{setting.variable} = {shown(effective)}   ({effective.origin})"
     return f"{first}\n{meaning}\n  for example {setting.example}"
 
 
@@ -70,7 +70,7 @@ def example_file() -> str:
 
 
 def _example(setting: Setting) -> str:
-    default = spelled(setting.default)
+    default = text_of(setting.default)
     lines = wrap(setting.help, COLUMNS, initial_indent="# ", subsequent_indent="# ")
     if setting.example != default:
         lines.append(f"# Example: {setting.example}")
@@ -79,9 +79,9 @@ def _example(setting: Setting) -> str:
 
 def strangers(environ: Mapping[str, str]) -> Iterator[str]:
     """A warning for each RUNG_ variable that is not a setting, with a suggestion."""
-    known = [*(setting.variable for setting in SETTINGS), *(each.name for each in BESIDE)]
+    names = [*(setting.variable for setting in SETTINGS), *(variable.name for variable in BESIDE)]
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known and name not in OWNER_VARIABLES:
-            close = next(iter(get_close_matches(name, known, n=1)), None)
+        if name.startswith(PREFIX) and name not in names and name not in OWNER_VARIABLES:
+            close = next(iter(get_close_matches(name, names, n=1)), None)
             advice = f"Did you mean {close}?" if close else "Unset it or correct the name."
             yield f"{name} is not a Rung setting and has no effect. {advice}"

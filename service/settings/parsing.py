@@ -67,10 +67,10 @@ def assets(value: str) -> str:
 
 
 def tokens(value: str) -> tuple[str, ...]:
-    given = words(value)
-    if any(len(token) < TOKEN_CHARS for token in given):
+    entries = words(value)
+    if any(len(token) < TOKEN_CHARS for token in entries):
         raise ValueError(f"must be a list of tokens of at least {TOKEN_CHARS} characters")
-    return given
+    return entries
 
 
 def sha256(value: str) -> str:
@@ -94,7 +94,7 @@ def without_secrets(value: str) -> str:
     return f"{parts.scheme}://{user}{host}{parts.path}{query}"
 
 
-def one_of(*words: str) -> Callable[[str], str]:
+def choice(*words: str) -> Callable[[str], str]:
     """Reads one of a few words."""
 
     def read(value: str) -> str:

@@ -42,8 +42,8 @@ JSON = {"Content-Type": "application/json", "Cache-Control": "no-store", "Pragma
 def sessions_of(services: Services) -> Sessions:
     """The owner's sessions at a server with sign-in."""
     assert services.signins is not None
-    found = services.settings
-    return Sessions(Owner(services.signins.entries), found.base, found.trusted_proxy_hops > 0)
+    settings = services.settings
+    return Sessions(Owner(services.signins.entries), settings.base, settings.trusted_proxy_hops > 0)
 
 
 def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
@@ -182,11 +182,15 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
             except EvidenceError as error:
                 return _ask_for_proof(site, error)
         try:
-            asked = _asked(site, server, valid)
+            authorization = _authorization_request(site, server, valid)
         except Refused as refused:
-            place, _ = destination(refused.uri)
-            return site.page("leave.html", url=str(refused), place=place)
-        return _decide(site, server, asked) if decides else _page(site, asked, asked.choices)
+            target, _ = destination(refused.uri)
+            return site.page("leave.html", url=str(refused), place=target)
+        return (
+            _decide(site, server, authorization)
+            if decides
+            else _page(site, authorization, authorization.choices)
+        )
 
     view = site.view(answered)
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])
@@ -228,7 +232,9 @@ def _validated(server: Server) -> ValidatedRequest:
     return ValidatedRequest(grant.client, uri, code, parsed)
 
 
-def _asked(site: OwnerSite, server: Server, valid: ValidatedRequest) -> AuthorizationRequest:
+def _authorization_request(
+    site: OwnerSite, server: Server, valid: ValidatedRequest
+) -> AuthorizationRequest:
     """Completes the request after the proof. Raises `InvalidRequest` if the client's metadata
     cannot be used, and `Refused` if what it requests cannot be granted."""
     uri, details = valid.redirect_uri, valid.details
@@ -237,7 +243,7 @@ def _asked(site: OwnerSite, server: Server, valid: ValidatedRequest) -> Authoriz
     choices, words = site.choices() if records else [], list[tuple[str, str]]()
     try:
         if details:
-            choices, words = consent.asked_for(details, [one.about for one in choices])
+            choices, words = consent.requested(details, [choice.about for choice in choices])
     except InvalidRequest as error:
         raise _refused(server, uri, error.code, error.message) from None
     return AuthorizationRequest(client, uri, valid.code, choices, words, bool(details))
@@ -262,19 +268,19 @@ def _ask_for_proof(site: OwnerSite, error: EvidenceError | None = None) -> Respo
 
 def _page(
     site: OwnerSite,
-    asked: AuthorizationRequest,
+    authorization: AuthorizationRequest,
     choices: list[Choice],
     error: EvidenceError | None = None,
 ) -> Response:
     """The choices, after a proof. The token of their form stands for it."""
-    place, kind = destination(asked.redirect_uri)
+    target, kind = destination(authorization.redirect_uri)
     return site.sessions.visited(
         _purpose(),
         lambda token: site.page(
             "consent.html",
             error=error,
-            asked=asked,
-            place=place,
+            asked=authorization,
+            place=target,
             kind=kind,
             action=request.full_path,
             token=token,
@@ -289,20 +295,20 @@ def _purpose() -> str:
     return request.query_string.decode("latin-1")
 
 
-def _decide(site: OwnerSite, server: Server, asked: AuthorizationRequest) -> Response:
+def _decide(site: OwnerSite, server: Server, authorization: AuthorizationRequest) -> Response:
     """Sends the browser back to the client with a code or a refusal."""
-    uri = asked.redirect_uri
-    place, _ = destination(uri)
+    uri = authorization.redirect_uri
+    target, _ = destination(uri)
     if request.form.get("decision") != "allow":
-        return site.page("leave.html", url=_location(server, uri, error=DENIED), place=place)
-    choices = site.sent(asked.choices)
-    client = asked.client
-    known = {"client_id": client.client_id, "name": client.name, "place": place}
-    more = server.resources.paths[site.layout.papers_path] if site.papers_ticked else ()
-    body = {**asked.code, "paths": [*asked.code["paths"], *more]}
+        return site.page("leave.html", url=_location(server, uri, error=DENIED), place=target)
+    choices = site.sent(authorization.choices)
+    client = authorization.client
+    client_details = {"client_id": client.client_id, "name": client.name, "place": target}
+    paper_paths = server.resources.paths[site.layout.papers_path] if site.papers_ticked else ()
+    body = {**authorization.code, "paths": [*authorization.code["paths"], *paper_paths]}
     try:
-        with site.granting(choices, f"{client.host or client.name} ({place})") as (grant_id, _):
-            code = site.signins.consented(grant_id, known, body)
+        with site.granting(choices, f"{client.host or client.name} ({target})") as (grant_id, _):
+            code = site.signins.consented(grant_id, client_details, body)
     except (InvalidRequest, Unavailable) as error:
-        return _page(site, asked, choices, error)
-    return site.page("leave.html", url=_location(server, uri, code=code), place=place)
+        return _page(site, authorization, choices, error)
+    return site.page("leave.html", url=_location(server, uri, code=code), place=target)

@@ -247,14 +247,14 @@ class Documents:
 
     def client(self, url: str) -> Client:
         """Returns the client at a URL; raises `InvalidRequest` with the reason if there is none."""
-        with self._entries.reading() as kept:
-            entry = kept.get(_DOCUMENT, url)
+        with self._entries.reading() as entries:
+            entry = entries.get(_DOCUMENT, url)
         if entry is None:
-            with self._entries.changing() as kept:
-                kept.limit(_DOCUMENT, "", *FETCHES)
+            with self._entries.changing() as entries:
+                entries.limit(_DOCUMENT, "", *FETCHES)
             body, seconds = self._fetched(url)
-            with self._entries.changing() as kept:
-                kept.put(_DOCUMENT, url, body, seconds=seconds)
+            with self._entries.changing() as entries:
+                entries.put(_DOCUMENT, url, body, seconds=seconds)
         else:
             body = entry.body
         return Client(url, body["name"], elsewhere(body["redirect_uris"], self._base))
@@ -333,14 +333,17 @@ def is_registered(uri: str, registered: Iterable[str]) -> bool:
     """Whether a URI is registered. On loopback, the port may differ."""
     if not acceptable(uri):
         return False
-    asked = _without_port(uri)
-    return any(uri == one or (asked and asked == _without_port(one)) for one in registered)
+    portless = _without_port(uri)
+    return any(
+        uri == registered_uri or (portless and portless == _without_port(registered_uri))
+        for registered_uri in registered
+    )
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:
     """Returns (host, rest) of an http URI on loopback; None for other URIs."""
-    found = _LOOPBACK.fullmatch(uri)
-    return (found[1], found[2] or "") if found else None
+    match = _LOOPBACK.fullmatch(uri)
+    return (match[1], match[2] or "") if match else None
 
 
 def destination(uri: str) -> tuple[str, str]:

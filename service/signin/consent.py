@@ -83,10 +83,10 @@ def parse_details(text: str) -> list[dict[str, Any]]:
     for detail in details:
         if not isinstance(detail, dict) or detail.get("type") != DETAILS_TYPE:
             raise _fault(f"must be of the type {DETAILS_TYPE}")
-        wanted = detail.get("streams")
-        if not isinstance(wanted, list) or not all(isinstance(one, dict) for one in wanted):
+        entries = detail.get("streams")
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise _fault("must list streams")
-        for entry in wanted:
+        for entry in entries:
             _check_entry(entry)
     return details
 
@@ -104,7 +104,7 @@ def _check_entry(entry: Mapping[str, Any]) -> None:
         time_of(times.get(name))
 
 
-def asked_for(
+def requested(
     details: Sequence[Mapping[str, Any]], streams: Sequence[StreamOverview]
 ) -> tuple[list[Choice], list[tuple[str, str]]]:
     """Returns (the streams in parsed `authorization_details`, none chosen; the client's statements
@@ -112,40 +112,48 @@ def asked_for(
 
     Raises `InvalidRequest` if the details cannot be granted.
     """
-    found: dict[tuple[str, str], Choice] = {}
+    choices: dict[tuple[str, str], Choice] = {}
     words: list[tuple[str, str]] = []
     for detail in details:
         for name, label in _WORDS.items():
             if said := own_words(detail.get(name) or "", _WORDS_CHARS):
                 words.append((label, said))
         for choice in _of_detail(detail, streams):
-            found[choice.about.connection_id, choice.about.stream] = choice
-    return list(found.values()), words
+            choices[choice.about.connection_id, choice.about.stream] = choice
+    return list(choices.values()), words
 
 
 def _of_detail(detail: Mapping[str, Any], streams: Sequence[StreamOverview]) -> list[Choice]:
     source = detail.get("source")
     id = str(source.get("id", "")) if isinstance(source, dict) else ""
     key = id.rstrip("/").rpartition("/")[2]
-    ours = [one for one in streams if id in (one.connection_id, "") or key == one.connector_key]
-    found = []
+    ours = [
+        stream
+        for stream in streams
+        if id in (stream.connection_id, "") or key == stream.connector_key
+    ]
+    choices = []
     for entry in detail["streams"]:
         ids, name = entry.get("instance_ids"), entry.get("name")
         matching = [
-            one
-            for one in ours
-            if name in (one.stream, "*") and (not ids or one.connection_id in ids)
+            stream
+            for stream in ours
+            if name in (stream.stream, "*") and (not ids or stream.connection_id in ids)
         ]
         if not matching:
             raise _fault(f"names the unknown stream {name!r}")
-        found += [_choice(one, entry) for one in matching]
-    return found
+        choices += [_choice(stream, entry) for stream in matching]
+    return choices
 
 
 def _choice(stream: StreamOverview, entry: Mapping[str, Any]) -> Choice:
-    named = entry.get("fields")
-    fields = tuple(name for name in stream.fields if named is None or name in named)
-    if entry.get("view") or (named is not None and set(named) - set(stream.fields)) or not fields:
+    requested = entry.get("fields")
+    fields = tuple(name for name in stream.fields if requested is None or name in requested)
+    if (
+        entry.get("view")
+        or (requested is not None and set(requested) - set(stream.fields))
+        or not fields
+    ):
         raise _fault(f"names fields that the stream {stream.stream!r} does not have")
     times = entry.get("time_range") or {}
     if times and not stream.timed:
@@ -218,10 +226,10 @@ def time_of(text: Any) -> str | None:
     """Returns a date or time in a form that sorts as text; None if it is empty."""
     if not text:
         return None
-    found = microseconds(str(text))
-    if found is None:
+    micros = microseconds(str(text))
+    if micros is None:
         raise InvalidRequest(f"{str(text)[:40]!r} is not a date. Write it as 2026-01-31.")
-    return moment(found)
+    return moment(micros)
 
 
 def ends(lifetime: str, now: datetime) -> str | None:

@@ -17,7 +17,7 @@ from service.signin.owner_site import ASSERTION, LOGIN, LOGOUT, OWNER, OwnerSite
 NEW, REVOKE, PASSKEY, READ = "/owner/grant", "/owner/revoke", "/owner/passkey", "/read"
 LABEL_CHARS = 60
 DATE_CHARS = 10
-FIELDS_NAMED, DAYS_SHOWN = 4, 7
+FIELDS_MAX, DAYS_MAX = 4, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
         "owner.html",
         error=error,
         streams=site.store.overview(),
-        active=[one for one in shared if one.state == "active"],
-        ended=[one for one in shared if one.state != "active"],
+        active=[share for share in shared if share.state == "active"],
+        ended=[share for share in shared if share.state != "active"],
         token=token,
         passkeys=passkeys.listed(),
         creation=passkeys.creation(token) if passkeys.host else None,
@@ -99,15 +99,15 @@ def _shared(entry: Grant, state: str, client: dict[str, str] | None, read: Count
     scope = tuple(map(_in_words, entry.streams)) + (("research papers",) if entry.papers else ())
     host = urlsplit(client["client_id"]).hostname if client else None
     name = f"“{client['name']}” ({client['place']}, {host or 'unverified'})" if client else None
-    days = tuple(sorted(read.items(), reverse=True)[:DAYS_SHOWN])
+    days = tuple(sorted(read.items(), reverse=True)[:DAYS_MAX])
     return Shared(entry, state, scope, name, days)
 
 
 def _in_words(stream: StreamGrant) -> str:
     """Describes one stream of a grant for the owner."""
-    named = ", ".join(stream.fields[:FIELDS_NAMED])
-    more = len(stream.fields) - FIELDS_NAMED
-    fields = f"{named} and {more} more fields" if more > 0 else named
+    names = ", ".join(stream.fields[:FIELDS_MAX])
+    remaining = len(stream.fields) - FIELDS_MAX
+    fields = f"{names} and {remaining} more fields" if remaining > 0 else names
     words = [f"{stream.connection_id}/{stream.stream}", fields]
     if stream.since is not None:
         words.append(f"from {moment(stream.since)[:DATE_CHARS]}")
@@ -166,11 +166,13 @@ def _passkey(site: OwnerSite, session: str) -> Response:
     site.sessions.check_form(session, OWNER)
     form, passkeys = request.form, site.sessions.passkeys
     try:
-        with site.sessions.proof() as kept:
+        with site.sessions.proof() as entries:
             if "remove" in form:
-                passkeys.remove(kept, form["remove"])
+                passkeys.remove(entries, form["remove"])
             else:
-                passkeys.add(kept, form["form"], form.get("credential", ""), form.get("name", ""))
+                passkeys.add(
+                    entries, form["form"], form.get("credential", ""), form.get("name", "")
+                )
     except (InvalidRequest, Unauthenticated, RateLimited) as error:
         return _overview(site, session, error)
     return _overview(site, session)

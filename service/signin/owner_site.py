@@ -88,11 +88,11 @@ class Sessions:
         passphrase or a passkey's answer to this form. Raises as `Owner.proven` does."""
         form = request.form
         if form.get(ASSERTION):
-            with self.passkeys.proven(form.get("form", ""), form[ASSERTION]) as (kept, _):
-                yield kept
+            with self.passkeys.proven(form.get("form", ""), form[ASSERTION]) as (entries, _):
+                yield entries
         else:
-            with self.owner.proven(form.get("code", "")) as kept:
-                yield kept
+            with self.owner.proven(form.get("code", "")) as entries:
+                yield entries
 
     def challenge(self, token: str) -> dict[str, Any] | None:
         """What a browser needs to prove the owner by a passkey, for the form with this token; None
@@ -146,8 +146,8 @@ class Sessions:
         If the owner was `proven` for this form, the token stands for the proof.
         """
         token, body = tokens.new(""), {"for": _of(session, purpose), "proven": proven}
-        with self.owner.entries.changing() as kept:
-            kept.put(_FORM, token, body, seconds=FORM_SECONDS)
+        with self.owner.entries.changing() as entries:
+            entries.put(_FORM, token, body, seconds=FORM_SECONDS)
         return token
 
     def check_form(self, session: str, purpose: str) -> bool:
@@ -156,8 +156,8 @@ class Sessions:
         Raises `Forbidden` unless the form belongs to this session and was not sent before.
         """
         check_form(request.environ, self.base)
-        with self.owner.entries.changing() as kept:
-            entry = kept.use(_FORM, request.form.get("form", ""))
+        with self.owner.entries.changing() as entries:
+            entry = entries.use(_FORM, request.form.get("form", ""))
         if entry is None or entry.uses > 1 or entry.body["for"] != _of(session, purpose):
             raise Forbidden("This form was already sent or has expired. Open the page again.")
         return bool(entry.body["proven"])
@@ -166,8 +166,8 @@ class Sessions:
         """Counts this request; raises `RateLimited` after `most` from its address in a window."""
         address = self.address()
         if address is not None:
-            with self.owner.entries.changing() as kept:
-                kept.limit(what, address, most, seconds)
+            with self.owner.entries.changing() as entries:
+                entries.limit(what, address, most, seconds)
 
     def address(self) -> str | None:
         """Returns the client address; None if many clients can share it."""
@@ -282,7 +282,7 @@ class OwnerSite:
         """Returns the choices with the boxes ticked as in the sent form."""
         sent = request.form
         if "everything" in sent:
-            return [replace(one, chosen=True, ticked=()) for one in choices]
+            return [replace(choice, chosen=True, ticked=()) for choice in choices]
         return consent.filled(choices, sent.getlist("stream"), sent.getlist("field"))
 
     @property
@@ -299,8 +299,8 @@ class OwnerSite:
         sent = request.form
         since, until = (consent.time_of(sent.get(name)) for name in ("since", "until"))
         document = consent.document(choices, since, until, papers=self.papers_ticked)
-        with self.signins.entries.changing() as kept:
-            ends = consent.ends(sent.get("lifetime", ""), kept.time)
+        with self.signins.entries.changing() as entries:
+            ends = consent.ends(sent.get("lifetime", ""), entries.time)
         with open_writer(self.store.place, lock_seconds=LOCK_SECONDS) as writer:
             registry = Registry(writer)
             with registry.transaction():

@@ -54,23 +54,27 @@ class Resources:
 
     def canonical(self, uris: Sequence[str]) -> list[str] | None:
         """Returns URIs in canonical form; None if one belongs to another server."""
-        known = {self.base, *(self.base + path for path in self.paths)}
-        found = [_canonical(uri, self.base) for uri in uris] or [self.base + next(iter(self.paths))]
-        return found if known.issuperset(found) else None
+        valid = {self.base, *(self.base + path for path in self.paths)}
+        targets = [_canonical(uri, self.base) for uri in uris] or [
+            self.base + next(iter(self.paths))
+        ]
+        return targets if valid.issuperset(targets) else None
 
     def opened(self, uris: Iterable[str]) -> list[str]:
         """Returns the paths that tokens for canonical URIs open; those for the base open all."""
         paths = [uri.removeprefix(self.base) for uri in uris]
-        found = [self.paths[path] if path else self.paths for path in paths]
-        return sorted(set(chain.from_iterable(found)))
+        path_lists = [self.paths[path] if path else self.paths for path in paths]
+        return sorted(set(chain.from_iterable(path_lists)))
 
 
 def _canonical(uri: str, base: str) -> str:
     """A URI without its query, and with the base's name for this machine if it has another one."""
     try:
         parts, ours = urlsplit(uri), urlsplit(base)
-        here = "@" not in parts.netloc and all(map(_is_local, (parts.hostname, ours.hostname)))
-        same = here and (parts.scheme, parts.port) == (ours.scheme, ours.port)
+        both_local = "@" not in parts.netloc and all(
+            map(_is_local, (parts.hostname, ours.hostname))
+        )
+        same = both_local and (parts.scheme, parts.port) == (ours.scheme, ours.port)
     except ValueError:
         return uri
     netloc = ours.netloc if same else parts.netloc.lower()
@@ -136,8 +140,8 @@ class Credential:
 class _Payload(OAuth2Payload):
     """The parameters of a request: from the query for `/authorize`, otherwise from the body."""
 
-    def __init__(self, asked: Request) -> None:
-        self._values = asked.args if asked.path == AUTHORIZE else asked.form
+    def __init__(self, flask_request: Request) -> None:
+        self._values = flask_request.args if flask_request.path == AUTHORIZE else flask_request.form
 
     @property
     def data(self) -> Any:
@@ -156,9 +160,9 @@ class _Payload(OAuth2Payload):
 class _Request(OAuth2Request):
     """A request. Settings require https, but a proxy may terminate TLS."""
 
-    def __init__(self, asked: Request) -> None:
-        super().__init__(asked.method, "https://rung", headers=asked.headers)
-        self.payload = _Payload(asked)
+    def __init__(self, flask_request: Request) -> None:
+        super().__init__(flask_request.method, "https://rung", headers=flask_request.headers)
+        self.payload = _Payload(flask_request)
 
     @property
     def form(self) -> Any:
@@ -195,8 +199,8 @@ class _Code(_Grant, AuthorizationCodeGrant):
     """The authorization code grant."""
 
     @staticmethod
-    def validate_authorization_redirect_uri(asked: Any, client: Client) -> str:
-        uri = str(asked.payload.redirect_uri or "")
+    def validate_authorization_redirect_uri(oauth_request: Any, client: Client) -> str:
+        uri = str(oauth_request.payload.redirect_uri or "")
         if not client.check_redirect_uri(uri):
             raise InvalidRequestError(UNREGISTERED)
         return uri
@@ -231,10 +235,10 @@ class _Revocation(RevocationEndpoint):
 
     CLIENT_AUTH_METHODS = METHODS
 
-    def authenticate_token(self, asked: Any, client: Client) -> None:
-        if not asked.form.get("token"):
+    def authenticate_token(self, oauth_request: Any, client: Client) -> None:
+        if not oauth_request.form.get("token"):
             raise InvalidRequestError("Missing 'token' in request.")
-        self.server.signins.revoke(asked.form["token"], client.client_id)
+        self.server.signins.revoke(oauth_request.form["token"], client.client_id)
 
 
 class Server(AuthorizationServer):
@@ -277,12 +281,12 @@ class Server(AuthorizationServer):
             raise InvalidRequest(UNREGISTERED)
         return client
 
-    def create_oauth2_request(self, asked: Any) -> OAuth2Request:
-        found = _Request(request)
-        for name, values in found.payload.datalist.items():
+    def create_oauth2_request(self, incoming: Any) -> OAuth2Request:
+        oauth_request = _Request(request)
+        for name, values in oauth_request.payload.datalist.items():
             if len(values) > 1 and name != _REPEATED:
                 raise InvalidRequestError("A parameter is repeated.")
-        return found
+        return oauth_request
 
     def targets(self, payload: OAuth2Payload) -> list[str]:
         """Returns the resources of a request in canonical form; raises `InvalidTarget`."""
@@ -292,7 +296,7 @@ class Server(AuthorizationServer):
         return targets
 
     def credential(
-        self, asked: OAuth2Request, client: Client, text: str, entry: Entry | None
+        self, oauth_request: OAuth2Request, client: Client, text: str, entry: Entry | None
     ) -> Credential | None:
         """Returns a code or refresh token of this client if its grant is active, else None.
 
@@ -300,8 +304,8 @@ class Server(AuthorizationServer):
         """
         if entry is None or entry.body["client_id"] != client.client_id:
             return None
-        if asked.payload.datalist[_REPEATED] and not (
-            set(self.targets(asked.payload)) <= set(entry.body["resource"])
+        if oauth_request.payload.datalist[_REPEATED] and not (
+            set(self.targets(oauth_request.payload)) <= set(entry.body["resource"])
         ):
             raise InvalidTarget()
         try:

@@ -37,15 +37,17 @@ class File:
         return shown.blob(*self.blob, preview=1) if self.blob and self.is_image else None
 
 
-def file_of(one: Bytes, title: str) -> File:
+def file_of(attachment: Bytes, title: str) -> File:
     """The attachment in a field of a record; without a title, it has the name of the file."""
-    known = one.known
-    size = " ".join(map(str, known.size)) if known.size else ""
-    about = ", ".join(filter(None, (clip(known.media_type or "", NAME_CHARS), size)))
-    blob, name = None, one.field_path
-    if isinstance(known, BlobRef):
-        name = str(known.members.get("filename") or known.members.get("name") or known.blob_id)
-        blob = (known.id, one.ref.connection_id) if known.available else None
+    reference = attachment.known
+    size = " ".join(map(str, reference.size)) if reference.size else ""
+    about = ", ".join(filter(None, (clip(reference.media_type or "", NAME_CHARS), size)))
+    blob, name = None, attachment.field_path
+    if isinstance(reference, BlobRef):
+        name = str(
+            reference.members.get("filename") or reference.members.get("name") or reference.blob_id
+        )
+        blob = (reference.id, attachment.ref.connection_id) if reference.available else None
     return File(title or clip(name, NAME_CHARS), about, blob)
 
 
@@ -74,19 +76,19 @@ def _image_type(file: Blob) -> str | None:
 def blob(visits: Visits) -> Response:
     """The bytes of an attachment, as a download: a browser that displayed them would show the path
     of the session in their address. An image of a page ignores that; it is sent if it is one."""
-    asked = shown.given("blob", "source", "preview")
-    found = _open_blob(visits.records(), asked["blob"], asked["source"])
-    media_type = found.harmless_type or "application/octet-stream"
-    if asked["preview"]:
-        media_type = _image_type(found) or ""
+    parameters = shown.parameters("blob", "source", "preview")
+    file = _open_blob(visits.records(), parameters["blob"], parameters["source"])
+    media_type = file.harmless_type or "application/octet-stream"
+    if parameters["preview"]:
+        media_type = _image_type(file) or ""
         if not media_type:
             raise NotFound("This attachment has no preview.")
     headers = {
         "Content-Type": media_type,
-        "Content-Length": str(found.size_bytes),
+        "Content-Length": str(file.size_bytes),
         "Content-Disposition": "attachment",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
-    body = () if request.method == "HEAD" else found.chunks(0, found.size_bytes)
+    body = () if request.method == "HEAD" else file.chunks(0, file.size_bytes)
     return Response(body, 200, headers)

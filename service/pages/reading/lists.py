@@ -56,12 +56,12 @@ class Stream:
 
     def query(self, period: "Period", person: str, **paging: Any) -> RecordQuery:
         """The newest records of a period and a person."""
-        wanted: Filter = {}
+        filters: Filter = {}
         if self.time and (bounds := dict(self._bounds(period))):
-            wanted[self.time] = bounds
+            filters[self.time] = bounds
         if person:
-            wanted[self.roles["actor"]] = person
-        return RecordQuery(self.schema.name, self.source.connection_id, filter=wanted, **paging)
+            filters[self.roles["actor"]] = person
+        return RecordQuery(self.schema.name, self.source.connection_id, filter=filters, **paging)
 
     def _bounds(self, period: "Period") -> Iterator[tuple[str, Any]]:
         is_date = self.schema.fields[self.time or ""].word == "date"
@@ -98,25 +98,25 @@ def streams(session: Session, stream: str, connection_id: str) -> list[Stream]:
     return [Stream(row.stream, source) for row in schema.rows for source in row.connections]
 
 
-def page(session: Session, among: list[Stream], asked: dict[str, str]) -> Listing:
+def page(session: Session, among: list[Stream], parameters: dict[str, str]) -> Listing:
     """The newest records of these streams; raises `InvalidRequest` for dates that are none."""
-    since, until, before = (moment(asked[name], name) for name in ("since", "until", "before"))
-    person = asked["person"]
-    able = [one for one in among if not person or not one.searches_people]
+    since, until, before = (moment(parameters[name], name) for name in ("since", "until", "before"))
+    person = parameters["person"]
+    able = [stream for stream in among if not person or not stream.searches_people]
     if len(able) == len(among) == 1 and (able[0].time or not (since or until)):
-        return _single(session, able[0], Period(since, until), asked)
-    able = [one for one in able if one.is_merged]
+        return _single(session, able[0], Period(since, until), parameters)
+    able = [stream for stream in able if stream.is_merged]
     if not able:
         raise InvalidRequest("These records cannot be listed by date. Choose a kind, or search.")
     period = Period(since or _FIRST, min(filter(None, (until, before)), default=None))
-    shown = able[: REMOTE_STREAMS if session.version is None else STREAMS]
-    queries = [one.query(period, person, limit=PAGE + 1) for one in shown]
+    merged_streams = able[: REMOTE_STREAMS if session.version is None else STREAMS]
+    queries = [stream.query(period, person, limit=PAGE + 1) for stream in merged_streams]
     merged, floor = list[tuple[datetime, Record]](), _FIRST
-    for stream, query in zip(shown, queries):
-        found = session.rs.records(query).value
-        rows = [_dated(session, stream, record) for record in found.records]
+    for stream, query in zip(merged_streams, queries):
+        record_page = session.rs.records(query).value
+        rows = [_dated(session, stream, record) for record in record_page.records]
         merged += rows
-        if found.has_more and rows:  # what follows is not known
+        if record_page.has_more and rows:  # what follows is not known
             floor = max(floor, rows[-1][0])
     merged.sort(key=lambda row: (row[0], row[1].id), reverse=True)
     if len(merged) > PAGE:
@@ -129,16 +129,20 @@ def page(session: Session, among: list[Stream], asked: dict[str, str]) -> Listin
         [record for _, record in records],
         {} if is_last or not records else {"before": text_of(records[-1][0])},
         [_call(query) for query in queries[:CALLS]],
-        len(among) - len(shown),
+        len(among) - len(merged_streams),
         tied,
     )
 
 
-def _single(session: Session, stream: Stream, period: Period, asked: dict[str, str]) -> Listing:
-    query = stream.query(period, asked["person"], limit=PAGE, cursor=asked["cursor"] or None)
-    found = session.rs.records(query).value
-    records = [_dated(session, stream, record)[1] for record in found.records]
-    return Listing(records, {"cursor": found.next_cursor}, [_call(query)])
+def _single(
+    session: Session, stream: Stream, period: Period, parameters: dict[str, str]
+) -> Listing:
+    query = stream.query(
+        period, parameters["person"], limit=PAGE, cursor=parameters["cursor"] or None
+    )
+    record_page = session.rs.records(query).value
+    records = [_dated(session, stream, record)[1] for record in record_page.records]
+    return Listing(records, {"cursor": record_page.next_cursor}, [_call(query)])
 
 
 def _call(query: RecordQuery) -> Continuation:
@@ -155,15 +159,15 @@ def _dated(session: Session, stream: Stream, record: Record) -> tuple[datetime, 
     if at is None and text and session.version is not None:  # a time in a form of its own
         text = session.rs.record(RecordRead(record.ref)).value.authored_at
         at = _parse(text)
-    shown = text if isinstance(text, str) else None
-    return at or _FIRST, replace(record, roles=roles, authored_at=shown)
+    authored_at = text if isinstance(text, str) else None
+    return at or _FIRST, replace(record, roles=roles, authored_at=authored_at)
 
 
-def ended(asked: dict[str, str]) -> str:
+def ended(parameters: dict[str, str]) -> str:
     """The end of the period of a search: the date that was typed, or that of this page."""
-    before = moment(asked["before"], "before")
-    until = moment(asked["until"], "until") if before else None
-    return text_of(min(before, until or before)) if before else asked["until"]
+    before = moment(parameters["before"], "before")
+    until = moment(parameters["until"], "until") if before else None
+    return text_of(min(before, until or before)) if before else parameters["until"]
 
 
 def moment(text: str, name: str) -> datetime | None:

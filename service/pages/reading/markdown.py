@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from evidence.text import escape
 
 
-class Piece(NamedTuple):
+class Run(NamedTuple):
     """An element, or an empty string; its text as (whether it is marked, text); a note's name."""
 
     element: str
@@ -18,7 +18,7 @@ class Piece(NamedTuple):
     note: str = ""
 
 
-Inline = list[Piece]
+Inline = list[Run]
 
 
 class Block(NamedTuple):
@@ -49,12 +49,12 @@ _MARKED: Final = re.compile(
 
 def _fence_after(line: str, fence: str) -> str:
     """The open fence after a line, given the open `fence` before it; "" for none."""
-    found = _FENCE.fullmatch(line)
-    if found is None:
+    match = _FENCE.fullmatch(line)
+    if match is None:
         return fence
     if not fence:
-        return found[1]
-    return "" if found[1].startswith(fence) and not found[2].strip() else fence
+        return match[1]
+    return "" if match[1].startswith(fence) and not match[2].strip() else fence
 
 
 def open_fence(text: str) -> str:
@@ -80,47 +80,47 @@ def blocks(
     start, end = marked or (0, 0)
     text = _MARKS.sub("\ufffd", text)
     ranges = (text[:start], text[start:end], text[end:]) if marked else (text,)
-    before, *rest = (escape(one)[0] for one in ranges)
+    before, *rest = (escape(part)[0] for part in ranges)
     text = f"{before}{_START}{rest[0]}{_END}{rest[1]}" if rest else before
-    found: list[tuple[str, list[str], int]] = [("pre", [], 1)] if fence else []
+    drafts: list[tuple[str, list[str], int]] = [("pre", [], 1)] if fence else []
     parted, bare = True, False
     for line in _lines(text):
-        kind = found[-1][0] if found else ""
+        kind = drafts[-1][0] if drafts else ""
         # The rows of a table, which need no bar at their ends after the line of delimiters.
         is_row = line.startswith("|") or (kind == "pre" and bare and not parted and "|" in line)
         bare = is_row and bare
         before, fence = fence, _fence_after(line, fence)
         if fence and not before:
-            found.append(("pre", [], 1))
+            drafts.append(("pre", [], 1))
         elif before and not fence:
             parted = True
         elif fence:
-            found[-1][1].append(line)
+            drafts[-1][1].append(line)
         elif not line.strip():
             parted = True
         elif heading := _HEADING.fullmatch(line):
-            found.append((f"h{min(len(heading[1]) + 1, 6)}", [heading[2].strip()], 1))
+            drafts.append((f"h{min(len(heading[1]) + 1, 6)}", [heading[2].strip()], 1))
             parted = True
         elif item := _ITEM.fullmatch(line):
             list_kind = "ol" if item[2] else "ul"
             if kind != list_kind:
-                found.append((list_kind, [], int(item[2] or 1)))
-            found[-1][1].append(item[3])
+                drafts.append((list_kind, [], int(item[2] or 1)))
+            drafts[-1][1].append(item[3])
             parted = False
-        elif kind == "p" and not parted and _is_header(found[-1][1][-1], line):
-            paragraph, _, header = found[-1][1].pop().rpartition("\n")
-            found[-1][1].append(paragraph)
-            found.append(("pre", [header, line], 1))
+        elif kind == "p" and not parted and _is_header(drafts[-1][1][-1], line):
+            paragraph, _, header = drafts[-1][1].pop().rpartition("\n")
+            drafts[-1][1].append(paragraph)
+            drafts.append(("pre", [header, line], 1))
             bare = True
         elif parted or (kind == "pre") != is_row:
-            found.append(("pre" if is_row else "p", [line], 1))
+            drafts.append(("pre" if is_row else "p", [line], 1))
             parted = False
         elif kind == "pre":
-            found[-1][1].append(line)
+            drafts[-1][1].append(line)
         else:  # another line of a paragraph or an item
-            found[-1][1][-1] += f"\n{line}"
-    shown = _Inlines(LINKS if links else 0)
-    return [shown.block(*one) for one in found if "".join(one[1]).strip()]
+            drafts[-1][1][-1] += f"\n{line}"
+    inlines = _Inlines(LINKS if links else 0)
+    return [inlines.block(*draft) for draft in drafts if "".join(draft[1]).strip()]
 
 
 def _is_header(paragraph: str, line: str) -> bool:
@@ -147,12 +147,14 @@ class _Inlines:
             self.cells -= 10 + columns * len(rows)
             if self.cells >= 0:
                 padded = ([*row, *[""] * columns][:columns] for row in rows)
-                return Block("table", [self._inline(one) for row in padded for one in row], columns)
-        return Block(kind, [[self._piece("", "\n".join(lines))]], start)
+                return Block(
+                    "table", [self._inline(cell) for row in padded for cell in row], columns
+                )
+        return Block(kind, [[self._run("", "\n".join(lines))]], start)
 
     def _inline(self, text: str) -> Inline:
         """Emphasis, code and links in a line of text."""
-        pieces, place = Inline(), 0
+        pieces, position = Inline(), 0
         for mark in _MARKED.finditer(text):
             element, inner = str(mark.lastgroup), mark[0].strip("`" if mark[0][0] == "`" else "*")
             note = ""
@@ -162,19 +164,19 @@ class _Inlines:
                 self.links -= 1
                 name, _, label = mark[0][2:-2].partition("|")
                 note, inner = _MARKS.sub("", name.partition("#")[0]).strip(), label or name
-            pieces.append(self._piece("", text[place : mark.start()]))
-            pieces.append(self._piece(element, inner, note))
-            place = mark.end()
-        return [piece for piece in [*pieces, self._piece("", text[place:])] if piece.parts]
+            pieces.append(self._run("", text[position : mark.start()]))
+            pieces.append(self._run(element, inner, note))
+            position = mark.end()
+        return [run for run in [*pieces, self._run("", text[position:])] if run.parts]
 
-    def _piece(self, element: str, text: str, note: str = "") -> Piece:
+    def _run(self, element: str, text: str, note: str = "") -> Run:
         parts = []
         for part in _MARKS.split(text):
             if part in (_START, _END):
                 self.is_marked = part == _START
             elif part:
                 parts.append((self.is_marked, part))
-        return Piece(element, parts, note)
+        return Run(element, parts, note)
 
 
 def _cells(row: str) -> list[str]:

@@ -26,42 +26,46 @@ NOT_PROSE: Final = frozenset(
 
 def search_page(visits: Visits) -> Response:
     """The search box with facets, and the results if there is a query."""
-    session, asked = visits.papers(), shown.given("q", "keyword", "cursor")
-    if not asked["q"] and not asked["keyword"]:
+    session, parameters = visits.papers(), shown.parameters("q", "keyword", "cursor")
+    if not parameters["q"] and not parameters["keyword"]:
         facets = [
             TOP_FACETS.run(session, category=category, limit=FACET_VALUES) for category in FACETS
         ]
-        return visits.page("papers.html", asked=asked, page=None, facets=facets)
+        return visits.page("papers.html", asked=parameters, page=None, facets=facets)
     operation, word = SEARCH_PAPERS, "query"
-    if not asked["q"]:
+    if not parameters["q"]:
         operation, word = SEARCH_BY_KEYWORD, "keyword"
-    args = {word: asked["q"] or asked["keyword"]}
-    args |= {"cursor": asked["cursor"]} if asked["cursor"] else {}
+    args = {word: parameters["q"] or parameters["keyword"]}
+    args |= {"cursor": parameters["cursor"]} if parameters["cursor"] else {}
     page = run_bounded(operation, session, operation.load(args))
     call = Continuation(SEARCH if word == "query" else BY_KEYWORD, args, "search")
-    return visits.page("papers.html", asked=asked, page=page, facets=(), call=call)
+    return visits.page("papers.html", asked=parameters, page=page, facets=(), call=call)
 
 
 def paper_page(visits: Visits) -> Response:
     """One paper: its metadata, and its summary or a part of a text."""
-    session, asked = visits.papers(), shown.given("id", "lang", "template", "text", "q")
-    paper = PAPER_METADATA.run(session, **PAPER_METADATA.load({"paper_id": asked["id"]}))
-    named: dict[str, Any] = {"paper_id": paper.paper_id, "lang": asked["lang"] or None}
+    session, parameters = visits.papers(), shown.parameters("id", "lang", "template", "text", "q")
+    paper = PAPER_METADATA.run(session, **PAPER_METADATA.load({"paper_id": parameters["id"]}))
+    paper_args: dict[str, Any] = {"paper_id": paper.paper_id, "lang": parameters["lang"] or None}
     outline = finds = None
     text: PaperText | None = None
     fence = ""
-    if paper.has_source or asked["lang"]:
-        outline = PAPER_SOURCE.run(session, **named, outline=True)
-    if asked["q"]:
-        args = PAPER_SOURCE.load({**named, "query": asked["q"]})
+    if paper.has_source or parameters["lang"]:
+        outline = PAPER_SOURCE.run(session, **paper_args, outline=True)
+    if parameters["q"]:
+        args = PAPER_SOURCE.load({**paper_args, "query": parameters["q"]})
         finds = PAPER_SOURCE.run(session, **args)
-    elif asked["text"] or asked["lang"]:
-        args = {**named, "offset_chars": shown.number("offset", 0), "max_chars": shown.PART_CHARS}
+    elif parameters["text"] or parameters["lang"]:
+        args = {
+            **paper_args,
+            "offset_chars": shown.number("offset", 0),
+            "max_chars": shown.PART_CHARS,
+        }
         load = PAPER_SOURCE.load
         text = cast(PaperText, PAPER_SOURCE.run(session, **load(args)))
-        fence = _open_fence(session, named, text.start)
+        fence = _open_fence(session, paper_args, text.start)
     elif paper.available_summary_templates:
-        template = asked["template"] or paper.preferred_summary_template
+        template = parameters["template"] or paper.preferred_summary_template
         text, fence = _summary(session, paper.paper_id, template)
     if text and text.end < text.total:  # end at a line, unless it is very long
         cut = text.text.rfind("\n", len(text.text) // 2) + 1
@@ -69,40 +73,40 @@ def paper_page(visits: Visits) -> Response:
     return visits.page(
         "paper.html",
         paper=paper,
-        asked=asked,
+        asked=parameters,
         outline=outline,
         finds=finds,
         text=text,
         blocks=markdown.blocks(text.text, fence) if text else (),
         size=shown.PART_CHARS,
-        call=_call(named, text, asked),
+        call=_call(paper_args, text, parameters),
     )
 
 
-def _open_fence(session: PaperSession, named: dict[str, Any], place: int) -> str:
+def _open_fence(session: PaperSession, paper_args: dict[str, Any], position: int) -> str:
     """The open code fence at a position of a text; no heading is inside one."""
-    first = max(0, place - CONTRACT.source_chars_max)
-    outline = PAPER_SOURCE.run(session, **named, offset_chars=first, outline=True)
+    first = max(0, position - CONTRACT.source_chars_max)
+    outline = PAPER_SOURCE.run(session, **paper_args, offset_chars=first, outline=True)
     headings = cast(PaperOutline, outline).headings
-    start = max((one.start for one in headings if one.start < place), default=first)
-    if start >= place:
+    start = max((heading.start for heading in headings if heading.start < position), default=first)
+    if start >= position:
         return ""
-    window: dict[str, Any] = {"offset_chars": start, "max_chars": place - start}
-    before = cast(PaperText, PAPER_SOURCE.run(session, **named, **window))
+    window: dict[str, Any] = {"offset_chars": start, "max_chars": position - start}
+    before = cast(PaperText, PAPER_SOURCE.run(session, **paper_args, **window))
     return markdown.open_fence(before.text)
 
 
 def _summary(session: PaperSession, paper_id: str, template: str) -> tuple[PaperText, str]:
     """A part of the sections of a summary as one Markdown text, and the fence open before it."""
     args = PAPER_SUMMARY.load({"paper_id": paper_id, "template": template})
-    found: PaperText = PAPER_SUMMARY.run(session, **args)
-    if found.complete:
-        found.text = "\n\n".join(_sections(orjson.loads(found.text)))
-        found.total = len(found.text)
-    found.start = min(shown.number("offset", 0), found.total)
-    fence = markdown.open_fence(found.text[: found.start])
-    found.text = found.text[found.start : found.start + shown.PART_CHARS]
-    return found, fence
+    summary: PaperText = PAPER_SUMMARY.run(session, **args)
+    if summary.complete:
+        summary.text = "\n\n".join(_sections(orjson.loads(summary.text)))
+        summary.total = len(summary.text)
+    summary.start = min(shown.number("offset", 0), summary.total)
+    fence = markdown.open_fence(summary.text[: summary.start])
+    summary.text = summary.text[summary.start : summary.start + shown.PART_CHARS]
+    return summary, fence
 
 
 def _sections(value: Any) -> Iterator[str]:
@@ -120,11 +124,13 @@ def _sections(value: Any) -> Iterator[str]:
         yield value.strip()
 
 
-def _call(named: dict[str, Any], text: PaperText | None, asked: dict[str, str]) -> Continuation:
+def _call(
+    paper_args: dict[str, Any], text: PaperText | None, parameters: dict[str, str]
+) -> Continuation:
     """The tool call that returns what the page shows."""
-    args = {name: value for name, value in named.items() if value}
+    args = {name: value for name, value in paper_args.items() if value}
     if text is None:
-        query = {"query": asked["q"]} if asked["q"] else {}
+        query = {"query": parameters["q"]} if parameters["q"] else {}
         operation = PAPER_SOURCE if query else PAPER_METADATA
         return Continuation(operation.name, args | query, "find")
     if text.operation == PAPER_SUMMARY.name:

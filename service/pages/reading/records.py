@@ -19,10 +19,10 @@ from service.pages.reading import attachments, markdown, shown
 from service.pages.reading.visits import Visits
 from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
 
-FIELDS_SHOWN: Final = 30
+FIELDS_MAX: Final = 30
 TITLE_CHARS: Final = 120
 THREAD_BESIDE: Final = 5
-RELATED_SHOWN: Final = 5
+RELATED_MAX: Final = 5
 #: Kinds of records whose text is laid out as Markdown.
 WRITTEN: Final = ("Note", "Chat message")
 #: Fields whose time makes a record a calendar entry, because no role declares one.
@@ -52,32 +52,34 @@ def person_of(record: Record) -> str:
 
 def record_page(visits: Visits, id: str) -> Response:
     """One record, with a part of its text and the records before and after it."""
-    session, asked = visits.records(), shown.given("q", "field")
+    session, parameters = visits.records(), shown.parameters("q", "field")
     record = _read(session, handles.parse(id))
     text = pointer.path_of(record.text_field) if record.text_field else None
-    field = asked["field"] or text
-    read, found = _window(session, record.id, field, asked["q"]) if field else (None, False)
+    field = parameters["field"] or text
+    read, matched = _window(session, record.id, field, parameters["q"]) if field else (None, False)
     kind = _kind(record)
     files = _files(session, record)
-    elsewhere = {record.text_field, *(pointer.top_level(one.field_path) for one in record.bytes)}
+    elsewhere = {record.text_field, *(pointer.top_level(file.field_path) for file in record.bytes)}
     if kind != "Table row":
         roles = ("primary-title", "actor", "event-time")
-        elsewhere |= {record.roles.get(role) for role in roles} | _named(record, kind).keys()
+        elsewhere |= {record.roles.get(role) for role in roles} | _labels(record, kind).keys()
     empty: tuple[Any, ...] = (None, "", [], {})
     fields = [
-        name for name, one in record.data.items() if name not in elsewhere and one not in empty
+        name
+        for name, content in record.data.items()
+        if name not in elsewhere and content not in empty
     ]
     first = shown.number("fields", 0)
     is_markdown = field == text and kind in WRITTEN
     title = _title(record, kind)
-    heading = _heading(session, record, title, asked["q"])
+    heading = _heading(session, record, title, parameters["q"])
     marked = None
     if read and read.match_start is not None and read.match_end is not None:
         marked = read.match_start - read.start, read.match_end - read.start
     related = {
-        name: links(one.records)
-        for name, one in record.expanded.items()
-        if any(not each.bytes for each in one.records)
+        name: links(relation.records)
+        for name, relation in record.expanded.items()
+        if any(not related_record.bytes for related_record in relation.records)
     }
     return visits.page(
         "record.html",
@@ -88,31 +90,36 @@ def record_page(visits: Visits, id: str) -> Response:
         head=list(_header(record, kind)),
         label=label_of(record.source),
         read=read,
-        found=found,
-        missed=bool(asked["q"]) and not found and not any(is_match for is_match, _ in heading),
+        found=matched,
+        missed=bool(parameters["q"])
+        and not matched
+        and not any(is_match for is_match, _ in heading),
         field=field,
         is_text=field == text,
         is_markdown=is_markdown,
         blocks=_blocks(read, marked, is_markdown) if read else (),
         note=lambda name: _note(record, name),
-        fields=[_row(record, name, asked) for name in fields[first : first + FIELDS_SHOWN]],
-        next_fields=first + FIELDS_SHOWN if len(fields) > first + FIELDS_SHOWN else None,
+        fields=[_row(record, name, parameters) for name in fields[first : first + FIELDS_MAX]],
+        next_fields=first + FIELDS_MAX if len(fields) > first + FIELDS_MAX else None,
         files=files,
         related=related,
         thread=_thread(session, record),
-        asked=asked,
-        link=lambda **query: shown.record(record.id, **{**asked, **query}),
+        asked=parameters,
+        link=lambda **query: shown.record(record.id, **{**parameters, **query}),
         calls=_calls(record, read),
     )
 
 
 def _files(session: Session, record: Record) -> list[attachments.File]:
     """The attachments of a record and of the records that belong to it, the first with previews."""
-    owners = (record, *(one for each in record.expanded.values() for one in each.records))
+    owners = (
+        record,
+        *(related for relation in record.expanded.values() for related in relation.records),
+    )
     files = [
-        attachments.file_of(one, "" if owner.text_field else _title(owner, "File"))
+        attachments.file_of(attachment, "" if owner.text_field else _title(owner, "File"))
         for owner in owners
-        for one in owner.bytes
+        for attachment in owner.bytes
     ]
     previewed = [attachments.previewed(session, file) for file in files[: attachments.PREVIEWS]]
     return previewed + files[attachments.PREVIEWS :]
@@ -138,7 +145,7 @@ def _read(session: Session, ref: handles.RecordRef) -> Record:
     names = tuple(relation.name for row in rows for relation in row.stream.relations)
     if not names:
         return record
-    limits = dict.fromkeys(names, RELATED_SHOWN)
+    limits = dict.fromkeys(names, RELATED_MAX)
     try:
         record = session.rs.record(RecordRead(record.ref, expand=names, expand_limit=limits)).value
     except EvidenceError:  # a relation that cannot be expanded
@@ -146,7 +153,8 @@ def _read(session: Session, ref: handles.RecordRef) -> Record:
     if session.version is not None:  # the roles of related records take one read each
         for related in record.expanded.values():
             related.records[:] = [
-                session.rs.record(RecordRead(one.ref)).value for one in related.records
+                session.rs.record(RecordRead(related_record.ref)).value
+                for related_record in related.records
             ]
     return record
 
@@ -165,7 +173,7 @@ def _kind(record: Record) -> str:
     return "Note" if record.text_field and "amount" not in roles else "Table row"
 
 
-def _named(record: Record, kind: str) -> dict[str, str]:
+def _labels(record: Record, kind: str) -> dict[str, str]:
     """Fields without a role that the header of such a record shows, with their labels."""
     places = PLACES if kind == "Calendar entry" else {}
     return places | (RECEIVERS if "actor" in record.roles else {})
@@ -175,7 +183,7 @@ def _header(record: Record, kind: str) -> Iterator[tuple[str, str, bool]]:
     """(name, value, whether it is a time)."""
     if person := person_of(record):
         yield "From" if kind in ("Mail", "Chat message") else "By", person, False
-    for name, title in _named(record, kind).items():
+    for name, title in _labels(record, kind).items():
         if value := record.data.get(name):
             yield title, shown.plain(value), False
     if record.authored_at:
@@ -194,7 +202,7 @@ def _heading(session: Session, record: Record, title: str, query: str) -> shown.
                 raise
         else:
             marked = (hit.match_start or 0), (hit.match_end or 0)
-    return [piece for one in shown.paragraphs(title, marked) for piece in one]
+    return [part for paragraph in shown.paragraphs(title, marked) for part in paragraph]
 
 
 def _title(record: Record, kind: str) -> str:
@@ -205,13 +213,13 @@ def _title(record: Record, kind: str) -> str:
     return f"{kind} from {person}" if person else f"{kind} from {label_of(record.source)}"
 
 
-def _row(record: Record, name: str, asked: dict[str, str]) -> tuple[str, str, str | None]:
+def _row(record: Record, name: str, parameters: dict[str, str]) -> tuple[str, str, str | None]:
     """(name, value, address of the whole value if the value is cut)."""
     value = record.data[name]
     text = shown.plain(value)
     cut = isinstance(value, Preview) or text.endswith("…") or isinstance(value, dict)
     field = pointer.path_of(name)
-    return name, text, shown.record(record.id, **{**asked, "field": field}) if cut else None
+    return name, text, shown.record(record.id, **{**parameters, "field": field}) if cut else None
 
 
 def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRead | None, bool]:
@@ -251,7 +259,7 @@ def _thread(session: Session, record: Record) -> list[Link]:
     thread, at = (record.data.get(name) for name in names)
     if not isinstance(thread, str) or not isinstance(at, str):
         return []
-    found: dict[str, Record] = {}
+    thread_records: dict[str, Record] = {}
     stream, connection = record.ref.stream, record.ref.connection_id
     for operator, order in (("lte", "desc"), ("gte", "asc")):
         near: Filter = {names[0]: thread, names[1]: {operator: at}}
@@ -260,25 +268,31 @@ def _thread(session: Session, record: Record) -> list[Link]:
             records = session.rs.records(query).value.records
         except EvidenceError:  # filters that the source does not declare
             return []
-        listed = {
-            one.id: replace(one, roles=record.roles, authored_at=one.data.get(names[1]))
-            for one in records
+        nearby = {
+            neighbour.id: replace(
+                neighbour, roles=record.roles, authored_at=neighbour.data.get(names[1])
+            )
+            for neighbour in records
         }
-        found = {**dict(reversed(listed.items())), **found} if order == "desc" else found | listed
-    if len(found) < 2:
+        thread_records = (
+            {**dict(reversed(nearby.items())), **thread_records}
+            if order == "desc"
+            else thread_records | nearby
+        )
+    if len(thread_records) < 2:
         return []
-    return links(found.values(), here=record.id)
+    return links(thread_records.values(), here=record.id)
 
 
 def links(records: Any, here: str = "") -> list[Link]:
     """A line for each record: its title, or the beginning of its text."""
     return [
         Link(
-            *(_line(one), shown.record(one.id), person_of(one), one.authored_at or ""),
-            here=one.id == here,
-            about=f"{label_of(one.source)} · {one.ref.stream}",
+            *(_line(record), shown.record(record.id), person_of(record), record.authored_at or ""),
+            here=record.id == here,
+            about=f"{label_of(record.source)} · {record.ref.stream}",
         )
-        for one in records
+        for record in records
     ]
 
 

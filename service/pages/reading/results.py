@@ -18,43 +18,45 @@ from service.pages.reading import lists, records, shown
 from service.pages.reading.visits import Visits
 from service.ports import RecordRead
 
-SOURCES_LISTED: Final = 100
-STREAMS_LISTED: Final = 60
+SOURCES_MAX: Final = 100
+STREAMS_MAX: Final = 60
 NAMES_BYTES: Final = 12_000
 #: The parameters of a search or of a list.
-ASKED: Final = ("q", "person", "stream", "source", "since", "until", "sort", "words", "cursor")
+PARAMETERS: Final = ("q", "person", "stream", "source", "since", "until", "sort", "words", "cursor")
 
 
 def search_page(visits: Visits) -> Response:
     """The search box with results, or a list of records, or else what the token can read."""
     session = visits.records()
-    asked = shown.given(*ASKED, "before")
+    parameters = shown.parameters(*PARAMETERS, "before")
     connectors = session.rs.connectors().value.connectors
-    kinds = sorted({row.stream.name for one in connectors for row in one.rows})
-    context: dict[str, Any] = {"asked": asked, "sources": _sources(connectors), "page": None}
+    kinds = sorted({row.stream.name for connector in connectors for row in connector.rows})
+    context: dict[str, Any] = {"asked": parameters, "sources": _sources(connectors), "page": None}
     context |= {
         "label_of": label_of,
-        "kinds": kinds[: _fitting(kinds, SOURCES_LISTED)],
+        "kinds": kinds[: _fitting(kinds, SOURCES_MAX)],
         "listing": None,
     }
-    person = re.sub(r'["\s]+', " ", asked["person"]).strip()
-    query = " ".join(filter(None, (asked["q"], f'from:"{person}"' if person else "")))
-    if not asked["q"] and any(asked[name] for name in ("stream", "since", "until", "source")):
-        among = lists.streams(session, asked["stream"], asked["source"])
-        if not person or not any(one.searches_people for one in among):
+    person = re.sub(r'["\s]+', " ", parameters["person"]).strip()
+    query = " ".join(filter(None, (parameters["q"], f'from:"{person}"' if person else "")))
+    if not parameters["q"] and any(
+        parameters[name] for name in ("stream", "since", "until", "source")
+    ):
+        among = lists.streams(session, parameters["stream"], parameters["source"])
+        if not person or not any(stream.searches_people for stream in among):
             return _list_page(visits, session, among, context)
     if not query:
         rows = session.rs.streams().value.rows
-        count = _fitting([row.name for row in rows], STREAMS_LISTED)
+        count = _fitting([row.name for row in rows], STREAMS_MAX)
         return visits.page("search.html", **context, rows=rows[:count], more=len(rows) - count)
-    args: dict[str, Any] = {"query": query, "connection_id": asked["source"]}
-    args |= {name: asked[name] for name in ("since", "words", "cursor")}
-    args |= {"streams": [asked["stream"]] if asked["stream"] else None}
-    args["sort"] = asked["sort"] or (None if asked["q"] else "newest")
-    args |= {"limit": None if asked["q"] else lists.PAGE, "until": lists.ended(asked)}
+    args: dict[str, Any] = {"query": query, "connection_id": parameters["source"]}
+    args |= {name: parameters[name] for name in ("since", "words", "cursor")}
+    args |= {"streams": [parameters["stream"]] if parameters["stream"] else None}
+    args["sort"] = parameters["sort"] or (None if parameters["q"] else "newest")
+    args |= {"limit": None if parameters["q"] else lists.PAGE, "until": lists.ended(parameters)}
     args = {name: value for name, value in args.items() if value}
     page = run_bounded(SEARCH, session, SEARCH.load(args))
-    next_page = _earlier(page, asked) if args.get("sort") == "newest" else None
+    next_page = _earlier(page, parameters) if args.get("sort") == "newest" else None
     people = _people(session, page.hits)
     context["page"] = page
     return visits.page(
@@ -72,7 +74,7 @@ def _fitting(names: Sequence[str], most: int) -> int:
     return sum(size <= NAMES_BYTES for size in sizes)
 
 
-def _earlier(page: SearchPage, asked: dict[str, str]) -> str | None:
+def _earlier(page: SearchPage, parameters: dict[str, str]) -> str | None:
     """The address of earlier matches, because a search for the newest has one page.
 
     Hits of the last time are left to that page, unless there are no others.
@@ -82,22 +84,22 @@ def _earlier(page: SearchPage, asked: dict[str, str]) -> str | None:
         return None
     page.hits[:] = [hit for hit in page.hits if hit.at != last] or page.hits
     before = lists.moment(page.hits[-1].at or "", "before")
-    return shown.search(**{**asked, "before": lists.text_of(before)}) if before else None
+    return shown.search(**{**parameters, "before": lists.text_of(before)}) if before else None
 
 
 def _list_page(
     visits: Visits, session: Session, among: list[lists.Stream], context: dict[str, Any]
 ) -> Response:
     """The newest records of some streams, without a search."""
-    asked = context["asked"]
-    listing = lists.page(session, among, asked)
+    parameters = context["asked"]
+    listing = lists.page(session, among, parameters)
     following = {name: value for name, value in listing.following.items() if value}
     context["listing"] = listing
     return visits.page(
         "search.html",
         **context,
         results=list(zip(records.links(listing.records), map(_beginning, listing.records))),
-        next_page=shown.search(**{**asked, "cursor": "", **following}) if following else None,
+        next_page=shown.search(**{**parameters, "cursor": "", **following}) if following else None,
     )
 
 
@@ -110,9 +112,13 @@ def _beginning(record: Record) -> str:
 
 def _sources(connectors: Sequence[Connector]) -> list[Source]:
     """The first sources of the grant, sorted by label."""
-    every = {one for each in connectors for row in each.rows for one in row.connections}
-    named = [one for one in every if one.connection_id]
-    return sorted(named, key=lambda one: (label_of(one), one.connection_id))[:SOURCES_LISTED]
+    every = {
+        source for connector in connectors for row in connector.rows for source in row.connections
+    }
+    identified = [source for source in every if source.connection_id]
+    return sorted(identified, key=lambda source: (label_of(source), source.connection_id))[
+        :SOURCES_MAX
+    ]
 
 
 def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
@@ -127,5 +133,5 @@ def _of_hit(hit: Hit, query: str) -> str:
     if not hit.matches or hit.matches[0].complete:
         return shown.record(hit.id, q=query)
     read = hit.matches[0].read.args
-    place = {"match": read.get("match"), "offset": read.get("offset_chars")}
-    return shown.record(hit.id, q=query, field=read["field_path"], **place)
+    position = {"match": read.get("match"), "offset": read.get("offset_chars")}
+    return shown.record(hit.id, q=query, field=read["field_path"], **position)

@@ -47,22 +47,22 @@ _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n\s*")
 Pieces = list[tuple[bool, str]]
 
 
-def pieces(shown: str) -> Pieces:
+def pieces(excerpt: str) -> Pieces:
     """(whether it is marked, text) for the parts of an excerpt from `evidence.text.mark`."""
-    parts = re.split("</?mark>", shown)
-    return [(place % 2 == 1, part) for place, part in enumerate(parts) if part]
+    parts = re.split("</?mark>", excerpt)
+    return [(position % 2 == 1, part) for position, part in enumerate(parts) if part]
 
 
 def paragraphs(text: str, marked: tuple[int, int] | None = None) -> list[Pieces]:
     """A text as paragraphs of pieces; `marked` is the range of a match in it."""
     start, end = marked or (len(text), len(text))
-    found: list[Pieces] = [[]]
-    for is_match, piece in ((False, text[:start]), (True, text[start:end]), (False, text[end:])):
-        first, *others = _PARAGRAPH.split(piece.replace("\r\n", "\n"))
-        found[-1].append((is_match, escape(first)[0]))
-        found += [[(is_match, escape(one)[0])] for one in others]
-    shown = ([piece for piece in one if piece[1]] for one in found)
-    return [one for one in shown if any(text.strip() for _, text in one)]
+    parsed: list[Pieces] = [[]]
+    for is_match, part in ((False, text[:start]), (True, text[start:end]), (False, text[end:])):
+        first, *following = _PARAGRAPH.split(part.replace("\r\n", "\n"))
+        parsed[-1].append((is_match, escape(first)[0]))
+        parsed += [[(is_match, escape(paragraph)[0])] for paragraph in following]
+    nonempty = ([part for part in paragraph if part[1]] for paragraph in parsed)
+    return [paragraph for paragraph in nonempty if any(text.strip() for _, text in paragraph)]
 
 
 def when(text: str) -> str:
@@ -82,12 +82,12 @@ def plain(value: Any) -> str:
     if isinstance(value, Preview):
         return plain(value.text)
     if isinstance(value, list) and all(
-        type(one) in PLAIN and not isinstance(one, dict) for one in value
+        type(element) in PLAIN and not isinstance(element, dict) for element in value
     ):
         value = ", ".join(map(str, value))
     if isinstance(value, dict):  # a person, or another object
-        named = value.get("name") or value.get("email") or value.get("address")
-        value = named if isinstance(named, str) else json_line(value)
+        name = value.get("name") or value.get("email") or value.get("address")
+        value = name if isinstance(name, str) else json_line(value)
     return clip(text_of(value), VALUE_CHARS)
 
 
@@ -101,8 +101,8 @@ def address(call: Continuation) -> str:
     """The address of the page that shows the answer of a search or of a call on papers."""
     path = _PAPER_PATHS.get(call.operation, PATH)
     args = {
-        _NAMES.get(name, name): one[0] if isinstance(one, list) else one
-        for name, one in call.args.items()
+        _NAMES.get(name, name): argument[0] if isinstance(argument, list) else argument
+        for name, argument in call.args.items()
         if name not in _SIZES
     }
     return _inside(path, args | ({"text": "source"} if call.operation == SOURCE else {}))
@@ -146,11 +146,11 @@ def _inside(path: str, query: Mapping[str, Any]) -> str:
 
 
 def _with(path: str, query: Mapping[str, Any]) -> str:
-    given = {name: value for name, value in query.items() if value not in (None, "", False)}
-    return f"{path}?{urlencode(given)}" if given else path
+    arguments = {name: value for name, value in query.items() if value not in (None, "", False)}
+    return f"{path}?{urlencode(arguments)}" if arguments else path
 
 
-def given(*names: str) -> dict[str, str]:
+def parameters(*names: str) -> dict[str, str]:
     """The named parameters of this request, empty if it has none."""
     return {name: request.args.get(name, "").strip() for name in names}
 

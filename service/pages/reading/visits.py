@@ -114,19 +114,19 @@ class Visits:
         if "leave" in form:
             return self._without_session(self.layout.ended(PATH))
         surface = PAPERS if form.get("surface") == PAPERS else RECORDS
-        place = form.get("to", "")
-        place = place if place.startswith(PATH) and place.isprintable() else PATH
+        target = form.get("to", "")
+        target = target if target.startswith(PATH) and target.isprintable() else PATH
         try:
             tokens = {surface: self._checked(form.get("token", "").strip(), surface)}
         except EvidenceError as error:
-            return self._form(surface, place, error)
-        other = RECORDS if surface == PAPERS else PAPERS
+            return self._form(surface, target, error)
+        counterpart = RECORDS if surface == PAPERS else PAPERS
         with suppress(Unauthenticated):
-            tokens[other] = self._token(other)
+            tokens[counterpart] = self._token(counterpart)
         path = session_path.new()
-        response = self._without_session(self.layout.begun(path, place))
-        for one, token in tokens.items():
-            self._set(response, path, one, token)
+        response = self._without_session(self.layout.begun(path, target))
+        for name, token in tokens.items():
+            self._set(response, path, name, token)
         return response
 
     def _checked(self, token: str, surface: str) -> str:
@@ -145,18 +145,18 @@ class Visits:
         request_log.current().error = error.code
         return self.page("error.html", status=STATUS[error.kind], error=error)
 
-    def _form(self, surface: str, place: str, error: EvidenceError) -> Response:
+    def _form(self, surface: str, target: str, error: EvidenceError) -> Response:
         """The form; without an error on a first visit. The page of a plain address, or of a session
         that has ended, goes on to the session of this browser."""
-        begins, other = error.message == FIRST, RECORDS if surface == PAPERS else PAPERS
-        seeks = request.method != "POST" and self._cookie(other) is None
+        begins, counterpart = error.message == FIRST, RECORDS if surface == PAPERS else PAPERS
+        seeks = request.method != "POST" and self._cookie(counterpart) is None
         request_log.current().error = "" if begins else error.code
         status = 200 if begins else 403
         response = self.page(
             "enter.html",
             status=status,
             surface=surface,
-            to=place,
+            to=target,
             sign_in=self.layout.services.signins is not None,
             error=None if begins else error,
             session={"act": "seek"} if seeks and not self.layout.owner() else None,

@@ -1,9 +1,9 @@
 """The blocks of a Markdown text, as the pages of papers show them."""
 
-from service.pages.reading.markdown import Piece, blocks, open_fence
+from service.pages.reading.markdown import Run, blocks, open_fence
 
 
-def text(piece: Piece) -> str:
+def text(piece: Run) -> str:
     return "".join(part for _, part in piece.parts)
 
 
