@@ -36,8 +36,8 @@ Each row injects a fault and checks that Rung still behaves as the third column 
 page. Long rows run only if `ROWS` names them; otherwise the table shows their last result. A row
 is open if it could not be checked, for example because no source of advisories answered.
 
-| # | fault | expected behaviour | result | tests | counts | seconds | date |
-|---|---|---|---|---|---|---|---|
+| # | fault | expected behaviour | result | tests | counts | seconds | date | commit |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -77,7 +77,14 @@ def _run(row: Row, more: list[str]) -> dict[str, Any]:
         "counts": dict(result),
         "seconds": round(perf_counter() - began),
         "date": datetime.now(UTC).date().isoformat(),
+        "commit": _commit(),
     }
+
+
+def _commit() -> str:
+    """The commit that is checked out, with `-dirty` after changes to it."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _command(words: tuple[str, ...], result: Counter[str]) -> int:
@@ -118,13 +125,13 @@ def page(results: dict[str, Any]) -> str:
         last = results.get(str(row.number))
         cells = [str(row.number), row.done, row.holds]
         if last is None:
-            cells += ["not run yet", "", "", "", ""]
+            cells += ["not run yet", "", "", "", "", ""]
         else:
             counts = ", ".join(f"{count:,} {name}" for name, count in last["counts"].items())
             skipped = f" ({last['skipped']} skipped)" if last["skipped"] else ""
             cells += [OUTCOMES[last["held"]]]
             cells += [f"{last['tests']}{skipped}" if last["tests"] else ""]
-            cells += [counts, str(last["seconds"]), last["date"]]
+            cells += [counts, str(last["seconds"]), last["date"], last.get("commit", "")]
         lines.append(f"| {' | '.join(cells)} |\n")
     return HEAD + "".join(lines)
 
