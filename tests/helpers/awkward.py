@@ -229,7 +229,8 @@ TABLES = (
 
 DOCUMENTS = (
     text("nested.json", '{"export":{"n":1,"items":[{"id":"a","user":{"name":"Ada Harbour"}}]}}',
-         [{"id": "a", "user": {"name": "Ada Harbour"}}], "harbour", says=("are not records: n",)),
+         [{"id": "a", "user": {"name": "Ada Harbour"}}], "harbour",
+         says=("are not records: export.n",)),
     text("tags.json", '[{"id":"a","tags":["red","harbour"],"parts":[{"text":"x"}]}]',
          [{"id": "a", "tags": ["red", "harbour"], "parts": [{"text": "x"}]}], "harbour"),
     text("parts.json", '[{"id":"a","text":["see ",{"type":"link","text":"harbour"}]}]',

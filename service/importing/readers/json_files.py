@@ -8,7 +8,7 @@ known and its syntax is checked before the first row.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from json import dumps
@@ -107,9 +107,21 @@ def _arrays(source: Source, shape: Any) -> Streams | None:
         streams[arrays[0]] = None
     if _has_text(shape):
         streams[()] = f"{source.stream} about" if len(arrays) == 1 else None
-    elif skipped := [name for name in shape if not any(path[0] == name for path in arrays)]:
+    elif skipped := list(_skipped(shape, arrays)):
         source.notes.append(f"Left out, because they are not records: {', '.join(skipped)}.")
     return streams
+
+
+def _skipped(
+    shape: dict[str, Any], arrays: Sequence[tuple[str, ...]], at: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """The names of members that are no array of objects and contain none."""
+    for name, inner in shape.items():
+        path = (*at, name)
+        if isinstance(inner, dict) and any(array[: len(path)] == path for array in arrays):
+            yield from _skipped(inner, arrays, path)
+        elif path not in arrays:
+            yield ".".join(path)
 
 
 def _paths(shape: dict[str, Any]) -> Iterator[tuple[str, ...]]:
