@@ -133,6 +133,7 @@ def test_the_owner_adds_a_passkey_signs_in_and_removes_it_by_keyboard(
         visitor.press("Enter")
         visitor.tab_to("Remove with a passkey")
         visitor.press("Enter")
+        page.get_by_text("Remove Laptop").wait_for(state="detached")
         page.get_by_label("Code or passphrase").wait_for()
         assert page.get_by_role("button", name="Sign in with a passkey").count() == 0
         assert not visitor.complaints
