@@ -8,7 +8,7 @@ known and its syntax is checked before the first row.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from json import dumps
@@ -113,15 +113,22 @@ def _arrays(source: Source, shape: Any) -> Streams | None:
 
 
 def _skipped(
-    shape: dict[str, Any], arrays: Sequence[tuple[str, ...]], at: tuple[str, ...] = ()
+    shape: dict[str, Any], arrays: Collection[tuple[str, ...]], at: tuple[str, ...] = ()
 ) -> Iterator[str]:
     """The names of members that are no array of objects and contain none."""
     for name, inner in shape.items():
         path = (*at, name)
-        if isinstance(inner, dict) and any(array[: len(path)] == path for array in arrays):
+        if path in arrays:
+            continue
+        if _leads_to(arrays, path):
             yield from _skipped(inner, arrays, path)
-        elif path not in arrays:
+        else:
             yield ".".join(path)
+
+
+def _leads_to(arrays: Iterable[tuple[str, ...]], path: tuple[str, ...]) -> bool:
+    """Whether one of some arrays is at a path or below it."""
+    return any(array[: len(path)] == path for array in arrays)
 
 
 def _paths(shape: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -162,7 +169,7 @@ def _members(
         path = (*at, name)
         if path in streams:
             yield from ((streams[path], content) for content in reader.elements())
-        elif any(path == array[: len(path)] for array in streams):
+        elif _leads_to(streams, path):
             inner = list[str]()
             yield from _members(reader, streams, path, inner)
             own += [f"{dumps(name)}:{{{','.join(inner)}}}"] if inner else []

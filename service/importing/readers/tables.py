@@ -126,21 +126,21 @@ def _trimmed(cells: list[str]) -> list[str]:
 def _are_names(cells: list[str]) -> bool:
     """Whether most cells of a row have a text, and none is a number or a time other than a year."""
     filled = [cell for cell in cells if cell.strip() and cell not in _YEARS]
-    kinds = (kind_of("", [cell], untyped=True).to_json() for cell in filled)
-    return len(filled) * 2 > len(cells) and all(kind == {"type": "string"} for kind in kinds)
+    return len(filled) * 2 > len(cells) and all(_are_texts([cell]) for cell in filled)
+
+
+def _are_texts(cells: list[str]) -> bool:
+    """Whether the values of a column are neither numbers nor times."""
+    return kind_of("", cells, untyped=True).to_json() == {"type": "string"}
 
 
 def _is_header(sample: Sequence[list[str]]) -> bool:
     """True if the first row names the columns: none of its values has the type of its column."""
     first, rest = sample[0], sample[1:]
     for number, cell in enumerate(first):
-        if not cell or cell in _YEARS:
+        if not cell or cell in _YEARS or _are_texts([cell]):
             continue
-        kind = kind_of("", [cell], untyped=True)
-        if kind.to_json() == {"type": "string"}:
-            continue
-        column = kind_of("", [cells[number] for cells in rest], untyped=True)
-        if not rest or column.to_json() != {"type": "string"}:
+        if not rest or not _are_texts([cells[number] for cells in rest]):
             return False
     return True
 
