@@ -24,7 +24,8 @@ from service.records.engine.large import LargeValue, Place
 from service.records.writing.passages import fold_passages, starts
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, SHARED_MOST, row_id
-from service.records.sqlite.transactions import INDEXES, RecentWords, Transactions, tune
+from service.records.sqlite.recent_words import RecentWords
+from service.records.sqlite.transactions import INDEXES, Transactions, tune
 from service.records.manifest.values import Stored
 from service.records.writing.vocabulary import Vocabulary, keys_of
 

@@ -5,9 +5,8 @@ rows are written in writer.py.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service import database_files
 from service.database_files import LOCK_SECONDS, LOG_SECONDS
+from service.records.sqlite.recent_words import RecentWords
 from service.records.writing.steps import BaseWriter, new_epoch
 
 CACHE_KIB = 65_536
 #: Above this size of the log, a commit waits up to `LOG_SECONDS` for readers, so that the log can
 #: restart.
 LOG_BYTES = 134_217_728
-#: The most words whose ids are cached.
-RECENT_WORDS = 100_000
 COUNTERS = ("next_seq", "next_chunk", "next_passage", "next_version")
 INDEXES = ("fts", "fts_passage")
 HASH_BYTES = 67_108_864
@@ -69,65 +67,6 @@ def explain_failures() -> Iterator[None]:
         if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
             advice = "If only its index is damaged, `rung check --repair` rebuilds it."
         raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error
-
-
-@dataclass(slots=True)
-class RecentWords:
-    """The ids of words that this process has recently written, and the reverse.
-
-    They hold until a transaction fails or another process writes. `keyed` has the crowded words,
-    with fields in which they have keys.
-    """
-
-    ids: dict[str, int] = field(default_factory=dict)
-    texts: dict[int, str] = field(default_factory=dict)
-    keyed: dict[int, set[int]] = field(default_factory=dict)
-    version: int = 0
-
-    def use(self, version: int) -> None:
-        """Clears the words unless `PRAGMA data_version` is the same as before."""
-        if version != self.version:
-            self.clear()
-        self.version = version
-
-    def add(self, text: str, word: int) -> None:
-        self.ids[text], self.texts[word] = word, text
-
-    def add_crowded(self, word: int) -> None:
-        self.keyed[word] = set()
-
-    def add_keyed(self, rows: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
-        """Adds the (word, ordinal) that may lack keys, and returns them."""
-        keyed = self.keyed
-        pairs = [
-            (word, ordinal)
-            for word, ordinal, _ in rows
-            if word in keyed and ordinal not in keyed[word]
-        ]
-        for word, ordinal in pairs:
-            keyed[word].add(ordinal)
-        return pairs
-
-    def drop_keyed(self, pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Drops the (word, ordinal) that have keys, and returns them."""
-        pairs = [pair for pair in pairs if pair[0] in self.keyed]
-        for word, ordinal in pairs:
-            self.keyed[word].discard(ordinal)
-        return pairs
-
-    def drop(self, words: Iterable[int]) -> None:
-        for word in words:
-            del self.ids[self.texts.pop(word)]
-            self.keyed.pop(word, None)
-
-    def bound(self) -> None:
-        """Clears the words if there are too many."""
-        if len(self.ids) > RECENT_WORDS:
-            self.clear()
-
-    def clear(self) -> None:
-        for words in (self.ids, self.texts, self.keyed):
-            words.clear()
 
 
 class Transactions(BaseWriter):
