@@ -1,6 +1,8 @@
 # Every command of the project. `make` alone prints them.
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+# The interpreter of a new environment.
+BASE_PYTHON := python3
 PORT ?= 8000
 SECONDS ?= 3600
 QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
@@ -13,7 +15,7 @@ help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.installed: setup.cfg requirements.txt
-	python3 -m venv $(VENV)
+	$(BASE_PYTHON) -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt -e .
 	@touch $@
 
