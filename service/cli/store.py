@@ -158,7 +158,8 @@ def owner() -> None:
 def link(store: Place, url: str | None) -> None:
     """Print a link that signs in one browser. It works once, for ten minutes.
 
-    The server must serve this store, which is named: the code is kept beside it.
+    The server must use the same store, because the code is saved next to it. The command names
+    the store that it used.
     """
     with teaching():
         code = _owner(store).new_code()

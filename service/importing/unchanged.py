@@ -1,9 +1,9 @@
-"""Leaves out the parsing of records that are stored as the same bytes were parsed before.
+"""Skips the parsing of records whose rows the store already has from the same bytes.
 
-Each row of such a record has a digest of the bytes and of all else that its content depends on, the
-code included. The store forgets the digest when the row changes. The process that parses has the
-digests that the store had at first; the import reads the rows of the record from the store. If they
-have changed meanwhile, the record and all after it are parsed.
+Each row of such a record has a digest of the bytes and of everything else that determines its
+content, including the code. The store deletes the digest when the row changes. The parsing process
+receives the digests at the start of the import, which reads the rows of a skipped record from the
+store. If one of them has changed since, this record and all later ones are parsed.
 """
 
 import sys

@@ -160,7 +160,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
             *("service.statuses", *PORTS),
         ),
-        "a remote source answers; it knows no caller",
+        "a remote source answers requests and does not depend on its callers",
     ),
     (
         "service/sources/package/",
@@ -170,7 +170,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         PAPERS,
         ("evidence", "service.papers", "service.sources.remote.outbound", *DURABLE, *PORTS),
-        "the library answers; it knows no caller",
+        "the library answers requests and does not depend on its callers",
     ),
     (
         "service/operations/bodies.py",
@@ -351,7 +351,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp"),
         ),
-        "commands work on the store and the snapshot, and know no other surface",
+        "commands use the store and the snapshot, and no other surface",
     ),
     (
         "service/bootstrap.py",

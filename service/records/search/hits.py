@@ -29,8 +29,8 @@ from service.records.view.texts import (
     matches,
     passages_at,
     sought,
+    text_of,
 )
-from service.records.view.texts import text_of
 from service.records.view import View
 
 #: Matches of a field that are looked through for that of a window.
@@ -201,7 +201,7 @@ BESIDE_CHARS: Final = 40
 
 
 def hits_of(ranker: Ranker, records: Sequence[RankedRecord], first: int, reads: Reads) -> list[Hit]:
-    """The hits of ranked records, the first of which is number `first` of its question."""
+    """The hits of ranked records; `first` is the rank of the first one."""
     groups, ranks = ranker.groups, range(first, first + len(records))
     walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
     reads.ahead(records, walking)

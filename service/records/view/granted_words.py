@@ -1,4 +1,4 @@
-"""The words of a grant: how many records have each, and which of them a word may stand for.
+"""The words of a grant: how many records have each, and which ones a query word may mean.
 
 Nothing outside the grant is counted. Inside a limit, records are counted one by one.
 """
