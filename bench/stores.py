@@ -24,12 +24,12 @@ from evidence.fold import FOLD_VERSION
 from service.access import grants
 from service.access.registry import Registry
 from service.records.engine import large
-from service.records.manifest import values
+from evidence.manifest import values
 from service.records.writing import derived, ingest, languages, passages, vocabulary
 from service.records.writing import steps
 from service.records.writing.ingest import Batch
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.sqlite import catalog, ddl, indexing, writer
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import connect, declare, open_stream

@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 
 from evidence.fold import fold, unfold
 from evidence.language import LANGUAGES, function_words, stop_words
+from evidence.times import since_epoch
 from evidence.word_parts import joined
 
 QUOTES = '"“”„«»'
@@ -126,8 +127,6 @@ def spelling(word: Term) -> str:
 
 
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
-_MICROSECOND: Final = timedelta(microseconds=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Period(NamedTuple):
@@ -196,7 +195,7 @@ def _period(match: re.Match[str]) -> Period | None:
         last = first + timedelta(days=monthrange(year, month)[1])
     else:
         last = datetime(year + 1, 1, 1, tzinfo=UTC)
-    return Period((first - _EPOCH) // _MICROSECOND, (last - _EPOCH) // _MICROSECOND)
+    return Period(since_epoch(first), since_epoch(last))
 
 
 #: Words before a colon that restrict a term to the field of one role.

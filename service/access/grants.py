@@ -19,8 +19,8 @@ from evidence.limits import CONTRACT
 from service import keys
 from service.access import tokens
 from service.access.registry import Grant, Registry, RegistryReader
-from service.records.manifest import StreamManifest
-from service.records.manifest.values import microseconds
+from evidence.manifest import StreamManifest
+from evidence.times import microseconds
 
 _ENTRY_WORDS = frozenset({"connection_id", "stream", "fields", "time_constraint", "resources"})
 

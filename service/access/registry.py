@@ -16,8 +16,8 @@ import orjson
 
 from service.access import tokens
 from service.ports import MemberStream
-from service.records.manifest import StreamManifest
-from service.records.manifest.values import microseconds
+from evidence.manifest import StreamManifest
+from evidence.times import microseconds
 
 if TYPE_CHECKING:
     from service.records.engine import Snapshot

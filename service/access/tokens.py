@@ -4,7 +4,7 @@ import secrets
 from datetime import UTC, datetime
 
 from evidence.errors import InvalidRequest, Unauthenticated
-from service.records.manifest.values import microseconds, moment
+from evidence.times import microseconds, moment
 
 PREFIX = "rung_"
 OWNER_PREFIX = "rung_owner_"

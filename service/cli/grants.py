@@ -25,7 +25,7 @@ from service.place import Place
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
 from service.records.writing.streams import manifests_of
-from service.records.manifest.values import microseconds, moment
+from evidence.times import microseconds, moment
 from service.records.writing import Writing
 from service.sources.remote.remote_authority import remote_member
 

@@ -16,7 +16,7 @@ from service.cli.store import active_grants
 from service.importing.importer import Import
 from service.importing.inference import Inferred
 from service.importing.process.parsing import FileReport, by_kind
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.writing.streams import manifests_of
 from service.records.writing import Writing
 

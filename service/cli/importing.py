@@ -26,7 +26,7 @@ from service.importing.process.parsing import FileReport, Parser
 from service.importing.run import import_files
 from service.importing.source import Reading
 from service.records.writing.ingest import Counts
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.opening import open_writer
 from service.records.sqlite import backup
 from service.records.sqlite.transactions import explain_failures

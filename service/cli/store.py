@@ -19,7 +19,7 @@ from service.access.owner import LINK_SECONDS, Owner
 from service.access.registry import Grant, Registry
 from service.cli import output
 from service.cli.source import store_option
-from service.records.intake import Refused
+from evidence.names import Refused
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
 from service.records.sqlite.transactions import explain_failures, explain_locks

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from service.importing.json_values import Numeral
-from service.records.manifest.forms import FORMS, bare_number, currencies, decimal_in, exact_number
-from service.records.manifest.values import COMMA, DECIMAL, microseconds
+from evidence.manifest.forms import FORMS, bare_number, currencies, decimal_in, exact_number
+from evidence.manifest.values import COMMA, DECIMAL
+from evidence.times import microseconds
 
 _TYPES: Final = {
     bool: "boolean",

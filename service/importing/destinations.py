@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from typing import Final
 
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 #: What distinguishes the exports of two months, or two downloads of one file.

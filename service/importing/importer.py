@@ -27,11 +27,12 @@ from service.importing.inference import Inferred, infer
 from service.importing.occurrences import Occurrences, Origins
 from service.importing.rows import ATTACHMENTS
 from service.records.writing.ingest import Batch, Counts, stored
-from service.records.intake import Refused, Row, check_name, content_key, record_key
-from service.records.manifest import StreamManifest, parse
+from evidence.names import Refused, check_name
+from service.records.intake import Row, content_key, record_key
+from evidence.manifest import StreamManifest, parse
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import Streams, manifests_of
-from service.records.manifest.values import COMMA, sortable
+from evidence.manifest.values import COMMA, sortable
 from service.records.writing import Writing
 
 EXAMPLES = 3

@@ -15,8 +15,8 @@ from evidence.limits import BUDGETS
 from evidence.operators import OPERATORS
 from evidence.pointer import escaped, searched_text
 from service.importing.column_types import Kind, Tokens, as_stored, kind_of, settle
-from service.records.intake import Refused, check_name
-from service.records.manifest.values import DECIMAL, SORTABLE_CHARS
+from evidence.names import Refused, check_name
+from evidence.manifest.values import DECIMAL, SORTABLE_CHARS
 
 WORDY_CHARS = 20
 FILTER_CHARS = 64

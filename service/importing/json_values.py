@@ -15,9 +15,9 @@ import orjson
 from evidence.errors import InvalidRequest, TooLarge
 from evidence.limits import BUDGETS
 from service.importing.source import Repair, Source, Undecodable
-from service.records.manifest.forms import FORMS, exact_number
+from evidence.manifest.forms import FORMS, exact_number
 from service.records.intake import Row
-from service.records.manifest.values import moment
+from evidence.times import moment
 
 #: A number with a fraction or an exponent, or one of 19 digits; some strings contain such text too.
 _RISKY = re.compile(

@@ -16,9 +16,9 @@ from service.importing.charsets import decode
 from service.importing.json_values import JsonReader
 from service.importing.readers.pdf import Pdf
 from service.importing.source import Source, as_text
-from service.records.manifest.forms import FORMS
+from evidence.manifest.forms import FORMS
 from service.records.intake import Row
-from service.records.manifest.values import moment
+from evidence.times import moment
 
 PDF_PAGES: Final = 500
 _Kind = TypeVar("_Kind")

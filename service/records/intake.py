@@ -1,4 +1,4 @@
-"""The input of the store: a row, and the checks on names, ids and keys."""
+"""The input of the store: a row, its key, and the check of its nesting."""
 
 import base64
 import hashlib
@@ -7,15 +7,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from evidence.limits import CONTRACT
+from evidence.names import Refused, check_record_id
 
 NESTING = 100
-
-_FORBIDDEN_NAMES = frozenset({"", ".", ".."})
-
-
-class Refused(ValueError):
-    """A row or a name that the store refuses; the message explains why and what to do."""
 
 
 class Row(NamedTuple):
@@ -34,21 +28,6 @@ class Row(NamedTuple):
     deleted: bool = False
     former: tuple[str, str, dict[str, Any]] | None = None
     digest: int | None = None
-
-
-def check_name(name: str, *, what: str) -> str:
-    """Returns the name, if it may name a stream or a field."""
-    return _checked(name, f"{what} name", CONTRACT.name_bytes, "rename it")
-
-
-def check_connection_id(name: str) -> str:
-    """Returns the name, if it may identify a connection."""
-    if name in _FORBIDDEN_NAMES or "\0" in name or len(name) > CONTRACT.name_chars:
-        raise Refused(
-            f"{name[:40]!r} is not a valid connection id. Use 1 to {CONTRACT.name_chars} "
-            "characters without NUL, other than '.' and '..'."
-        )
-    return name
 
 
 def record_key(row: Row, primary_key: tuple[str, ...]) -> str:
@@ -81,19 +60,6 @@ def _base64(value: Any) -> str:
     if not isinstance(value, bytes):
         raise TypeError
     return base64.b64encode(value).decode()
-
-
-def check_record_id(key: str) -> str:
-    """Returns the id, if it may identify a record."""
-    return _checked(key, "record id", CONTRACT.record_id_bytes, "use another key")
-
-
-def _checked(text: str, what: str, most: int, remedy: str) -> str:
-    if text in _FORBIDDEN_NAMES or "\0" in text:
-        raise Refused(f"{text!r} is not a valid {what}; {remedy}.")
-    if len(text) * 4 > most and len(text.encode()) > most:
-        raise Refused(f"The {what} {text[:40]!r}… is over {most} bytes; shorten it.")
-    return text
 
 
 def check_nesting(data: dict[str, Any]) -> bool:

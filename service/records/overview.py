@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from evidence.text import clip
 from service.access.registry import Grant, StreamGrant
 from service.records.engine import Order, Snapshot
-from service.records.manifest.values import moment
+from evidence.times import moment
 from service.records.view import StreamView, open_view
 
 TITLE_CHARS = 80

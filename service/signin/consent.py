@@ -15,7 +15,7 @@ import orjson
 from evidence.errors import InvalidRequest
 from evidence.work import parse_json
 from service.records.overview import StreamOverview
-from service.records.manifest.values import microseconds, moment
+from evidence.times import microseconds, moment
 from service.signin.clients import own_words
 
 DETAILS_TYPE: Final = "https://pdpp.dev/data-access"

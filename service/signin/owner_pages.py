@@ -11,7 +11,7 @@ from evidence.errors import EvidenceError, InvalidRequest, RateLimited, Unauthen
 from evidence.errors import Unavailable
 from service.access.guard import check_form
 from service.access.registry import Grant, StreamGrant
-from service.records.manifest.values import moment
+from evidence.times import moment
 from service.signin.owner_site import ASSERTION, LOGIN, LOGOUT, OWNER, OwnerSite
 
 NEW, REVOKE, PASSKEY, READ = "/owner/grant", "/owner/revoke", "/owner/passkey", "/read"

@@ -25,13 +25,12 @@ WORKER_MODULES = tuple(file.removesuffix(".py").replace("/", ".") for file in WO
 NAMED = ("service.addresses", "service.credentials")
 #: The rooms of the store, and those that each may use.
 ROOMS = {
-    "manifest": ("manifest",),
-    "engine": ("engine", "manifest"),
-    "writing": ("writing", "engine", "manifest", "sql.conditions"),
-    "view": ("view", "engine", "manifest", "writing.languages", "writing.vocabulary"),
-    "search": ("search", "view", "engine", "manifest"),
+    "engine": ("engine",),
+    "writing": ("writing", "engine", "sql.conditions"),
+    "view": ("view", "engine", "writing.languages", "writing.vocabulary"),
+    "search": ("search", "view", "engine"),
     "reading": (
-        *("reading", "search.required_parts", "view", "engine", "manifest"),
+        *("reading", "search.required_parts", "view", "engine"),
         *("opening", "writing.attachments"),
     ),
 }
@@ -65,10 +64,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/place.py", (), "a place is named before anything is opened"),
     (
         "service/access/registry.py",
-        (
-            *("service.access", "service.ports", *ENGINES),
-            *("service.records.manifest", "service.records.manifest.values"),
-        ),
+        (*("evidence", "service.access", "service.ports", *ENGINES),),
         "statements on grants and packages, which every engine runs",
     ),
     (
@@ -83,10 +79,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/access/",
-        (
-            *("evidence", "service.access", "service.keys", "service.ports"),
-            *("service.records.manifest", "service.records.manifest.values"),
-        ),
+        (*("evidence", "service.access", "service.keys", "service.ports"),),
         "who may read what; it answers no request",
     ),
     *(
@@ -140,17 +133,8 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/importing/",
         (
             *("evidence", "service.importing", "service.ports", "service.records.writing.ingest"),
-            *(
-                "service.records.intake",
-                "service.records.manifest",
-                "service.records.manifest.values",
-            ),
-            *(
-                "service.records.manifest.forms",
-                "service.records.engine.scopes",
-                "service.records.writing.streams",
-            ),
-            "service.records.writing",
+            *("service.records.intake", "service.records.engine.scopes"),
+            *("service.records.writing.streams", "service.records.writing"),
         ),
         "an importer writes to the store, and reads nothing else of the service",
     ),
@@ -244,7 +228,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
                 "service.statuses",
             ),
             *("service.records.opening", "service.records.overview", "service.records.store"),
-            *("service.records.manifest.values", "service.sources.remote.outbound"),
+            "service.sources.remote.outbound",
         ),
         "the authorization server stands beside the surfaces, and answers for our own store only",
     ),

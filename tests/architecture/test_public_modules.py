@@ -9,7 +9,6 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (*("backup", "check", "checkup", "transactions"),),
     "service.records.postgres": ("checkup", "connections"),
-    "service.records.manifest": ("", "forms", "values"),
     "service.records.engine": ("", "scopes"),
     "service.records.writing": ("", "ingest", "streams"),
     "service.records": (

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import pytest
 
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.sqlite.reader import Reader
 from service.records.writing.streams import declare
 from service.records.sqlite.transactions import UNMERGED

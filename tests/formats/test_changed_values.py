@@ -16,7 +16,7 @@ from service.importing.process.frames import decode, encode
 from service.importing.process.guard import Received, header, records
 from service.importing.importer import Import
 from service.importing.source import Reading, Repair, Source
-from service.records.intake import Refused
+from evidence.names import Refused
 from service.records.opening import open_writer
 from service.records.writing.streams import connect
 from service.records.writing import Writing

@@ -18,7 +18,7 @@ from urllib.parse import unquote_plus
 import orjson
 
 from service.records.intake import Row
-from service.records.manifest.values import microseconds
+from evidence.times import microseconds
 from tests.helpers.worlds import EMITTED_AT, TIMES, Connection, World, blob, moment, text
 
 WORD = re.compile("zq[a-z]{10}")

@@ -10,7 +10,7 @@ from evidence import pointer
 from evidence.fold import fold
 from evidence.word_parts import joined
 from service.records.writing.vocabulary import keys_of
-from service.records.manifest.values import FieldType, sortable
+from evidence.manifest.values import FieldType, sortable
 from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import Writer
 

@@ -24,7 +24,7 @@ from service.access import grants
 from service.access.registry import Registry
 from service.records.writing.ingest import Batch
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.writing.streams import connect, declare, open_stream
 from service.records.opening import open_writer
 from tests.helpers.api import Api

@@ -14,7 +14,7 @@ from service.importing.run import import_files
 from service.place import Database
 from service.records.writing.ingest import Batch
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.opening import open_reader, open_writer
 from service.records.postgres.ddl import MIGRATIONS
 from service.records.writing.streams import connect, declare, open_stream

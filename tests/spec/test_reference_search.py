@@ -22,7 +22,7 @@ from service.keys import Sealer
 from service.ports import SearchQuery
 from service.records.search.pages import Search
 from service.records.store import StoreResourceServer
-from service.records.manifest.values import microseconds
+from evidence.times import microseconds
 from tests.helpers.reference import Part, Question, Record, Reference
 from tests.helpers.stores import BODY, RANGE, TIME, TITLE, WHOLE, WORD, Connection, Stream, build
 

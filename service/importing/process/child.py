@@ -24,7 +24,7 @@ from service.importing.process.sandbox import cpu_seconds, file_seconds, step_se
 from service.importing.source import Raw, Reading, Repair, Source
 from service.importing.tree import BUFFER_BYTES, File, printable
 from service.importing.unchanged import Digests, Unchanged, record_digest
-from service.records.intake import Refused
+from evidence.names import Refused
 
 #: Rows wait for others this long.
 BATCH_SECONDS: Final = 0.25

@@ -16,7 +16,8 @@ import orjson
 from evidence.limits import BUDGETS
 from service.importing.json_values import Numeral
 from service.importing.unchanged import Unchanged
-from service.records.intake import Refused, Row, check_nesting
+from evidence.names import Refused
+from service.records.intake import Row, check_nesting
 
 LENGTH: Final = struct.Struct(">Q")
 #: Rows are sent together, up to this size.

@@ -13,7 +13,7 @@ from service.importing.charsets import decode
 from service.importing.json_values import loads
 from service.importing.rows import row, stream, time_of
 from service.importing.source import Format, Item, Source, as_text
-from service.records.manifest.forms import decimal_in
+from evidence.manifest.forms import decimal_in
 from service.records.intake import Row
 
 BOOKMARKS = "bookmarks"

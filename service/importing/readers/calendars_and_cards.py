@@ -12,7 +12,7 @@ from service.importing.charsets import decode
 from service.importing.rows import CONTACTS, Attached, manifest, record_id, row, stream
 from service.importing.source import Format, Item, Source, bounded_lines
 from service.records.intake import Row
-from service.records.manifest.values import microseconds
+from evidence.times import microseconds
 
 EVENTS = "events"
 _EVENTS = manifest(

@@ -20,7 +20,7 @@ from service.importing.process.sandbox import cpu_seconds
 from service.importing.source import Format, Item, Source, as_text, titled
 from service.importing.tree import check, most
 from service.records.intake import Row, content_key
-from service.records.manifest.values import microseconds
+from evidence.times import microseconds
 
 DOCUMENTS: Final = "documents"
 MANIFEST: Final = {

@@ -20,9 +20,10 @@ from service.importing.charsets import POLICY
 from service.importing.rows import Attached, manifest, record_id, stream
 from service.importing.source import UTF_16, Format, Item, Raw, Source, bounded_lines
 from service.importing.tree import MAILDIR
-from service.records.manifest.forms import FORMS, since_epoch
+from evidence.manifest.forms import FORMS
+from evidence.times import since_epoch
 from service.records.intake import Row
-from service.records.manifest.values import moment
+from evidence.times import moment
 
 MESSAGES = "messages"
 FORWARDED = "message/rfc822"

@@ -19,8 +19,8 @@ from service.importing.charsets import decode
 from service.importing.rows import CHAT_MANIFEST, CONTACTS, Chats, row, time_of
 from service.importing.json_values import loads
 from service.importing.source import Format, Item, Source, bounded_lines
-from service.records.manifest.forms import FORMS
-from service.records.manifest.values import moment
+from evidence.manifest.forms import FORMS
+from evidence.times import moment
 
 #: The files in the folder of an export.
 FOLDER = ("channels.json", "users.json")

@@ -11,9 +11,9 @@ from evidence.limits import BUDGETS
 from service.importing.json_values import loads
 from service.importing.rows import Attached, manifest, row, stream
 from service.importing.source import Format, Item, Source, as_text, titled
-from service.records.manifest.forms import FORMS
+from evidence.manifest.forms import FORMS
 from service.records.intake import Row, content_key
-from service.records.manifest.values import microseconds, moment
+from evidence.times import microseconds, moment
 
 NOTES: Final = "notes"
 MANIFEST = manifest(

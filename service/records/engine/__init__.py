@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.question import Term
 from service.records.engine.change_log import Change, RecordState
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
 
 #: Words with one prefix that a search reads.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from evidence.limits import CONTRACT
 from service.records.engine import Big, PassageKey, Stored, StreamRow
 from service.records.engine.selections import Cells, Selection, Value
-from service.records.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
+from evidence.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchMethods
 from service.records.sql.snapshot import RECORDS, stored

@@ -11,7 +11,7 @@ from service.records.writing.arrivals import Arrival, Stored, by_stream
 from service.records.writing.attachments import Attachment, parts
 from service.records.writing.derived import order_of
 from service.records.engine.large import Place
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.postgres import connections, indexing
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
 from service.records.postgres.indexing import BATCH_RECORDS

@@ -17,14 +17,10 @@ from evidence.work import checked
 from service.ports import AggregateQuery
 from service.records.engine import Snapshot
 from service.records.engine.selections import Cells, Grouped, GroupRow, Selection, Test, Value
-from service.records.manifest.forms import (
-    decimal_average,
-    decimal_of_key,
-    decimal_total,
-    plain_decimal,
-)
+from evidence.manifest.forms import decimal_average, decimal_of_key, decimal_total, plain_decimal
 from service.records.reading.local_time import FIRST, SPAN, Clock, first_unit, key
-from service.records.manifest.values import FieldType, moment
+from evidence.manifest.values import FieldType
+from evidence.times import moment
 from service.records.view import StreamView
 
 #: Slots of time that one statement counts.

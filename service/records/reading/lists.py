@@ -16,7 +16,7 @@ from service.records.engine.selections import Selection
 from service.keys import Sealer, identity
 from service.pdpp.encode import encode_row
 from service.ports import RecordQuery, RecordRead
-from service.records.manifest import values
+from evidence.times import moment
 from service.records.view import near_values
 from service.records.view.documents import GrantedRecord, expand, relations
 from service.records.view.choices import ambiguous, count, require_shared
@@ -199,5 +199,5 @@ def _span(
         counted, first, last = ask()
         total += counted
         times += [at for at in (first, last) if shows_time and at is not None]
-    ends = [values.moment(at) for at in (min(times), max(times))] if times else []
+    ends = [moment(at) for at in (min(times), max(times))] if times else []
     return TimeSpan(total, *ends)

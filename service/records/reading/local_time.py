@@ -6,11 +6,13 @@ days are also numbered from the beginning of 1970, in wall-clock time.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
 from math import gcd, inf
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
+
+from evidence.times import EPOCH
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -23,7 +25,6 @@ SPAN = 400 * DAY
 SPANS_CACHED, DAYS_CACHED = 512, 1_024
 
 _ZERO = datetime(1970, 1, 1)
-_ZERO_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _ZERO_DAY = date(1970, 1, 1).toordinal()
 # No zone has returned to an offset sooner: the shortest period was four days.
 _PROBED = 3 * DAY
@@ -126,7 +127,7 @@ def _changes(zone: ZoneInfo, begin: int) -> list[_Change]:
 def _offset(zone: ZoneInfo, time: int) -> int:
     """Microseconds from UTC to local time; none outside the supported years."""
     try:
-        offset = (_ZERO_UTC + timedelta(microseconds=time)).astimezone(zone).utcoffset()
+        offset = (EPOCH + timedelta(microseconds=time)).astimezone(zone).utcoffset()
     except OverflowError:
         return 0
     return (offset or timedelta()) // timedelta(microseconds=1)

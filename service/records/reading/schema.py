@@ -30,8 +30,8 @@ from service.records.engine import Snapshot
 from service.ports import SchemaQuery
 from service.records.view.choices import ambiguous
 from service.records.view.documents import usable
-from service.records.manifest import StreamManifest
-from service.records.manifest.values import moment
+from evidence.manifest import StreamManifest
+from evidence.times import moment
 from service.records.view import StreamView, View
 
 

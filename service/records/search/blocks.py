@@ -16,7 +16,7 @@ from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, wit
 from service.records.search.candidates import Candidates, Passages, length_of
 from service.records.engine import PassageKey, Stored
 from service.records.view.texts import text_of
-from service.records.manifest.values import EARLIEST
+from evidence.manifest.values import EARLIEST
 from service.records.view import Coverage, SearchedField, StreamView
 
 #: Passages of which the chunks are fetched before it is known which of them are shown.

@@ -11,7 +11,8 @@ from service.records.view.choices import count, require_shared
 from service.records.view import filters
 from service.records.engine import Order, Scope, Snapshot
 from service.records.engine.selections import Selection, Test
-from service.records.manifest.values import EARLIEST, microseconds
+from evidence.manifest.values import EARLIEST
+from evidence.times import microseconds
 from service.records.view import Coverage, StreamView, View
 
 

@@ -27,7 +27,7 @@ from service.records.engine import Snapshot
 from service.records.search.hits import Reads, hits_of
 from service.records.search.narrowing import Searched
 from service.records.search.required_parts import RequiredParts, holding_all
-from service.records.manifest.values import moment
+from evidence.times import moment
 from service.records.view import View
 from service.records.search.words import groups_of
 

@@ -12,7 +12,7 @@ import orjson
 from service.records.engine.change_log import Change, RecordState
 from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
 from service.records.engine.selections import Cells, Selection, Value
-from service.records.manifest import StreamManifest, parse
+from evidence.manifest import StreamManifest, parse
 from service.records.sql.conditions import alike
 from service.records.sql.figures import Figures
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, islice
 
 from service.records.writing.attachments import Attachment, parts
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.scopes import Scopes
 from service.records.sql.conditions import Statements
 from service.records.sqlite.ddl import CONNECTION_BLOCK, STREAM_BLOCK

@@ -15,13 +15,13 @@ import orjson
 from evidence.fold import fold
 from evidence.limits import CONTRACT
 from evidence.pointer import find, searched_text
-from service.records.manifest import StreamManifest, parse
+from evidence.manifest import StreamManifest, parse
 from service.records.writing.passages import fold_passages
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.index_check import IndexRow, finds_one
 from service.records.sqlite.indexing import read_chunks
-from service.records.manifest.values import sortable
+from evidence.manifest.values import sortable
 from service.records.writing.vocabulary import Vocabulary, keys_of
 
 #: (problem, query that must return nothing).

@@ -4,7 +4,7 @@ import sqlite3
 from decimal import Decimal
 
 from service.records.engine.selections import Value
-from service.records.manifest.forms import decimal_average, decimal_key, decimal_of_key, decimal_sum
+from evidence.manifest.forms import decimal_average, decimal_key, decimal_of_key, decimal_sum
 
 
 def add_functions(db: sqlite3.Connection) -> None:

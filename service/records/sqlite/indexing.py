@@ -26,7 +26,7 @@ from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, SHARED_MOST, row_id
 from service.records.sqlite.recent_words import RecentWords
 from service.records.sqlite.transactions import INDEXES, Transactions, tune
-from service.records.manifest.values import Stored
+from evidence.manifest.values import Stored
 from service.records.writing.vocabulary import Vocabulary, keys_of
 
 REINDEX_BYTES = 67_108_864

@@ -9,7 +9,7 @@ import orjson
 
 from service.records.engine import Big, Generation, PassageKey, Stored, StreamRow
 from service.records.engine.selections import Cells, Selection, Value
-from service.records.manifest.forms import decimal_of_key, decimal_total
+from evidence.manifest.forms import decimal_of_key, decimal_total
 from service.records.sql.snapshot import RECORDS, manifest_of, stored
 from service.records.sqlite.search import SearchMethods
 

@@ -26,7 +26,7 @@ from evidence.work import Deadline
 from service.records.writing.attachments import take_attachments
 from service.records.writing.arrivals import Stored, differing, later_times, time_before
 from service.records.writing.ingest import Counts
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.large import LargeValue, Place
 from service.records.engine.scopes import Scopes
 from service import database_files

@@ -24,7 +24,7 @@ from service.database_files import LOCK_SECONDS
 from service.records.writing.arrivals import Arrival, Entry, Stored, by_stream
 from service.records.writing.derived import order_of
 from service.records.engine.large import Place
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog

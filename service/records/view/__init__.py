@@ -22,8 +22,9 @@ from service.port_rules import unknown_connection, unknown_stream
 from service.records.engine import Scope, Snapshot, Stored, StreamRow
 from service.records.engine.selections import Limit, Selection, Test
 from service.access.registry import Grant, StreamGrant
-from service.records.manifest.forms import DATES
-from service.records.manifest.values import moment, time_of
+from evidence.manifest.forms import DATES
+from evidence.times import moment
+from evidence.manifest.values import time_of
 from service.records.view.granted_words import Languages, Vocabulary, languages_inside
 
 

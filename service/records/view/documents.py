@@ -21,8 +21,8 @@ from evidence.values import Base64, BlobRef, Preview, base64_of, field_window_re
 from evidence.values import previewed
 from service.pdpp.encode import encode_value
 from service.records.engine import Big, BlobRow, Order, Snapshot, Stored
-from service.records.manifest import Expansion
-from service.records.manifest.values import SORTABLE_CHARS, comparable
+from evidence.manifest import Expansion
+from evidence.manifest.values import SORTABLE_CHARS, comparable
 from service.records.view import StreamView, View
 
 #: The most JSON bytes of a code point: in stored JSON, and escaped.

@@ -6,7 +6,7 @@ from typing import Any
 from evidence.errors import InvalidRequest
 from service.ports import Filter, Scalar
 from service.records.engine.selections import Test
-from service.records.manifest.values import DECIMAL, FieldType, Stored, sortable
+from evidence.manifest.values import DECIMAL, FieldType, Stored, sortable
 from service.records.view import StreamView
 
 

@@ -13,7 +13,7 @@ from service.records.writing.arrivals import Arrival, Change, Stored
 from service.records.writing.attachments import Attachment
 from service.records.writing.languages import Sample
 from service.records.engine.large import Place
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.scopes import Scopes, StreamHandle
 
 #: Random bytes of the secret of a new store.

@@ -7,7 +7,7 @@ import orjson
 
 from service.records.writing.attachments import Attachment
 from service.records.engine.change_log import NO_TIME
-from service.records.intake import Refused
+from evidence.names import Refused
 from service.records.writing.languages import Sample
 from service.records.engine.large import LargeValue, Place, find_large
 from service.records.engine.scopes import StreamHandle

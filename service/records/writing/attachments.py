@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from service.records.intake import Refused
+from evidence.names import Refused
 
 BLOB_PART_BYTES = 262_144
 DEFAULT_MEDIA_TYPE = "application/octet-stream"

@@ -5,9 +5,9 @@ from typing import Any
 
 from evidence.pointer import find, searched_text, top_level
 from service.records.engine.large import Place
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.scopes import Scopes, StreamHandle
-from service.records.manifest.values import Stored, sortable
+from evidence.manifest.values import Stored, sortable
 
 #: The value of `record.cursor` for a record without one. It sorts before all others, so that one
 #: row-value comparison pages through everything, and such records come last, newest first.

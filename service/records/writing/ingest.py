@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evidence.work import Deadline
-from service.records.intake import Refused, Row, check_name, check_nesting, record_key
+from evidence.names import Refused, check_name
+from service.records.intake import Row, check_nesting, record_key
 from service.records.writing.arrivals import Arrival, Change, compare, dump
 from service.records.writing.attachments import Attachment, take_attachments
 from service.records.writing.languages import Sample
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import require_current
-from service.records.manifest.values import microseconds
+from evidence.times import microseconds
 from service.records.writing import Writing
 
 BATCH_RECORDS = 2_000

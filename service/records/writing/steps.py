@@ -13,7 +13,7 @@ from service.records.writing.attachments import Attachment
 from service.records.engine.change_log import EPOCH_CHARS
 from service.records.writing.languages import Sample, merged
 from service.records.engine.large import LargeValue, Place
-from service.records.manifest import StreamManifest
+from evidence.manifest import StreamManifest
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
 from service.records.writing.streams import all_streams

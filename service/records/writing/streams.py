@@ -10,8 +10,8 @@ import orjson
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
 from service.records.writing.derived import derives
-from service.records.intake import check_connection_id
-from service.records.manifest import StreamManifest, link, parse
+from evidence.names import check_connection_id
+from evidence.manifest import StreamManifest, link, parse
 from service.records.engine.scopes import StreamHandle
 from service.records.writing import Writing
 

@@ -14,7 +14,7 @@ from service.demo.fill import ARCHIVE, CONNECTIONS, VERSION, manifest, questions
 from service.records.sqlite.transactions import INDEXES
 from service.access.grants import find
 from service.access.registry import Registry
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.sqlite.writer import open_writer
 from tests.demo_life.rows import files
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer

@@ -19,7 +19,7 @@ from service.records.sqlite.snapshot import SqliteSnapshot
 from service.records.reading import aggregate
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.writing.streams import connect, declare, open_stream
 from service.records.view import View, open_view
 from service.records.sqlite.writer import Writer, open_writer

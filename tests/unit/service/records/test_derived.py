@@ -16,7 +16,7 @@ from service.access.registry import Registry
 from service.records.store import Store
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.sqlite.checkup import examine
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import declare, open_stream

@@ -14,7 +14,7 @@ from service.importing.formats import detect
 from service.importing.process.guard import records
 from service.importing.source import Reading, Repair, Source
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.importing.rows import text_of
 from service.importing.readers.mbox import MANIFEST
 

@@ -9,7 +9,7 @@ import pytest
 from evidence.errors import Forbidden, InvalidRequest, NotFound, Unauthenticated
 from service.access.grants import create, find, revoke
 from service.access.registry import Registry, RegistryReader, StreamGrant
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.writing.streams import declare
 from service.records.sqlite.reader import Reader
 from service.records.sqlite.writer import Writer, open_writer

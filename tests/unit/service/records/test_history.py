@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-from service.records.manifest.values import comparable
+from evidence.manifest.values import comparable
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check

@@ -11,7 +11,7 @@ from evidence.errors import InvalidRequest, NotFound, Unavailable
 from service.records.writing.ingest import Batch
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.sqlite.check import check as faults
 from service.records.sqlite.staging import Stage, staging
 from service.records.writing.streams import declare, manifests_of, open_stream

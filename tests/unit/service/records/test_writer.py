@@ -14,7 +14,7 @@ from service.records.sqlite import indexing, transactions, writer as writer_modu
 from service.records.sqlite.ddl import CONNECTION_BLOCK, NO_CURSOR, SEQ_BITS, STREAM_BLOCK
 from tests.helpers.filling import put
 from service.records.intake import Row
-from service.records.manifest import parse
+from evidence.manifest import parse
 from service.records.sqlite.reader import Reader
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import connect, declare, open_stream

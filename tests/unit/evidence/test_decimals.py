@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.records.manifest.forms import decimal_in, decimal_key, decimal_of_key, decimal_total
-from service.records.manifest.forms import exact_number, plain_decimal
+from evidence.manifest.forms import decimal_in, decimal_key, decimal_of_key, decimal_total
+from evidence.manifest.forms import exact_number, plain_decimal
 
 numbers = st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(
     lambda number: abs(number.adjusted()) < 10_000

@@ -4,8 +4,9 @@ import pytest
 
 from evidence.errors import InvalidRequest
 from service.importing.inference import infer
-from service.records.manifest import StreamManifest, parse
-from service.records.manifest.values import FieldType, microseconds, moment, sortable
+from evidence.manifest import StreamManifest, parse
+from evidence.manifest.values import FieldType, sortable
+from evidence.times import microseconds, moment
 
 STRING = FieldType("string")
 TIME = FieldType("string", "date-time")

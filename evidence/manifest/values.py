@@ -1,22 +1,18 @@
 """The stored form of scalar values of records for filters, sorting and aggregation."""
 
-import re
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
-from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from service.records.manifest.forms import EPOCH, FORMS, decimal_in, decimal_key, since_epoch
+from evidence.manifest.forms import FORMS, decimal_in, decimal_key
+from evidence.times import microseconds
 
 SORTABLE_CHARS = 256
 #: Earlier than any time that a record can have, in microseconds since 1970.
 EARLIEST = -(2**62)
 DIGEST_MARK = "…#"
-# The time of a record is needed three times in a row: for its order, its limit and its cell.
-TIMES_CACHED = 1_024
 SCALAR_TYPES = frozenset({"string", "integer", "number", "boolean"})
 JSON_TYPES = SCALAR_TYPES | {"object", "array"}
 TIME_FORMATS = frozenset({"date-time", "date"})
@@ -25,10 +21,6 @@ DECIMAL = "decimal"
 COMMA = "decimal-comma"
 
 _SQLITE_INTEGERS = range(-(2**63), 2**63)
-_ISO = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]| ?[+-]\d\d:?\d\d)?)?"
-)
-_BEFORE_OFFSET = re.compile(r" (?=[+-])")
 
 Stored = str | int | float
 
@@ -68,33 +60,6 @@ class FieldType:
     @property
     def is_scalar(self) -> bool:
         return self.type in SCALAR_TYPES
-
-
-@lru_cache(maxsize=TIMES_CACHED)
-def microseconds(text: str) -> int | None:
-    """Microseconds from 1970 UTC to an ISO 8601 date or date-time; None for other text.
-
-    Also None for a time outside the years 1 to 9999 in UTC, which could not be shown. A time
-    without an offset counts as UTC, a date as its first moment.
-    """
-    if not _ISO.fullmatch(text):
-        return None
-    try:
-        if len(text) == len("2026-01-31"):
-            time = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
-        else:
-            time = datetime.fromisoformat(_BEFORE_OFFSET.sub("", text.upper()))
-        return since_epoch(time if time.tzinfo is None else time.astimezone(UTC))
-    except (ValueError, OverflowError):
-        return None
-
-
-def moment(stored: int) -> str:
-    """The ISO 8601 text in UTC for microseconds since 1970."""
-    time = EPOCH + timedelta(microseconds=stored)
-    return time.isoformat(timespec="microseconds" if time.microsecond else "seconds").replace(
-        "+00:00", "Z"
-    )
 
 
 def time_of(value: Any, kind: FieldType) -> int | None:

@@ -10,14 +10,14 @@ keys, so `1.10` equals `1.1`.
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import MAX_PREC, Context, Decimal
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, Final
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
+from evidence.times import since_epoch
+
 #: The years 1 to 9999, in microseconds.
 _RANGE: Final = (-62_135_596_800_000_000, 253_402_300_800_000_000)
 _CLOCK = r"(?:,?[ T]+(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?(?: ?([AaPp])\.?[Mm]\.?)?)?"
@@ -40,13 +40,6 @@ _MONTHS: Final = (
 )
 #: Two-digit years from here on belong to the last century.
 _PIVOT: Final = 69
-
-
-def since_epoch(time: datetime) -> int:
-    """Microseconds from 1970 UTC to a time; one without an offset counts as UTC."""
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    return (time - EPOCH) // _MICROSECOND
 
 
 def _count(value: Any, unit: int) -> int | None:

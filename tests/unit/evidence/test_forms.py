@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from evidence.errors import InvalidRequest
-from service.records.manifest.forms import FORMS
-from service.records.manifest import parse
-from service.records.manifest.values import moment
+from evidence.manifest.forms import FORMS
+from evidence.manifest import parse
+from evidence.times import moment
 
 
 @pytest.mark.parametrize(

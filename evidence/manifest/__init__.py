@@ -16,8 +16,8 @@ from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
 from evidence.pointer import escaped, is_nested, path_of
 from evidence.schema import View
-from service.records.manifest.parts import Part, as_path, fields_of, nested_of, read_name
-from service.records.manifest.values import FieldType
+from evidence.manifest.parts import Part, as_path, fields_of, nested_of, read_name
+from evidence.manifest.values import FieldType
 
 METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")
 CARDINALITIES = ("has_many", "has_one")

@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from evidence.errors import InvalidRequest
-from service.records.intake import Refused, check_name
+from evidence.names import Refused, check_name
 from evidence.pointer import escaped, path_of
-from service.records.manifest.forms import FORMS
-from service.records.manifest.values import COMMA, JSON_TYPES, FieldType
+from evidence.manifest.forms import FORMS
+from evidence.manifest.values import COMMA, JSON_TYPES, FieldType
 
 Rule = Callable[[FieldType], str | None]
 
