@@ -3,21 +3,23 @@
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
 
+from evidence.model import GRANULARITIES
 from service.access import grants
 from service.access.registry import Registry
 from service.keys import Sealer
 from service.ports import AggregateQuery
 from service.records.reading import aggregate
+from service.records.reading.local_time import DAY
 from service.records.opening import open_writer
 from service.records.sqlite.reader import Reader
 from service.records.writing.streams import open_stream
@@ -26,6 +28,7 @@ from service.records.view import open_view
 from tests.helpers import worlds
 from tests.helpers.api import Api
 from tests.helpers.filling import put
+from tests.helpers.local_times import CHANGES, ZONES, bucket, micros, text
 from tests.helpers.shell import Shell
 
 PATH = "/v1/streams/payments/aggregate"
@@ -69,11 +72,11 @@ GROUPINGS: tuple[dict[str, Any], ...] = (
             ("hour", "America/New_York"),
             ("week", "UTC"),
             ("month", "Europe/Berlin"),
+            ("quarter", "Europe/Berlin"),
+            ("year", "Pacific/Apia"),
         )
     ),
 )
-CUTS = {"minute": 16, "hour": 13, "month": 7}
-RESTS = {"minute": "", "hour": ":00", "month": "-01"}
 
 
 def amount(random: Random, name: str) -> Any:
@@ -150,11 +153,7 @@ def group_of(data: dict[str, Any], grouping: dict[str, Any]) -> Any:
         return data.get(grouping["group_by"])
     if data.get("at") is None:
         return None
-    local = datetime.fromisoformat(data["at"]).astimezone(ZoneInfo(grouping["time_zone"]))
-    if grouping["granularity"] == "week":
-        return (local.date() - timedelta(days=local.weekday())).isoformat()
-    unit = grouping["granularity"]
-    return local.isoformat()[: CUTS[unit]] + RESTS[unit]
+    return bucket(data["at"], grouping["granularity"], grouping["time_zone"])
 
 
 def naive(
@@ -227,6 +226,20 @@ def test_groups_are_those_of_a_naive_count(tmp_path: Path, seed: int, names: lis
             shown = [(one["key"], one["count"], number(one.get("value"))) for one in groups]
             expected = naive(chosen, metric, grouping)
             assert shown == expected, (limits, filter, grouping, metric)
+
+
+def test_buckets_in_zones_whose_clocks_changed_are_those_of_the_calendar(tmp_path: Path) -> None:
+    random = Random(11)
+    times = [micros(*day) + random.randrange(-3 * DAY, 3 * DAY) for day in CHANGES * 12]
+    times += [random.randrange(micros(1901, 1, 1), micros(2099, 1, 1)) for _ in range(40)]
+    rows = [worlds.row("payments", f"{n}", at=text(time), amount=n) for n, time in enumerate(times)]
+    (connection,) = world(random, ["coins"], 0).connections
+    api = worlds.build(worlds.World((replace(connection, rows=tuple(rows)),)), tmp_path).api()
+    for granularity, zone in product(GRANULARITIES, ZONES):
+        grouping = {"group_by_time": "at", "granularity": granularity, "time_zone": zone}
+        groups = pages(api, 60, metric="sum", field="amount", **grouping)
+        shown = [(one["key"], one["count"], number(one["value"])) for one in groups]
+        assert shown == naive([row.data for row in rows], "sum", grouping), grouping
 
 
 def test_a_mean_has_16_digits_and_a_sum_every_digit(tmp_path: Path) -> None:

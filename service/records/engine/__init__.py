@@ -317,20 +317,20 @@ class Snapshot(Protocol):
         Groups without a figure come last.
         """
 
-    def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
-        """(start, number of records) of each slot of `width` microseconds from `origin` on."""
-
     def units(
         self,
         fields: Sequence[Cells],
         offsets: Sequence[tuple[int, int]],
         width: int,
+        granularity: str,
         after: int,
         limit: int,
     ) -> GroupPage:
-        """The units of local time after one, in their order, `width` microseconds each.
+        """The buckets of local time after one, in their order.
 
-        `offsets` are (begin, microseconds to add from then on), at least one.
+        `offsets` are (begin, microseconds to add from then on), at least one. A unit has `width`
+        microseconds: a minute, an hour or a day; buckets of days begin as `granularity` does. The
+        value of a group is its first unit, its figure the last unit that has records.
         """
 
     def next_value(self, ordinals: Sequence[int], least: int) -> int | None:

@@ -35,6 +35,7 @@ _DECIMAL: Final = f"""
 CASE substr({_KEY}, 1, 1) WHEN '1' THEN 0 WHEN '2' THEN {_FRACTION.format(_KEY, MIDDLE)}
 ELSE -{_FRACTION.format(_REVERSED, MIDDLE)} END
 """
+_ZERO: Final = "timestamp '1970-01-01'"
 
 _NAMES = """
 SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.conn
@@ -65,6 +66,10 @@ class PostgresSnapshot(SearchMethods):
         "avg": _AVERAGE,
         "min": "min(value)",
         "max": "max(value)",
+    }
+    calendar = {
+        name: f"date_trunc('{name}', {_ZERO} + unit * interval '1 day')::date - {_ZERO}::date"
+        for name in ("week", "month", "quarter", "year")
     }
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:

@@ -1,10 +1,9 @@
 """Pages of groups of an aggregate: by the values of a field, or by local time.
 
-Only the groups of a page are in memory. A page by time first counts the records of each bucket,
-then computes the figures of the buckets that it shows.
+Only the groups of a page are in memory.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -13,22 +12,15 @@ from zoneinfo import ZoneInfo
 
 from evidence import pointer
 from evidence.model import Group
-from evidence.work import checked
 from service.ports import AggregateQuery
 from service.records.engine import Snapshot
 from service.records.engine.selections import Cells, Grouped, GroupRow, Selection, Test, Value
 from evidence.manifest.forms import decimal_average, decimal_of_key, decimal_total, plain_decimal
-from service.records.reading.local_time import FIRST, SPAN, Clock, first_unit, key
+from service.records.reading.local_time import FIRST, SPAN, Clock, key
 from evidence.manifest.values import FieldType
 from evidence.times import moment
 from service.records.view import StreamView
 
-#: Slots of time that one statement counts.
-SLOTS_TOGETHER: Final = 65_536
-#: Buckets that may still get records: a clock change repeats two days of minutes at most.
-BUCKETS_OPEN: Final = 8_192
-#: Groups that are counted between two looks at the deadline.
-GROUPS_UNCHECKED: Final = 1_024
 #: The kinds of keys, in their order. Equal values of different kinds are different groups.
 KINDS: Final = ("number", "boolean", "time", "string", "decimal")
 
@@ -74,14 +66,6 @@ class Page(NamedTuple):
     group_count: int
     other_count: int
     position: list[Any] | None
-
-
-@dataclass(slots=True)
-class Bucket:
-    """The records of a bucket of time, and the spans of time in which they are."""
-
-    count: int
-    spans: list[tuple[int, int]]
 
 
 def figures(
@@ -215,106 +199,32 @@ def by_time(
     """A page of the buckets of a time field, in the order of time."""
     group, granularity = str(query.group_by_time), str(query.granularity)
     spans = list(_spans(snapshot, [source.ordinal(group) for source in sources]))
-    clock, last = Clock(granularity, zone, spans), after[0] if after else -(2**62)
-    shown, group_count, other_count = dict[int, Bucket](), 0, 0
-    if clock.is_fine and spans:
-        cells = [source.cells(group) for source in sources]
-        page = snapshot.units(cells, clock.offsets, clock.unit, last, limit)
-        shown = {int(row.value): _bucket(clock, row) for row in page.rows}
-        group_count = page.groups
-        other_count = page.records_left - sum(row.records for row in page.rows)
-    for first, bucket in () if clock.is_fine else _buckets(snapshot, sources, clock, query, spans):
-        group_count += 1
-        if first <= last:
-            continue
-        if len(shown) < limit:
-            shown[first] = bucket
-        else:
-            other_count += bucket.count
-    values: list[Any] = [None] * len(shown)
+    clock, last = Clock(granularity, zone, spans or [0]), after[0] if after else -(2**62)
+    cells = [source.cells(group) for source in sources]
+    page = snapshot.units(cells, clock.offsets, clock.unit, granularity, last, limit)
+    buckets = [(int(row.value), int(row.figure or 0), row.records) for row in page.rows]
+    values: list[Any] = [None] * len(buckets)
     if query.metric != "count":
-        scopes = [_within(sources, group, bucket) for bucket in shown.values()]
+        scopes = [_within(sources, group, clock.spans(*units)) for *units, _ in buckets]
         values = figures(snapshot, scopes, query)
     return Page(
         [
-            Group(key(granularity, first), bucket.count, value)
-            for (first, bucket), value in zip(shown.items(), values)
+            Group(key(granularity, first), records, value)
+            for (first, _, records), value in zip(buckets, values)
         ],
-        group_count,
-        other_count,
-        [max(shown)] if shown else None,
+        page.groups,
+        page.records_left - sum(row.records for row in page.rows),
+        [buckets[-1][0]] if buckets else None,
     )
 
 
-def _bucket(clock: Clock, row: GroupRow) -> Bucket:
-    return Bucket(row.records, clock.spans(int(row.value)))
-
-
-def _within(sources: Sequence[Source], group: str, bucket: Bucket) -> list[Source]:
-    """The records of a bucket."""
+def _within(
+    sources: Sequence[Source], group: str, spans: Sequence[tuple[int, int]]
+) -> list[Source]:
+    """The records of a bucket, whose times are in some spans."""
     return [
-        source.narrowed(group, gte=start, lt=stop)
-        for source in sources
-        for start, stop in bucket.spans
+        source.narrowed(group, gte=start, lt=stop) for source in sources for start, stop in spans
     ]
-
-
-def _buckets(
-    snapshot: Snapshot,
-    sources: Sequence[Source],
-    clock: Clock,
-    query: AggregateQuery,
-    spans: Sequence[int],
-) -> Iterator[tuple[int, Bucket]]:
-    """(first unit, bucket) of each bucket with records, in the order of time."""
-    group, granularity = str(query.group_by_time), str(query.granularity)
-    buckets, current = dict[int, Bucket](), None
-    slots = _slots(snapshot, sources, group, clock.slot, spans)
-    counted = checked(clock.units(slots), "counting values", GROUPS_UNCHECKED)
-    for unit, time, count in counted:
-        first = first_unit(granularity, unit)
-        bucket = buckets.get(first)
-        if bucket is None:
-            bucket = buckets[first] = Bucket(count, [(time, time + clock.slot)])
-        else:
-            start = bucket.spans.pop()[0] if first == current else time
-            bucket.spans.append((start, time + clock.slot))
-            bucket.count += count
-        current = first
-        if len(buckets) > BUCKETS_OPEN:
-            for early in sorted(buckets)[: BUCKETS_OPEN // 2]:
-                yield early, buckets.pop(early)
-    for first in sorted(buckets):
-        yield first, buckets[first]
-
-
-def _slots(
-    snapshot: Snapshot, sources: Sequence[Source], group: str, width: int, spans: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """(start, number of records) of each slot of `width` microseconds, in the order of time.
-
-    No clock change divides a slot.
-    """
-    if len(spans) * SPAN <= SLOTS_TOGETHER * width:
-        yield from snapshot.slots([source.cells(group) for source in sources], FIRST, width)
-        return
-    step = SLOTS_TOGETHER * width
-    for start in _steps(spans, step):
-        narrowed = [source.narrowed(group, gte=start, lt=start + step) for source in sources]
-        fields = [Cells(one.selection, one.ordinal(group)) for one in narrowed]
-        yield from snapshot.slots(fields, FIRST, width)
-
-
-def _steps(spans: Sequence[int], step: int) -> Iterable[int]:
-    """The multiples of `step` from `FIRST` on, at which parts of the spans begin."""
-    numbers = (
-        number
-        for span in spans
-        for number in range(
-            (max(span * SPAN, FIRST) - FIRST) // step, ((span + 1) * SPAN - 1 - FIRST) // step + 1
-        )
-    )
-    return (FIRST + number * step for number in dict.fromkeys(numbers))
 
 
 def _spans(snapshot: Snapshot, ordinals: Sequence[int]) -> Iterator[int]:

@@ -4,11 +4,10 @@ Times are integer microseconds since 1970 UTC, within the years 1 to 9999. Local
 days are also numbered from the beginning of 1970, in wall-clock time.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
-from math import gcd, inf
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -22,7 +21,7 @@ DAY = 24 * HOUR
 FIRST = -62_135_596_800 * SECOND
 #: Clock changes are looked up for a span of this length at a time.
 SPAN = 400 * DAY
-SPANS_CACHED, DAYS_CACHED = 512, 1_024
+SPANS_CACHED = 512
 
 _ZERO = datetime(1970, 1, 1)
 _ZERO_DAY = date(1970, 1, 1).toordinal()
@@ -46,10 +45,6 @@ class Clock:
     def __init__(self, granularity: str, zone: ZoneInfo, spans: Iterable[int]) -> None:
         self.unit = _unit(granularity)
         self._changes = sorted(change for span in spans for change in _changes(zone, span * SPAN))
-        #: Whether each bucket is one unit.
-        self.is_fine = granularity in ("minute", "hour", "day")
-        #: Times between multiples of this, in microseconds, lie in one unit.
-        self.slot = gcd(self.unit, *(number for change in self._changes for number in change))
 
     @cached_property
     def offsets(self) -> list[tuple[int, int]]:
@@ -61,27 +56,20 @@ class Clock:
             if before is None or before.offset != change.offset
         ]
 
-    def spans(self, unit: int) -> list[tuple[int, int]]:
-        """The times of a local unit, which come twice if clocks go back, as (start, stop)."""
-        start, stop = unit * self.unit, (unit + 1) * self.unit
-        first = max(bisect_left(self.offsets, (start - DAY,)) - 1, 0)
-        near = self.offsets[first : bisect_left(self.offsets, (stop + DAY,))]
+    def spans(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The times of some local units as (start, stop): twice if clocks go back at an end."""
+        start, stop = first * self.unit, (last + 1) * self.unit
+        before = max(bisect_left(self.offsets, (start - DAY,)) - 1, 0)
+        near = self.offsets[before : bisect_left(self.offsets, (stop + DAY,))]
         ends = [*(begin for begin, _ in near[1:]), stop + DAY]
-        spans = [
-            (max(begin, start - offset), min(end, stop - offset))
-            for (begin, offset), end in zip(near, ends)
-        ]
-        return [(begin, end) for begin, end in spans if begin < end]
-
-    def units(self, slots: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
-        """(local unit, time, count) for each first time of a slot with its count."""
-        begin, until, offset = inf, -inf, 0
-        for time, count in slots:
-            if not begin <= time < until:
-                after = bisect_right(self._changes, (time, DAY))
-                begin, offset = self._changes[after - 1]
-                until = self._changes[after].begin if after < len(self._changes) else inf
-            yield (time + offset) // self.unit, time, count
+        spans = list[tuple[int, int]]()
+        for (begin, offset), end in zip(near, ends):
+            begin, end = max(begin, start - offset), min(end, stop - offset)
+            if spans and begin == spans[-1][1] and begin < end:
+                spans[-1] = spans[-1][0], end
+            elif begin < end:
+                spans.append((begin, end))
+        return spans
 
 
 def key(granularity: str, first: int) -> str:
@@ -94,18 +82,6 @@ def key(granularity: str, first: int) -> str:
 
 def _unit(granularity: str) -> int:
     return {"minute": MINUTE, "hour": HOUR}.get(granularity, DAY)
-
-
-@lru_cache(DAYS_CACHED)
-def first_unit(granularity: str, unit: int) -> int:
-    """The first unit of the bucket that a local unit is in."""
-    if granularity in ("minute", "hour", "day"):
-        return unit
-    day = date.fromordinal(_ZERO_DAY + unit)
-    if granularity == "week":
-        return unit - day.weekday()
-    month = {"month": day.month, "quarter": (day.month - 1) // 3 * 3 + 1}.get(granularity, 1)
-    return day.replace(month=month, day=1).toordinal() - _ZERO_DAY
 
 
 @lru_cache(SPANS_CACHED)

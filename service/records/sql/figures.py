@@ -1,7 +1,6 @@
 """Values of fields for aggregates, with the same SQL in every engine; see `engine.Snapshot`."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -19,13 +18,18 @@ FROM (SELECT count(*) AS groups, sum(n) FILTER (WHERE {after}) AS records FROM f
 LEFT JOIN (SELECT * FROM f WHERE {after} ORDER BY {order} LIMIT {limit}) p ON true
 ORDER BY {order}
 """
-#: Units of time in their order, and the numbers of all units and of the records after a unit.
+#: Buckets of time in their order, and the numbers of all buckets and of the records after one.
 _UNITS: Final = """
-WITH f AS MATERIALIZED (SELECT {unit} AS unit, count(*) AS n FROM ({rows}) x GROUP BY 1)
-SELECT t.units, t.records, p.unit, p.n
-FROM (SELECT count(*) AS units, sum(n) FILTER (WHERE unit > {after}) AS records FROM f) t
-LEFT JOIN (SELECT * FROM f WHERE unit > {after} ORDER BY unit LIMIT {limit}) p ON true
-ORDER BY p.unit
+WITH u AS (SELECT {unit} AS unit, count(*) AS n FROM ({rows}) x GROUP BY 1),
+f AS MATERIALIZED ({buckets})
+SELECT t.buckets, t.records, p.first, p.n, p.last
+FROM (SELECT count(*) AS buckets, sum(n) FILTER (WHERE first > {after}) AS records FROM f) t
+LEFT JOIN (SELECT * FROM f WHERE first > {after} ORDER BY first LIMIT {limit}) p ON true
+ORDER BY p.first
+"""
+_ONE_UNIT: Final = "SELECT unit AS first, n, unit AS last FROM u"
+_SEVERAL_UNITS: Final = """
+SELECT {first} AS first, CAST(sum(n) AS bigint) AS n, max(unit) AS last FROM u GROUP BY 1
 """
 #: Earlier than any local time, in microseconds since 1970.
 _EARLIER: Final = -(2**56)
@@ -43,6 +47,8 @@ class Figures(Conditions):
     merges_fields: ClassVar[bool]
     #: SQL of the metrics of a group over `value`.
     metrics: ClassVar[dict[str, str]]
+    #: SQL of the first day of the bucket of the day `unit`, by granularity.
+    calendar: ClassVar[dict[str, str]]
     #: The parameter of a figure.
     figure: ClassVar[str]
 
@@ -71,19 +77,12 @@ class Figures(Conditions):
     def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
         """Does nothing: local data need not be fetched."""
 
-    def slots(self, fields: Sequence[Cells], origin: int, width: int) -> Iterator[tuple[int, int]]:
-        zero = origin // width * width  # SQL divides towards 0: no value is below
-        slot = f"({self.whole} - ({zero})) / {width}"
-        columns, counts = f"{slot} * {width} + ({zero}), count(*)", Counter[int]()
-        for start, count in self.cells(fields, columns, f"GROUP BY {slot}"):
-            counts[start] += count
-        return iter(sorted(counts.items()))
-
     def units(
         self,
         fields: Sequence[Cells],
         offsets: Sequence[tuple[int, int]],
         width: int,
+        granularity: str,
         after: int,
         limit: int,
     ) -> GroupPage:
@@ -95,11 +94,16 @@ class Figures(Conditions):
             statements.append(f"SELECT {self.whole} AS at {source} WHERE {where.sql()}")
             values += where.values
         rows = " UNION ALL ".join(statements)
-        unit_rows = self.run(_UNITS.format(unit=unit, rows=rows, after=after, limit=limit), *values)
-        units = [
-            GroupRow(0, int(unit), int(n), None) for *_, unit, n in unit_rows if unit is not None
+        first = self.calendar.get(granularity)
+        buckets = _SEVERAL_UNITS.format(first=first) if first else _ONE_UNIT
+        sql = _UNITS.format(unit=unit, rows=rows, buckets=buckets, after=after, limit=limit)
+        bucket_rows = self.run(sql, *values)
+        groups = [
+            GroupRow(0, int(begin), int(n), int(last))
+            for *_, begin, n, last in bucket_rows
+            if begin is not None
         ]
-        return GroupPage(units, int(unit_rows[0][0]), int(unit_rows[0][1] or 0))
+        return GroupPage(groups, int(bucket_rows[0][0]), int(bucket_rows[0][1] or 0))
 
     def next_value(self, ordinals: Sequence[int], least: int) -> int | None:
         key = f"v.{self.compared}"

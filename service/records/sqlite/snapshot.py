@@ -30,6 +30,9 @@ _EACH = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
 FROM json_each(?) e CROSS JOIN document d ON d.seq = e.value CROSS JOIN record r ON r.seq = d.seq
 """
+#: A day, as days since 1970, of the date that modifiers make of the day `unit`.
+_DAY = "CAST(julianday(unit * 86400, 'unixepoch', {}) - 2440587.5 AS integer)"
+_MONTHS = "(strftime('%m', unit * 86400, 'unixepoch') - 1) % 3"
 
 
 class SqliteSnapshot(SearchMethods):
@@ -46,6 +49,12 @@ class SqliteSnapshot(SearchMethods):
         "avg": "exact_avg(value)",
         "min": "min(value)",
         "max": "max(value)",
+    }
+    calendar = {
+        "week": _DAY.format("'-6 days', 'weekday 1'"),
+        "month": _DAY.format("'start of month'"),
+        "quarter": _DAY.format(f"'start of month', '-' || ({_MONTHS}) || ' months'"),
+        "year": _DAY.format("'start of year'"),
     }
 
     def __init__(self, db: sqlite3.Connection, generation: Generation) -> None:
