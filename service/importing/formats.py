@@ -1,6 +1,7 @@
 """The formats that can be imported, ours and those of other packages, and their detection."""
 
 import re
+import tomllib
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -121,63 +122,13 @@ def _is_table(text: bytes) -> bool:
     )
 
 
-_TABLE: Final = "Save it as CSV there, and import that."
-_LIBRARY: Final = "Export the library as CSV or CSL JSON."
-_BANK: Final = "Download it as CSV from the bank, and import that."
-
-#: (first bytes, what the file is, what to do with it).
-KNOWN: Final = (
-    (
-        rb"\xd0\xcf\x11\xe0",
-        "an old Office document or an Outlook message",
-        "Save it as CSV or .eml there, and import that.",
-    ),
-    (rb"PK\x03\x04.{0,200}opendocument", "a LibreOffice document", _TABLE),
-    (rb"PK\x03\x04", "an Office document or an archive", "Unpack it, or save it as CSV or text."),
-    (rb"window\.YTD", "a file of a Twitter archive", "Delete what is before the [, name it .json."),
-    (rb"!BDN", "an Outlook archive", "Convert it to mbox: readpst FILE."),
-    (
-        rb"(?:\s|%[^\n]*\n)*+@(?:comment|string|preamble|[a-z]{4,20})\s*[{(]\s*[^\s,{}=]+\s*[,={]",
-        "a BibTeX file",
-        _LIBRARY,
-    ),
-    (
-        rb"(?:[^@\n]{0,200}\n){1,10}?"
-        rb"@(?:article|book|comment|in\w+|misc|online|string)\s*\{[^\n{}]*[,=]",
-        "a BibTeX file",
-        _LIBRARY,
-    ),
-    (rb"(?:\s*\d+\.?\r?\n)?\s*TY  - \w+", "an RIS file", _LIBRARY),
-    (rb"%0 [A-Z][a-z ]+\r?\n%[A-Z0-9] ", "an EndNote file", _LIBRARY),
-    (rb"\s*PMID- ?\d+\r?\n[A-Z]{2,4} *- ", "a PubMed file", _LIBRARY),
-    (rb"FN [^\n]+\nVR \d", "a Web of Science file", _LIBRARY),
-    (rb"\s*OFXHEADER|\s*<OFX>|\s*(?:<\?[^>]*>\s*)+<OFX>", "an OFX or QFX file", _BANK),
-    (rb"\s*!(?:Type|Account|Option|Clear):?[^\n]*\n", "a QIF file", _BANK),
-    (rb"\s*(?:\{1:.{0,200}|):20:[^\n]*\n(?:[^\n]*\n){0,2}:2[158]", "an MT940 statement", _BANK),
-    (rb"!(?:TRNS|ACCNT|HDR|CUST)\t", "an IIF file of QuickBooks", _BANK),
-    (rb".{0,300}urn:iso:std:iso:20022:tech:xsd:camt", "a CAMT statement", _BANK),
-    (
-        rb".{0,300}<!DOCTYPE en-export|.{0,100}<en-export",
-        "an Evernote export",
-        "Export the notes as HTML there, and import the folder.",
-    ),
-    (rb".{0,300}<gpx[ >]", "a GPX track", "Convert it to CSV, for example with gpsbabel."),
-    (rb".{0,300}<kml[ >]", "a KML file", "Convert it to CSV, for example with gpsbabel."),
-    (rb".{0,300}<opml[ >]", "an OPML outline", "Convert it to CSV or Markdown."),
-    (rb"PAR1", "a Parquet file", "Convert it to NDJSON, for example with duckdb."),
-    (rb"\s*<(!doctype html|html)", "a web page", "To import its text, name it .html."),
-    (rb"\s*<\?xml|\s*<[a-z]+[ >]", "an XML document", "Convert it to NDJSON."),
-    (
-        rb"\x89PNG|\xff\xd8\xff|GIF8|RIFF....WEBP",
-        "an image",
-        "Only its metadata could be imported.",
-    ),
-    (rb".{257}ustar", "a tar archive", "Unpack it: tar -xf FILE. Then import the folder."),
-    (rb"7z\xbc\xaf|Rar!|\xfd7zXZ|BZh", "an archive", "Unpack it first."),
-)
+_UNREADABLE: Final = Path(__file__).with_name("unreadable.toml")
 _PATTERNS = tuple(
-    (re.compile(begins, re.DOTALL | re.IGNORECASE), f"{what}. {advice}")
-    for begins, what, advice in KNOWN
+    (
+        re.compile(file["begins"].encode(), re.DOTALL | re.IGNORECASE),
+        f"{file['what']}. {file['advice']}",
+    )
+    for file in tomllib.loads(_UNREADABLE.read_text(encoding="utf-8"))["file"]
 )
 _MARK = re.compile(rb"^\xef\xbb\xbf|\xe2\x80[\x8e\x8f]")
 
