@@ -1,19 +1,19 @@
 """The pages of a deployment and their static files.
 
 `/` shows the contents of this server, its state, and how to connect; `/connect` has the
-configuration of each client. `/try` has a form for every tool, built from its schema; the browser
-makes the calls itself. This server receives nothing typed into the form; the token is sent only in
-the header of the calls. A link can fill the form of one tool with `?tool=…&arguments=…`, a JSON
-object. `/docs/api` shows the OpenAPI document in Swagger UI, served from files of its package.
+configuration of each client. `/try` calls each tool with arguments in JSON, as a host does; the
+browser makes the calls itself. This server receives nothing typed into the form; the token is sent
+only in the header of the calls. A link can fill the form of one tool with `?tool=…&arguments=…`.
+`/docs/api` shows the OpenAPI document in Swagger UI, served from files of its package.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from flask import Blueprint, Flask, Response, redirect, request
@@ -43,14 +43,6 @@ TRY: Final = "/try"
 TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
 #: Tools to show first; the page opens the first available one.
 BEGINNING: Final = ("search", "search_papers")
-#: The input of an argument, by its JSON type. One with an `enum` is a "choice".
-KINDS: Final = {
-    "string": "text",
-    "integer": "number",
-    "boolean": "flag",
-    "array": "list",
-    "object": "object",
-}
 VIEWER: Final = "/docs/api"
 #: The package of Swagger UI, and the two files the page needs.
 SWAGGER: Final = "flask_swagger_ui"
@@ -190,27 +182,11 @@ def _link(client: Client, base: str, holding: Holding, *, sign_in: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One argument: its JSON Schema, and its initial text."""
-
-    name: str
-    id: str
-    kind: str
-    required: bool
-    shape: Mapping[str, Any]
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class Form:
-    """One tool. `examples` are arguments as JSON; the first fills the form.
-
-    Arguments that are not required, given or in an example are collapsed.
-    """
+    """One tool: the arguments that fill its form, and its examples, all as JSON."""
 
     operation: Operation
-    shown: Sequence[Field]
-    folded: Sequence[Field]
+    filled: str
     examples: Sequence[str]
 
 
@@ -233,39 +209,14 @@ def _trial(layout: Layout) -> Response:
 
 def _form(operation: Operation) -> Form:
     """The form of a tool, filled with the arguments in the URL if they are for this tool."""
-    schema, filled = operation.tool["inputSchema"], operation.examples[0]
+    filled = operation.examples[0]
     if request.args.get("tool") == operation.name:
         with suppress(orjson.JSONDecodeError):
             arguments = orjson.loads(request.args.get("arguments", ""))
             filled = arguments if arguments and isinstance(arguments, dict) else filled
-    required = schema.get("required", ())
-    fields = [
-        Field(
-            name,
-            f"{operation.name}-{name}",
-            "choice" if "enum" in shape else KINDS[shape["type"]],
-            name in required,
-            shape,
-            _field_text(filled.get(name)),
-        )
-        for name, shape in schema["properties"].items()
-    ]
-    used = {name for example in (filled, *operation.examples) for name in example} | {*required}
     return Form(
-        operation,
-        [field for field in fields if field.name in used],
-        [field for field in fields if field.name not in used],
-        [json_line(example) for example in operation.examples],
+        operation, json_line(filled, indented=True), list(map(json_line, operation.examples))
     )
-
-
-def _field_text(value: Any) -> str:
-    """A value as text for a form field."""
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return "\n".join(map(str, value))
-    return value if isinstance(value, str) else json_line(value)
 
 
 @cache

@@ -39,7 +39,7 @@ def search(visitor: Visitor, site: Site) -> None:
     """A search with its answer."""
     visitor.go("/try")
     visitor.page.get_by_label("Token for records").fill(site.token)
-    visitor.page.get_by_label("query").first.fill("quorum")
+    visitor.page.get_by_label("Arguments").first.fill('{"query": "quorum"}')
     visitor.page.get_by_role("button", name="Call search").click()
     visitor.page.locator("#calls > li").wait_for()
     visitor.page.mouse.move(0, 0)

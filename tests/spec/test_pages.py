@@ -1,4 +1,4 @@
-"""`/try` as served: a field for every argument, and nothing that could act or leak."""
+"""`/try` as served: a form for every tool, and nothing that could act or leak."""
 
 import re
 from collections.abc import Iterator
@@ -173,50 +173,28 @@ def test_code_asks_only_its_neighbours_and_keeps_a_token_in_the_tab_at_most(hous
 
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda operation: operation.name)
-def test_every_argument_has_a_field_that_is_told_apart(
+def test_a_form_begins_with_an_example_and_describes_every_argument(
     trial: Document, operation: Operation
 ) -> None:
     [form] = trial.all("form", data_tool=operation.name)
-    fields = {str(tag["name"]): tag for tag in trial.inside(form) if tag["data-kind"]}
+    [field] = [tag for tag in trial.inside(form) if tag.name == "textarea"]
+    assert orjson.loads(field.text) == operation.examples[0]
+    [label] = [tag for tag in trial.inside(form) if tag["for"] == field["id"]]
+    assert label.text == "Arguments"
+    for id in str(field["aria-describedby"]).split():
+        assert [tag.name for tag in trial.tags if tag["id"] == id] == ["p"]
     schema = operation.tool["inputSchema"]
-    assert set(fields) == set(schema["properties"])
-    labels = {tag["for"]: tag.text.split()[0] for tag in trial.inside(form) if tag.name == "label"}
-    for name, told in schema["properties"].items():
-        found = fields[name]
-        assert labels[found["id"]] == name
-        assert ("required" in found.attributes) == (name in schema.get("required", ()))
-        about, fault = str(found["aria-describedby"]).split()
-        [described] = [tag for tag in trial.tags if tag["id"] == about]
-        assert told["description"] in described.text.replace("\u2060", "")
-        assert [tag.name for tag in trial.tags if tag["id"] == fault] == ["p"]
-        if "enum" in told:
-            options = [tag.text for tag in trial.inside(found) if tag["value"] is None]
-            assert options == told["enum"]
-        for bound, attribute in (("minimum", "min"), ("maximum", "max")):
-            assert found[attribute] == (str(told[bound]) if bound in told else None)
-    assert len({tag["id"] for tag in trial.tags if tag["id"]}) == len(
-        [tag for tag in trial.tags if tag["id"]]
-    )
-
-
-@pytest.mark.parametrize("operation", EVERY, ids=lambda operation: operation.name)
-def test_a_form_begins_with_an_example_and_offers_the_others(
-    trial: Document, operation: Operation
-) -> None:
-    [form] = trial.all("form", data_tool=operation.name)
-    filled = {
-        str(tag["name"]): orjson.loads(tag["value"]) if tag["type"] == "number" else tag["value"]
-        for tag in trial.inside(form)
-        if tag.name == "input" and tag["value"]
-    }
-    chosen = [
-        tag for tag in trial.inside(form) if tag.name == "option" and "selected" in tag.attributes
-    ]
-    filled |= {str(tag.within[-1]["name"]): tag.text for tag in chosen}
-    assert filled == operation.examples[0]
+    terms = [tag.text for tag in trial.inside(form) if tag.name == "dt"]
+    texts = [tag.text for tag in trial.inside(form) if tag.name == "dd"]
+    for (name, shape), term, text in zip(schema["properties"].items(), terms, texts, strict=True):
+        assert term.split() == [name] + ["required"] * (name in schema.get("required", ()))
+        assert shape["description"] in text.replace("\u2060", "")
+        assert all(choice in text for choice in shape.get("enum", ()))
     buttons = [tag["data-example"] for tag in trial.inside(form) if tag["data-example"]]
-    offered = [orjson.loads(told) for told in buttons if told]
+    offered = [orjson.loads(example) for example in buttons if example]
     assert offered == (list(operation.examples) if len(operation.examples) > 1 else [])
+    ids = [tag["id"] for tag in trial.tags if tag["id"]]
+    assert len(ids) == len({*ids})
 
 
 def test_a_token_is_typed_outside_of_every_form_and_has_no_name(trial: Document) -> None:

@@ -99,18 +99,3 @@ export function cost(text) {
   }
   return { bytes: encoder.encode(text).length, tokens: Math.ceil(ascii / 4) + others };
 }
-
-/** The call for a POSIX shell. The token is the variable TOKEN there. */
-export function curl(url, revision, tool, args, needsToken) {
-  const lines = [`curl -s ${quoted(url)}`];
-  if (needsToken) lines.push('-H "Authorization: Bearer $TOKEN"');
-  for (const [name, value] of Object.entries(headers(revision, tool))) {
-    lines.push(`-H ${quoted(`${name}: ${value}`)}`);
-  }
-  lines.push(`-d ${quoted(JSON.stringify(message(revision, tool, args)))}`);
-  return lines.join(" \\\n  ");
-}
-
-function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}

@@ -1,84 +1,22 @@
-// Forms to arguments and back. What a field means stands in its data-kind.
+// The arguments of a call: as JSON in a form, and in the fragment of an address.
 
-const WHOLE = /^[+-]?\d+$/;
-
-/** The fields of a form, in order. */
-export function fields(form) {
-  return [...form.querySelectorAll("[data-kind]")];
-}
-
-/** {args, faults}: the arguments typed in, and [field, sentence] for each that cannot be sent. */
+/** {args, fault}: the arguments typed in, or a sentence why they cannot be sent. */
 export function read(form) {
-  const args = {};
-  const faults = [];
-  for (const field of fields(form)) {
-    try {
-      const value = READ[field.dataset.kind](field);
-      if (value !== undefined) args[field.name] = value;
-      else if (field.required) throw new Error(`${field.name} is required.`);
-    } catch (fault) {
-      faults.push([field, fault.message]);
-    }
-  }
-  return { args, faults };
-}
-
-const READ = {
-  text: (field) => field.value || undefined,
-  choice: (field) => field.value || undefined,
-  flag: (field) => (field.value ? field.value === "true" : undefined),
-  number: readNumber,
-  list: readList,
-  object: readObject,
-};
-
-function readNumber(field) {
-  const typed = field.value.trim();
-  if (field.validity.badInput) throw new Error(`${field.name} is a whole number.`);
-  if (!typed) return undefined;
-  if (!WHOLE.test(typed)) throw new Error(`${field.name} is a whole number.`);
-  const number = Number(typed);
-  if (field.min && number < Number(field.min)) throw new Error(`${field.name} is at least ${field.min}.`);
-  if (field.max && number > Number(field.max)) throw new Error(`${field.name} is at most ${field.max}.`);
-  return number;
-}
-
-function readList(field) {
-  const items = field.value.split(/[\n,]/).map((item) => item.trim()).filter(Boolean);
-  return items.length ? items : undefined;
-}
-
-function readObject(field) {
-  if (!field.value.trim()) return undefined;
-  let value;
+  const typed = form.elements.arguments.value;
   try {
-    value = JSON.parse(field.value);
+    const args = JSON.parse(typed.trim() || "{}");
+    if (args !== null && typeof args === "object" && !Array.isArray(args)) return { args, fault: "" };
+    return { fault: 'The arguments are a JSON object, such as {"query": "quorum elm"}.' };
   } catch (error) {
-    throw new Error(`${field.name} is no JSON: ${error.message}.`);
+    return { fault: `The arguments are no JSON: ${error.message}.` };
   }
-  if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw new Error(`${field.name} is a JSON object, such as {"folder": "inbox"}.`);
-  }
-  return value;
 }
 
-/** Puts arguments into a form and empties its other fields. Folded fields that got one unfold. */
+/** Puts arguments into a form. */
 export function fill(form, args) {
-  fillTyped(form, Object.fromEntries(Object.entries(args).map(([name, value]) => [name, typed(value)])));
-}
-
-/** The same with values as they are typed in. */
-export function fillTyped(form, values) {
-  for (const field of fields(form)) {
-    field.value = Object.hasOwn(values, field.name) ? values[field.name] : "";
-    say(form, field, "");
-    if (field.value && field.closest("details")) field.closest("details").open = true;
-  }
-}
-
-function typed(value) {
-  if (Array.isArray(value)) return value.join("\n");
-  return typeof value === "string" ? value : JSON.stringify(value);
+  const field = form.elements.arguments;
+  field.value = JSON.stringify(args, null, 2);
+  say(form, field, "");
 }
 
 /** Writes what is wrong under a field, or nothing. */
@@ -88,14 +26,18 @@ export function say(form, field, sentence) {
   else field.removeAttribute("aria-invalid");
 }
 
-/** A call as the fragment of an address: `#search?query=quorum+elm`. */
+/** A call as the fragment of an address. */
 export function fragment(tool, args) {
-  const values = Object.entries(args).map(([name, value]) => [name, typed(value)]);
-  return `#${tool}?${new URLSearchParams(values)}`;
+  return `#${tool}?${new URLSearchParams({ arguments: JSON.stringify(args) })}`;
 }
 
-/** The call in a fragment: [tool, typed values]. */
+/** The call in a fragment: [tool, arguments]. Links of older releases have each argument as text. */
 export function fromFragment(hash) {
   const [tool, query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
-  return [tool, Object.fromEntries(new URLSearchParams(query))];
+  const values = Object.fromEntries(new URLSearchParams(query));
+  try {
+    return [tool, JSON.parse(values.arguments)];
+  } catch {
+    return [tool, values];
+  }
 }

@@ -1,8 +1,8 @@
 // The /try page: forms call, answers are shown, and what an answer says to call next is a button.
 
-import { bearer, curl, mayBeToken, message, send } from "./calls.js";
+import { bearer, mayBeToken, message, send } from "./calls.js";
 import { copied } from "./copying.js";
-import { fields, fill, fillTyped, fragment, fromFragment, read, say } from "./forms.js";
+import { fill, fragment, fromFragment, read, say } from "./forms.js";
 import { Answers } from "./answers.js";
 
 const COPIED_MILLISECONDS = 2000;
@@ -46,15 +46,11 @@ function access(tool) {
 /** Calls the tool of the form on show with what is typed into it. */
 async function callForm() {
   const form = forms.get(chosen);
-  const { args, faults } = read(form);
-  for (const field of fields(form)) say(form, field, "");
-  for (const [field, sentence] of faults) {
-    say(form, field, sentence);
-    if (field.closest("details")) field.closest("details").open = true;
-  }
-  if (faults.length) {
-    faults[0][0].focus();
-    tell(`Not sent: ${faults.map(([, sentence]) => sentence).join(" ")}`);
+  const { args, fault } = read(form);
+  say(form, form.elements.arguments, fault);
+  if (fault) {
+    form.elements.arguments.focus();
+    tell(`Not sent: ${fault}`);
     return;
   }
   await call(chosen, args);
@@ -71,7 +67,7 @@ async function call(tool, args) {
   tell(`Calling ${tool} …`);
   try {
     const answer = await send({ endpoint, revision, token, signal: mine.signal }, tool, args);
-    const number = answers.add({ ...answer, tool, args, endpoint, guarded: Boolean(token) });
+    const number = answers.add({ ...answer, tool, args });
     remember(tool, answer.refusal ? "" : token);
     history.pushState({ call: number }, "", location.pathname + fragment(tool, args));
     show(number);
@@ -112,10 +108,10 @@ function show(number) {
 
 /** The form as the address says. A link brings arguments, never a token, and calls nothing. */
 function fromAddress() {
-  const [tool, values] = fromFragment(location.hash);
+  const [tool, args] = fromFragment(location.hash);
   const named = new URLSearchParams(location.search).get("tool");
   if (forms.has(tool)) {
-    fillTyped(choose(tool), values);
+    fill(choose(tool), args);
     tell("The form has the call from the link. Press Call to run it.");
   } else if (forms.has(named)) {
     choose(named);
@@ -129,10 +125,9 @@ function tell(sentence, shown = false) {
 }
 
 async function copy(button) {
-  const { tool, args, endpoint, guarded, result } = answers.current;
+  const { tool, args, result } = answers.current;
   const texts = {
     call: () => JSON.stringify(message(revision, tool, args), null, 2),
-    curl: () => curl(new URL(endpoint, location.href).href, revision, tool, args, guarded),
     link: () => new URL(location.pathname + fragment(tool, args), location.href).href,
     content: () => (result?.content ?? []).map((block) => block.text ?? JSON.stringify(block)).join("\n"),
     structured: () => JSON.stringify(result?.structuredContent ?? null, null, 2),
@@ -149,9 +144,8 @@ for (const form of forms.values()) {
     event.preventDefault();
     callForm();
   });
-  form.querySelector(".clears").addEventListener("click", () => {
-    fill(form, {});
-    fields(form)[0].focus();
+  form.elements.arguments.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) callForm();
   });
   form.querySelector("[type=submit]").disabled = false;
 }
