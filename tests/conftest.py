@@ -1,6 +1,8 @@
 """Stores that many tests read and none changes, each built once for a run."""
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -44,6 +46,10 @@ settings.load_profile("rung")
 # starts: an import that is interrupted would go on waiting for its input.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests start hundreds of processes. Without compiled modules on disk each compiles the code again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 #: What a test marked `slow` may take, in seconds, on a machine where much else runs.
 SLOW_SECONDS = 900

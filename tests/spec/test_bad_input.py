@@ -313,9 +313,3 @@ def test_a_surrogate_in_an_address_is_no_character(api: Api) -> None:
 def test_unknown_tools_are_named_with_the_known_ones(api: Api) -> None:
     error = api.rpc("tools/call", {"name": "serch", "arguments": {}})["error"]
     assert error["code"] == -32602 and "search" in error["message"]
-
-
-@pytest.mark.parametrize("target", ROUTES)
-def test_head_answers_as_get_without_a_body(api: Api, target: str) -> None:
-    head = api.send("HEAD", target, b"", {})
-    assert head.status == api.get(target).status and not head.body

@@ -75,15 +75,6 @@ def test_a_browser_gets_a_page(secrets: House) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_head_is_get_without_the_body(secrets: House, path: str) -> None:
-    whole = page(secrets.app, path)
-    head = Api(secrets.app, None).send("HEAD", path, b"", {"Accept": BROWSER})
-    assert (head.status, head.body) == (200, b"")
-    same = ("Content-Type", "Content-Length", "Content-Security-Policy")
-    assert [head.headers[name] for name in same] == [whole.headers[name] for name in same]
-
-
-@pytest.mark.parametrize("path", PAGES)
 def test_a_page_tells_nothing_that_a_token_guards(secrets: House, path: str) -> None:
     _, token = secrets.grant()
     html = text(secrets.app, path, Authorization=f"Bearer {token}")

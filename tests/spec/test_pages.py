@@ -132,14 +132,6 @@ def test_a_page_has_no_code_or_style_of_its_own_and_asks_nobody_else(
             assert re.match("/[^/]", address + "x"), address
 
 
-@pytest.mark.parametrize("path", ["/try", "/icon.svg"])
-def test_head_is_get_without_the_body(house: House, path: str) -> None:
-    whole = get(house.app, path)
-    head = Api(house.app, None).send("HEAD", path, b"", {})
-    assert (head.status, head.body) == (200, b"")
-    assert head.headers["Content-Length"] == str(len(whole.body))
-
-
 def test_files_may_be_kept_for_ever_and_change_their_address(house: House) -> None:
     found = [path for path in assets(house) if path.startswith("/static/")]
     assert {path.rpartition(".")[2] for path in found} == {"css", "js", "svg"}

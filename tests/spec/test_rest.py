@@ -200,11 +200,6 @@ def test_a_record_id_is_one_segment_whatever_is_in_it(small: Local) -> None:
     assert body["id"] == "a/1.png"
 
 
-def test_head_is_get_without_a_body(small: Local) -> None:
-    answer = small.api.send("HEAD", "/v1/schema", b"", {})
-    assert answer.status == 200 and answer.body in (b"", "")
-
-
 def test_a_long_field_comes_whole_on_the_detail_route(hostile: Local) -> None:
     target = "/v1/streams/long/records/ascii"
     whole = hostile.get(target)["data"]["text"]
