@@ -35,7 +35,7 @@ from service.access.signins import Signins
 from service.records.store import Store
 
 if TYPE_CHECKING:
-    from service.issuers import Issuers
+    from service.access.issuers import Issuers
     from service.access.rates import Rates
     from service.papers.snapshot_library import Papers
 
@@ -296,9 +296,10 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
                 f"RUNG_AUTHORIZATION_SERVERS lists {name}, but no mapping of its users was found. "
                 f"Check the store, or map a user: rung grant map {name} USER GRANT."
             )
-    from service.issuers import Issuers
+    from service.access.issuers import Issuers
 
-    return Issuers(settings.authorization_servers, settings.base, signins, store.activity.now)
+    names, now = settings.authorization_servers, store.activity.now
+    return Issuers(names, settings.base, signins, now, outbound.fetch_json)
 
 
 def _papers(settings: Settings) -> "Papers | None":

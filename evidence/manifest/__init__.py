@@ -10,7 +10,10 @@ document once, into typed `StreamManifest`s:
 from collections.abc import Iterable, Mapping
 import dataclasses
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
 
 from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
@@ -23,6 +26,8 @@ METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")
 CARDINALITIES = ("has_many", "has_one")
 #: Roles that position a record in time and in its conversation.
 PLACING_ROLES = ("event-time", "thread", "position")
+#: The manifests of stored streams that are not parsed again.
+STORED_CACHED: Final = 1_024
 _QUERY_WORDS = ("exact_filters", "range_filters", "aggregations", "search", "expand")
 
 
@@ -88,6 +93,13 @@ def parse(document: Any) -> list[StreamManifest]:
         if stream.name in {earlier.name for earlier in streams[:number]}:
             raise root.fault(f"declares the stream {stream.name!r} twice; merge the two")
     return link(streams)
+
+
+@lru_cache(maxsize=STORED_CACHED)
+def parse_stored(text: str) -> StreamManifest:
+    """The manifest of one stream, from the JSON text that a store has of it."""
+    (manifest,) = parse({"streams": [orjson.loads(text)]})
+    return manifest
 
 
 def link(streams: Iterable[StreamManifest]) -> list[StreamManifest]:

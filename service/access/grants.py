@@ -82,7 +82,7 @@ def _streams(registry: Registry, connection_id: str, path: str) -> dict[str, Str
         raise _fault(
             f"{path}.connection_id",
             f"{connection_id!r} is not in the store, or has no streams"
-            + _near(connection_id, registry.connections()),
+            + _near(connection_id, registry.connection_ids()),
         )
     return {manifest.name: manifest for manifest in manifests}
 

@@ -1,6 +1,6 @@
 """Packages at rest: one token over several grants, of this store and of other servers.
 
-    members = [local_member(registry, snapshot, "laptop"), remote]
+    members = [overview.local_member(registry, snapshot, "laptop"), remote]
     package_id, token = create(registry, members, keys.of_tokens(secret))
     find(registry, token).members
 
@@ -18,32 +18,21 @@ from evidence.limits import BUDGETS
 from evidence.text import clip
 from service import keys
 from service.access import tokens
-from service.access.registry import Member, Package, Registry, RegistryReader
+from service.access.registry import Grant, Member, Package, Registry, RegistryReader
 from service.keys import Sealer
 from service.ports import MemberStream
-from service.records.engine import Snapshot
 
 
-def local_member(
-    registry: RegistryReader, snapshot: Snapshot, name: str, *, now: tokens.Now = None
-) -> Member:
-    """The active grant of this store with this id or label, as a member."""
+def active_grant(registry: RegistryReader, name: str) -> Grant:
+    """The active grant of this store with this id or label."""
     matches = (grant for grant in registry.grants() if name in (grant.grant_id, grant.label))
-    active = [grant for grant in matches if grant.state(now) == "active"]
+    active = [grant for grant in matches if grant.state(None) == "active"]
     if not active:
         raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
     if len(active) > 1:
         ids = ", ".join(grant.grant_id for grant in active)
         raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {ids}.")
-    grant = active[0]
-    snapshot.confine(grant.connection_ids)
-    rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
-    streams = tuple(
-        MemberStream(item.stream, item.connection_id, row.connector_key, row.display_name)
-        for item, row in rows
-        if row is not None
-    )
-    return Member(grant.label or name_of(streams), grant.grant_id, streams)
+    return active[0]
 
 
 def name_of(streams: Sequence[MemberStream]) -> str:

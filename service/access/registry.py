@@ -4,24 +4,18 @@ The rules are in `grants` and `packages`. Tokens are looked up by their SHA-256;
 none of its own tokens. Times are ISO 8601.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import orjson
 
-from service.access import tokens
-from service.ports import MemberStream
-from evidence.manifest import StreamManifest
 from evidence.times import microseconds
-
-if TYPE_CHECKING:
-    from service.records.engine import Snapshot
-    from service.records.writing import Writing
+from service.access import tokens
+from service.access.port import Tables, WritableTables
+from service.ports import MemberStream
 
 #: Parsed grant documents that are cached.
 CACHED_DOCUMENTS = 64
@@ -142,9 +136,8 @@ class Package:
 class RegistryReader:
     """Grants and packages, including ended ones, in a snapshot or a store open for writing."""
 
-    def __init__(self, source: "Snapshot | Writing") -> None:
-        # `Snapshot` and `Writing` do not declare `run`, but every engine has it.
-        self._rows: Callable[..., list[tuple[Any, ...]]] = cast(Any, source).run
+    def __init__(self, tables: Tables) -> None:
+        self._rows = tables.run
 
     def grant_of_token(self, token_hash: bytes) -> Grant | None:
         """The grant of a token, if any."""
@@ -188,13 +181,10 @@ class Registry(RegistryReader):
     Inside `transaction`, one commit at its end covers all methods.
     """
 
-    def __init__(self, writer: "Writing") -> None:
-        super().__init__(writer)
-        self._writer = writer
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Makes the writes inside it one commit; inside another transaction it joins it."""
-        return self._writer.transaction()
+    def __init__(self, store: WritableTables) -> None:
+        super().__init__(store)
+        self.transaction = store.transaction
+        self.connection_ids, self.manifests = store.connection_ids, store.manifests
 
     def add_grant(self, grant_id: str, token_hash: bytes, *columns: str | None) -> None:
         """Stores a grant under the hash of its token.
@@ -241,15 +231,3 @@ class Registry(RegistryReader):
             for package in self.packages():
                 if package.state(mark) == "expired" and package.state(at) == "active":
                     self._rows(_END_PACKAGE, ends, package.package_id)
-
-    # What can be granted
-
-    def connections(self) -> Sequence[str]:
-        """The ids of all connections that have a stream, sorted."""
-        return self._writer.connection_ids()
-
-    def manifests(self, connection_id: str) -> Sequence[StreamManifest]:
-        """The manifests of a connection's streams, by name; empty if it does not exist."""
-        from service.records.writing.streams import manifests_of  # readers need not load it
-
-        return manifests_of(self._writer, connection_id)

@@ -23,8 +23,8 @@ from service.cli.source import FILE, PATH, read_json, store_option
 from service.cli.store import active_grants, existing, teaching, time_at
 from service.place import Place
 from service.records.opening import open_reader
+from service.records.overview import local_member
 from service.records.sidecar import open_sidecar
-from service.records.writing.streams import manifests_of
 from evidence.times import microseconds, moment
 from service.records.writing import Writing
 from service.sources.remote.remote_authority import remote_member
@@ -164,7 +164,7 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
     declared_fields: set[str] = set()
     for connection_id in connections or writer.connection_ids():
-        declared = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+        declared = {manifest.name: manifest for manifest in writer.manifests(connection_id)}
         if not declared:
             entries.append({"connection_id": connection_id})
         stream_names = streams if connections else [name for name in streams if name in declared]
@@ -274,7 +274,7 @@ def create_package(
     with teaching(), existing(store) as writer:
         registry = Registry(writer)
         with closing(open_reader(store)) as reader, reader.snapshot() as snapshot:
-            members = [packages.local_member(registry, snapshot, name) for name in names]
+            members = [local_member(registry, snapshot, name) for name in names]
         members += _remote_members(urls, files)
         sealer = keys.of_tokens(_secret(writer, remote=bool(urls)))
         ends = expiry(expires, time_at(store))

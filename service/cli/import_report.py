@@ -17,7 +17,6 @@ from service.importing.importer import Import
 from service.importing.inference import Inferred
 from service.importing.process.parsing import FileReport, by_kind
 from evidence.manifest import StreamManifest
-from service.records.writing.streams import manifests_of
 from service.records.writing import Writing
 
 SAMPLE_CHARS = 40
@@ -135,7 +134,7 @@ def report(task: Import) -> None:
 
 def report_coverage(writer: Writing, connection_id: str) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
-    manifests = manifests_of(writer, connection_id)
+    manifests = writer.manifests(connection_id)
     grants = active_grants(writer, click.get_current_context().params["store"])
     labels = {grant.label for grant in grants}
     lacking = [
@@ -178,7 +177,7 @@ def _sibling_connections(writer: Writing, grant: Grant, connection_id: str) -> l
     names = dict.fromkeys(stream.connection_id for stream in grant.streams)
     siblings = [name for name in names if name != connection_id]
     limits = {(stream.since, stream.until, stream.resources) for stream in grant.streams}
-    narrow = any(_lacking(grant, name, manifests_of(writer, name)) for name in siblings)
+    narrow = any(_lacking(grant, name, writer.manifests(name)) for name in siblings)
     return [] if narrow or limits - {(None, None, None)} else siblings
 
 

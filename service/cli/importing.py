@@ -30,7 +30,7 @@ from evidence.manifest import parse
 from service.records.opening import open_writer
 from service.records.sqlite import backup
 from service.records.sqlite.transactions import explain_failures
-from service.records.writing.streams import connect, manifests_of, reindexes
+from service.records.writing.streams import connect, reindexes
 from service.records.writing import Writing
 
 NOTHING = "Nothing was imported."
@@ -322,7 +322,7 @@ def _import_files(task: Import, parser: Parser, *, detailed: bool) -> None:
 
 def _write_manifest(task: Import, path: Path) -> None:
     """Writes the manifest of the connection to a new file."""
-    streams = [manifest.document for manifest in manifests_of(task.writer, task.connection_id)]
+    streams = [manifest.document for manifest in task.writer.manifests(task.connection_id)]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
     say(f"{path} has the manifest. To change it, edit the file and pass it with --manifest.")

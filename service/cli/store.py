@@ -23,7 +23,6 @@ from evidence.names import Refused
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
 from service.records.sqlite.transactions import explain_failures, explain_locks
-from service.records.writing.streams import manifests_of
 from service.records.writing import Writing
 
 
@@ -55,7 +54,7 @@ def stats(store: Place, as_json: bool) -> None:
         plain = [
             f"{connection}/{manifest.name}"
             for connection in writer.connection_ids()
-            for manifest in manifests_of(writer, connection)
+            for manifest in writer.manifests(connection)
             if not manifest.roles
         ]
     if as_json:

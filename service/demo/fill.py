@@ -21,7 +21,7 @@ from service.importing.process.guard import header, records
 from service.importing.importer import Import
 from service.importing.source import Repair, Source
 from service.records.opening import staging
-from service.records.writing.streams import connect, manifests_of
+from service.records.writing.streams import connect
 from service.records.writing import Writing
 
 FOLDER = Path(__file__).parent
@@ -81,7 +81,7 @@ def token_for(writer: Writing, connections: Iterable[str], token_file: Path) -> 
     entries = [
         {"connection_id": connection_id, "stream": manifest.name, "fields": list(manifest.fields)}
         for connection_id in connections
-        for manifest in manifests_of(writer, connection_id)
+        for manifest in writer.manifests(connection_id)
     ]
     registry = Registry(writer)
     required = {(entry["connection_id"], entry["stream"], *entry["fields"]) for entry in entries}
@@ -99,7 +99,7 @@ def token_for(writer: Writing, connections: Iterable[str], token_file: Path) -> 
 
 def _empty(writer: Writing, connections: Iterable[str]) -> None:
     """Removes the records of connections; their streams stay, for the grants that cover them."""
-    streams = [(name, entry.name) for name in connections for entry in manifests_of(writer, name)]
+    streams = [(name, entry.name) for name in connections for entry in writer.manifests(name)]
     if streams:
         with staging(writer, streams) as stage:
             stage.keep_manifests(streams)

@@ -31,7 +31,7 @@ from evidence.names import Refused, check_name
 from service.records.intake import Row, content_key, record_key
 from evidence.manifest import StreamManifest, parse
 from service.records.engine.scopes import StreamHandle
-from service.records.writing.streams import Streams, manifests_of
+from service.records.writing.streams import Streams
 from evidence.manifest.values import COMMA, sortable
 from service.records.writing import Writing
 
@@ -160,7 +160,7 @@ class Import:
     def __post_init__(self) -> None:
         self.batch = Batch(self.writer)
         self._streams = Streams(self.writer, self.connection_id)
-        self._destinations = Destinations(manifests_of(self.writer, self.connection_id))
+        self._destinations = Destinations(self.writer.manifests(self.connection_id))
 
     @property
     def counts(self) -> Counts:

@@ -1,9 +1,11 @@
-"""An overview of a store for its owner: the fields, size, dates and titles of each stream."""
+"""Streams for their owner: the fields, size, dates and titles of each, and those of a member."""
 
 from dataclasses import dataclass
 
 from evidence.text import clip
-from service.access.registry import Grant, StreamGrant
+from service.access import packages
+from service.access.registry import Grant, Member, RegistryReader, StreamGrant
+from service.ports import MemberStream
 from service.records.engine import Order, Snapshot
 from evidence.times import moment
 from service.records.view import StreamView, open_view
@@ -49,6 +51,19 @@ def everything(snapshot: Snapshot) -> Grant:
     rows = ((key, snapshot.stream(*key)) for key in snapshot.names())
     streams = (StreamGrant(*key, tuple(row.manifest.fields)) for key, row in rows if row)
     return Grant(OWNER, None, tuple(streams))
+
+
+def local_member(registry: RegistryReader, snapshot: Snapshot, name: str) -> Member:
+    """The active grant of this store with this id or label, as a member of a package."""
+    grant = packages.active_grant(registry, name)
+    snapshot.confine(grant.connection_ids)
+    rows = ((item, snapshot.stream(item.connection_id, item.stream)) for item in grant.streams)
+    streams = tuple(
+        MemberStream(item.stream, item.connection_id, row.connector_key, row.display_name)
+        for item, row in rows
+        if row is not None
+    )
+    return Member(grant.label or packages.name_of(streams), grant.grant_id, streams)
 
 
 def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOverview:

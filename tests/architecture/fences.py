@@ -22,7 +22,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "Stemmer": ("evidence/language.py",),
     "authlib": ("service/signin/",),
     "fido2": ("service/access/owner.py",),
-    "joserfc": ("service/issuers.py",),
+    "joserfc": ("service/access/issuers.py",),
     "orjson": tuple(f"{package}/" for package in PACKAGES),
     "flask": (
         *("service/app.py", "service/mcp/blueprint.py", "service/rest/", "service/pages/"),

@@ -13,7 +13,6 @@ PORTS = (
     "service.lru",
     "service.pdpp",
 )
-ENGINES = ("service.records.engine", "service.records.writing", "service.records.writing.streams")
 TABLES = ("service.records.access_tables", "service.records.postgres.connections")
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
 CHECKS = ("service.records", "service.papers")
@@ -43,65 +42,35 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the port is what both sides agree on, and depends on neither",
     ),
     ("service/port_rules.py", ("evidence", "service.ports"), "rules stand on the port"),
+    ("service/breaker.py", ("evidence",), "it counts failures, whatever of"),
     ("service/lru.py", (), "a cache stands on nothing"),
     ("service/durable.py", (), "it writes files, and knows none of them"),
     ("service/database_files.py", ("evidence", "service.durable"), "files of any database"),
     ("service/networks.py", (), "a table stands on nothing"),
-    (
-        "service/issuers.py",
-        ("evidence", "service.access", *OUTBOUND),
-        "it checks tokens and finds their grants",
-    ),
     ("service/keys.py", ("evidence",), "keys seal values, whatever they are of"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
-    ("service/access/guard.py", ("evidence",), "it decides, and asks nobody"),
-    (
-        "service/access/rates.py",
-        ("evidence", "service.keys", "service.networks", "service.settings"),
-        "rates are counted; nothing is opened",
-    ),
     ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
     ("service/place.py", (), "a place is named before anything is opened"),
-    (
-        "service/access/registry.py",
-        (*("evidence", "service.access", "service.ports", *ENGINES),),
-        "statements on grants and packages, which every engine runs",
-    ),
     (
         "service/access/sidecar.py",
         ("evidence", "service.place", *TABLES),
         "it has no rule",
     ),
     (
-        "service/access/packages.py",
-        ("evidence", "service.access", "service.records.engine.Snapshot", *PORTS),
-        "who may read what; it answers no request",
-    ),
-    (
         "service/access/",
-        (*("evidence", "service.access", "service.keys", "service.ports"),),
-        "who may read what; it answers no request",
-    ),
-    *(
         (
-            file,
-            ("evidence", "service.records", "service.access", "service.place", *PORTS, *DURABLE),
-            "it opens",
-        )
-        for file in (
-            *(
-                "service/records/store.py",
-                "service/records/view/__init__.py",
-                "service/records/overview.py",
-            ),
-            "service/records/sidecar.py",
-            "service/records/sqlite/checkup.py",
-        )
+            *("evidence", "service.access", "service.breaker", "service.keys"),
+            *("service.networks", "service.ports", "service.settings"),
+        ),
+        "who may read what; it opens nothing and answers no request",
     ),
     *(
         (
             f"service/records/{engine}/",
-            ("evidence", "service.records", *DURABLE),
+            (
+                *("evidence", "service.records", *DURABLE),
+                *("service.access.port", "service.access.tokens"),
+            ),
             "an engine knows records, and no grant, request or body",
         )
         for engine in ("sql", "sqlite", "postgres")
@@ -110,9 +79,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             f"service/records/{room}/",
             (
-                "evidence",
-                "service.records.intake",
-                *PORTS,
+                *("evidence", "service.access", "service.records.intake", *PORTS),
                 *(f"service.records.{one}" for one in below),
             ),
             "the rooms of the store stand on each other in this order",
@@ -120,14 +87,9 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         for room, below in ROOMS.items()
     ),
     (
-        "service/records/opening.py",
-        ("evidence", "service.place", "service.records"),
-        "the one module of the store that names its engines",
-    ),
-    (
         "service/records/",
-        ("evidence", "service.records", *PORTS),
-        "the store answers; it knows no token, no caller and no other source",
+        ("evidence", "service.records", "service.access", "service.place", *PORTS),
+        "the store answers inside grants; it knows no caller and no other source",
     ),
     (
         "service/importing/",
@@ -142,7 +104,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/sources/remote/",
         (
             *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
-            *("service.statuses", *PORTS),
+            *("service.breaker", "service.statuses", *PORTS),
         ),
         "a remote source answers requests and does not depend on its callers",
     ),
@@ -342,7 +304,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.fetching", "service.issuers", "service.keys"),
+            *("service.fetching", "service.keys"),
             "service.ports",
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",

@@ -9,14 +9,14 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (*("backup", "check", "checkup", "transactions"),),
     "service.records.postgres": ("checkup", "connections"),
-    "service.records.engine": ("", "scopes"),
+    "service.records.engine": ("scopes",),
     "service.records.writing": ("", "ingest", "streams"),
     "service.records": (
         *("access_tables", "copying", "intake", "opening", "overview", "sidecar", "store"),
     ),
     "service.access": (
-        *("activity", "entries", "grants", "guard", "owner", "packages", "rates", "registry"),
-        *("sidecar", "signins", "tokens"),
+        *("activity", "entries", "grants", "guard", "issuers", "owner", "packages", "port"),
+        *("rates", "registry", "sidecar", "signins", "tokens"),
     ),
     "service.importing.process": ("guard", "parsing"),
     "service.importing": ("formats", "importer", "inference", "run", "source"),

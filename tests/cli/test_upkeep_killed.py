@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from service.records.sqlite.check import check
-from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.server import ROOT
@@ -156,7 +155,7 @@ def test_a_strict_import_that_is_killed(folder: Path) -> None:
 def test_an_import_that_is_killed_while_it_indexes_a_stream_anew(folder: Path) -> None:
     with open_writer(folder / "rung.db") as writer:
         # Manifests are cached in this process, so their documents must not be changed.
-        found = [deepcopy(one.document) for one in manifests_of(writer, "mail-home")]
+        found = [deepcopy(one.document) for one in writer.manifests("mail-home")]
     (messages,) = (one for one in found if one["name"] == "messages")
     messages["query"]["search"]["lexical_fields"] = ["body"]
     manifest = folder / "manifest.json"

@@ -12,7 +12,6 @@ import pytest
 from evidence.errors import Unavailable
 from evidence.work import Deadline
 from service.records.sqlite.check import check
-from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Api
 from tests.helpers.server import ROOT
@@ -114,7 +113,7 @@ def test_grants_are_made_and_revoked_while_a_large_file_is_tried(house: House) -
 def test_grants_are_made_and_revoked_while_a_large_stream_is_indexed_anew(house: House) -> None:
     api = house.api()
     with open_writer(house.path) as writer:
-        document = {"streams": [one.document for one in manifests_of(writer, "c")]}
+        document = {"streams": [one.document for one in writer.manifests("c")]}
     document["streams"][0]["query"]["search"]["lexical_fields"] = ["body"]
     manifest = house.path.with_name("manifest.json")
     manifest.write_text(json.dumps(document))

@@ -11,7 +11,6 @@ from evidence.fold import fold
 from evidence.word_parts import joined
 from service.records.writing.vocabulary import keys_of
 from evidence.manifest.values import FieldType, sortable
-from service.records.writing.streams import manifests_of
 from service.records.sqlite.writer import Writer
 
 PASSAGE, STRIDE = 2_048, 1_536
@@ -78,7 +77,7 @@ def _afresh(writer: Writer) -> Derived:
             (connection, manifest.name),
         ).fetchone()[0]: manifest
         for connection in writer.connection_ids()
-        for manifest in manifests_of(writer, connection)
+        for manifest in writer.manifests(connection)
     }
     ordinals = {
         (stream, name): ordinal

@@ -17,6 +17,7 @@ from service.access import packages
 from service.access.registry import Member
 from service.access.registry import Registry
 from service.place import Place
+from service.records import overview
 from service.records.opening import open_reader, open_writer
 from service.records.writing import Writing
 from tests.helpers import worlds
@@ -89,4 +90,4 @@ def two(folder: Path) -> Iterator[Pair]:
 def local_member(writer: Writing, place: Place, name: str) -> Member:
     """A grant of a store as a member, by its id or label."""
     with closing(open_reader(place)) as reader, reader.snapshot() as snapshot:
-        return packages.local_member(Registry(writer), snapshot, name)
+        return overview.local_member(Registry(writer), snapshot, name)

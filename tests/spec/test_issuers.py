@@ -17,7 +17,8 @@ from evidence.work import Deadline
 from service.access.entries import Entries
 from service.access.sidecar import Sidecar
 from service.access.signins import Signins
-from service.issuers import Issuers
+from service.access.issuers import Issuers
+from service.sources.remote import outbound
 from service.settings import SettingsError
 from tests.helpers import worlds
 from tests.helpers.api import Answer, Api
@@ -137,7 +138,8 @@ def test_new_keys_of_an_issuer_are_found_and_asked_for_rarely(
 ) -> None:
     signins = Signins(Entries(Sidecar(house.path)))
     now = datetime.now(UTC)
-    rotating = Issuers((issuer.url,), PUBLIC, signins, lambda: now, lambda _: Deadline.after(0))
+    fetch, after = outbound.fetch_json, lambda _: Deadline.after(0)
+    rotating = Issuers((issuer.url,), PUBLIC, signins, lambda: now, fetch, after)
     assert rotating.grant_of(token(issuer), "/v1") == grant_id
     assert streams(app, token(issuer)).status == 200
     publish(issuer, OTHER)

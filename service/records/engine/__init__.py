@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.question import Term
+from service.access.port import Tables
 from service.records.engine.change_log import Change, RecordState
 from evidence.manifest import StreamManifest
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
@@ -167,7 +168,7 @@ class Moved(Exception):
     """The store is not of the generation that its snapshot was to be of. Ask a new one."""
 
 
-class Snapshot(Protocol):
+class Snapshot(Tables, Protocol):
     """One consistent view of the store. `engine` names what keeps it: `sqlite` or `postgres`."""
 
     engine: str

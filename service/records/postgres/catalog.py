@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from service.records.engine import Generation, StreamRow
-from service.records.sql.snapshot import manifest_of
+from evidence.manifest import parse_stored
 
 _STREAMS = """
 SELECT s.name, s.id, s.manifest, c.connector_key, c.display_name,
@@ -82,7 +82,7 @@ def _stream(
 ) -> StreamRow:
     return StreamRow(
         id,
-        manifest_of(manifest),
+        parse_stored(manifest),
         connector_key,
         display_name,
         dict(zip(fields, ordinals)),

@@ -4,7 +4,6 @@ An engine adds the methods that need its own SQL, and runs statements whose para
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import orjson
@@ -12,7 +11,6 @@ import orjson
 from service.records.engine.change_log import Change, RecordState
 from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
 from service.records.engine.selections import Cells, Selection, Value
-from evidence.manifest import StreamManifest, parse
 from service.records.sql.conditions import alike
 from service.records.sql.figures import Figures
 
@@ -218,12 +216,6 @@ class SharedMethods(Figures):
     def blob_part(self, blob: BlobRow, number: int) -> bytes | None:
         row = self.row(_BLOB_PART, blob.key, blob.sha256, number)
         return None if row is None else row[0]
-
-
-@lru_cache(maxsize=1024)
-def manifest_of(text: str) -> StreamManifest:
-    """A stored manifest."""
-    return parse({"streams": [orjson.loads(text)]})[0]
 
 
 def stored(row: tuple[Any, ...]) -> Stored:

@@ -15,7 +15,7 @@ import orjson
 from evidence.fold import fold
 from evidence.limits import CONTRACT
 from evidence.pointer import find, searched_text
-from evidence.manifest import StreamManifest, parse
+from evidence.manifest import StreamManifest, parse_stored
 from service.records.writing.passages import fold_passages
 from service.records.sqlite.checkup import opened
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, row_id
@@ -115,7 +115,7 @@ def _index_faults(db: sqlite3.Connection) -> Iterator[str]:
     streams = db.execute("SELECT id, manifest FROM stream WHERE name >= char(1)").fetchall()
     keys = dict(db.execute(_KEYS))
     for stream, text in streams:
-        manifest = parse({"streams": [orjson.loads(text)]})[0]
+        manifest = parse_stored(text)
         faults = _Stream(db, stream, manifest, keys).faults()
         yield from (f"{manifest.name}: {what}: {n}" for what, n in faults.items() if n > 0)
 

@@ -9,8 +9,9 @@ import orjson
 
 from service.records.engine import Big, Generation, PassageKey, Stored, StreamRow
 from service.records.engine.selections import Cells, Selection, Value
+from evidence.manifest import parse_stored
 from evidence.manifest.forms import decimal_of_key, decimal_total
-from service.records.sql.snapshot import RECORDS, manifest_of, stored
+from service.records.sql.snapshot import RECORDS, stored
 from service.records.sqlite.search import SearchMethods
 
 _STREAM = """
@@ -80,7 +81,7 @@ class SqliteSnapshot(SearchMethods):
         fields = orjson.loads(scopes)
         return StreamRow(
             id,
-            manifest_of(text),
+            parse_stored(text),
             connector_key,
             display_name,
             {field: ordinal for ordinal, field, *_ in fields},

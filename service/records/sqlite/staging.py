@@ -31,7 +31,7 @@ from service.records.engine.large import LargeValue, Place
 from service.records.engine.scopes import Scopes
 from service import database_files
 from service.records.sqlite.writer import Writer
-from service.records.writing.streams import declare, manifests_of
+from service.records.writing.streams import declare
 
 #: Leftovers are erased in transactions of this length, so that others can write between them.
 HOLD_SECONDS: Final = 0.4
@@ -215,7 +215,7 @@ def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stag
 
 
 def _manifest(writer: Writer, connection_id: str, name: str) -> StreamManifest:
-    for manifest in manifests_of(writer, connection_id):
+    for manifest in writer.manifests(connection_id):
         if manifest.name == name:
             return manifest
     raise NotFound(f"The store has no stream {connection_id}/{name}. See them with: rung stats.")

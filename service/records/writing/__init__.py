@@ -5,7 +5,6 @@ Checks, comparison and naming are above this boundary, in `ingest` and `streams`
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -14,6 +13,7 @@ from service.records.writing.attachments import Attachment
 from service.records.writing.languages import Sample
 from service.records.engine.large import Place
 from evidence.manifest import StreamManifest
+from service.access.port import WritableTables
 from service.records.engine.scopes import Scopes, StreamHandle
 
 #: Random bytes of the secret of a new store.
@@ -30,7 +30,7 @@ class StreamCount:
     deleted: int
 
 
-class Writing(Protocol):
+class Writing(WritableTables, Protocol):
     """A store that is open for writing by one thread. `engine` is as in `engine.Snapshot`."""
 
     engine: str
@@ -43,9 +43,6 @@ class Writing(Protocol):
 
     def close(self) -> None:
         """Closes the store."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """All or nothing. Inside another transaction it joins it."""
 
     def meta(self, key: str) -> Any:
         """The metadata of the store under a key, or None."""
@@ -64,12 +61,6 @@ class Writing(Protocol):
         self, connection_id: str, connector_key: str | None, label: str | None
     ) -> int:
         """The row of a connection, created if new; a key or label replaces the old one."""
-
-    def connection_ids(self) -> list[str]:
-        """The ids of all connections that have a stream, sorted."""
-
-    def manifest_rows(self, connection_id: str) -> Sequence[tuple[str, str]]:
-        """(name of the row, manifest) of all streams of a connection, hidden ones last."""
 
     def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int, str] | None:
         """(stream, connection, manifest) by the name in its row; None if it is not declared."""

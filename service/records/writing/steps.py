@@ -13,7 +13,7 @@ from service.records.writing.attachments import Attachment
 from service.records.engine.change_log import EPOCH_CHARS
 from service.records.writing.languages import Sample, merged
 from service.records.engine.large import LargeValue, Place
-from evidence.manifest import StreamManifest
+from evidence.manifest import StreamManifest, link, parse_stored
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
 from service.records.writing.streams import all_streams
@@ -69,9 +69,6 @@ class Steps(Protocol):
     """What an engine provides to the steps."""
 
     statements: ClassVar[Statements]
-
-    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """The rows of a statement; `?` marks its parameters."""
 
     def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         """Runs a statement for each row of parameters."""
@@ -141,9 +138,13 @@ class BaseWriter(Steps, Writing):
     def connection_ids(self) -> list[str]:
         return [id for (id,) in self.run(self.statements.connection_ids)]
 
-    def manifest_rows(self, connection_id: str) -> list[tuple[str, str]]:
-        rows = self.run(self.statements.manifest_rows, connection_id)
-        return [(name, manifest) for name, manifest in rows]
+    def manifests(self, connection_id: str) -> list[StreamManifest]:
+        manifests: dict[str, StreamManifest] = {}
+        for row_name, text in self.run(self.statements.manifest_rows, connection_id):
+            manifest = parse_stored(text)
+            if row_name in (manifest.name, self.staged.get((connection_id, manifest.name))):
+                manifests[manifest.name] = manifest
+        return link(manifests.values())
 
     def find_stream(self, connection_id: str, row_name: str) -> tuple[int, int, str] | None:
         row = self.row(self.statements.find_stream, connection_id, row_name)

@@ -2,21 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from typing import Final
-
-import orjson
 
 from evidence.errors import InvalidRequest, NotFound, Unavailable
 from evidence.limits import BUDGETS
 from service.records.writing.derived import derives
 from evidence.names import check_connection_id
-from evidence.manifest import StreamManifest, link, parse
+from evidence.manifest import StreamManifest, link, parse_stored
 from service.records.engine.scopes import StreamHandle
 from service.records.writing import Writing
-
-#: The manifests that are not parsed again if a stream is opened again.
-MANIFESTS_CACHED: Final = 1_024
 
 
 def connect(
@@ -45,7 +38,7 @@ class Streams:
         self._writer, self._connection_id = writer, connection_id
         #: {stream: {stream that refers to it: with which fields}}.
         self._referring: dict[str, dict[str, set[str]]] = {}
-        for manifest in manifests_of(writer, connection_id):
+        for manifest in writer.manifests(connection_id):
             self._refer(manifest)
 
     def declare(self, manifests: Iterable[StreamManifest]) -> list[str]:
@@ -96,7 +89,7 @@ class Streams:
             missing = f"{self._connection_id!r} has no stream {name!r}"
             raise NotFound(f"{missing}; declare it with a manifest first.")
         stream, connection, text = row
-        manifest = manifest or self._linked(_parsed(text))
+        manifest = manifest or self._linked(parse_stored(text))
         with self._writer.transaction():
             return StreamHandle(stream, connection, manifest, self._writer.allot(stream, manifest))
 
@@ -104,7 +97,7 @@ class Streams:
         """The manifest of a stream; of a staged one without rows, that of the old one."""
         row = _find(self._writer, self._connection_id, name)
         row = row or self._writer.find_stream(self._connection_id, name)
-        return None if row is None else self._linked(_parsed(row[2]))
+        return None if row is None else self._linked(parse_stored(row[2]))
 
     def _linked(self, manifest: StreamManifest) -> StreamManifest:
         fields = set[str]().union(*self._referring.get(manifest.name, {}).values())
@@ -135,29 +128,12 @@ def _check_size(manifest: StreamManifest, before: StreamManifest | None) -> None
 
 def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
     """Whether `declare` would reindex a stream, which takes long if it has many records."""
-    before = {manifest.name: manifest for manifest in manifests_of(writer, connection_id)}
+    before = {manifest.name: manifest for manifest in writer.manifests(connection_id)}
     after = link((before | {manifest.name: manifest for manifest in manifests}).values())
     return any(
         manifest.name in before and derives(manifest) != derives(before[manifest.name])
         for manifest in after
     )
-
-
-def manifests_of(writer: Writing, connection_id: str) -> list[StreamManifest]:
-    """The manifests of a connection's streams, by name; for staged ones, the future manifests."""
-    manifests: dict[str, StreamManifest] = {}
-    for row_name, text in writer.manifest_rows(connection_id):
-        manifest = _parsed(text)
-        if row_name in (manifest.name, _row_name(writer, connection_id, manifest.name)):
-            manifests[manifest.name] = manifest
-    return link(manifests.values())
-
-
-@lru_cache(maxsize=MANIFESTS_CACHED)
-def _parsed(text: str) -> StreamManifest:
-    """A manifest as a store has it."""
-    (manifest,) = parse({"streams": [orjson.loads(text)]})
-    return manifest
 
 
 def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:
@@ -169,7 +145,7 @@ def all_streams(writer: Writing) -> Iterator[StreamHandle]:
     """Every stream of the store, to write to."""
     for connection_id in writer.connection_ids():
         streams = Streams(writer, connection_id)
-        for manifest in manifests_of(writer, connection_id):
+        for manifest in writer.manifests(connection_id):
             yield streams.open(manifest.name)
 
 

@@ -112,6 +112,11 @@ def ask(
         return Answer(answer.status, answer.headers, answer.read(most_bytes))
 
 
+def fetch_json(url: str, deadline: Deadline) -> Any:
+    """The JSON that the server at `url` answers with status 200; None for any other answer."""
+    return ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes).json()
+
+
 @contextmanager
 def opened(
     method: str,

@@ -19,11 +19,12 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access.packages import name_of
 from service.access.registry import Member
+from service.breaker import Breaker
 from service.lru import LruCache
 from service.pdpp.decode import short
 from service.ports import MemberStream, SchemaQuery
 from service.sources.remote import bodies, outbound, remote_errors
-from service.sources.remote.origin import JSON, Breaker, Bulkhead, Origin, Permit
+from service.sources.remote.origin import JSON, Bulkhead, Origin, Permit
 from service.sources.remote.server import HttpResourceServer
 
 STORE_PREFIX = "rung_"

@@ -14,7 +14,7 @@ from service.records.intake import Row
 from evidence.manifest import parse
 from service.records.sqlite.check import check as faults
 from service.records.sqlite.staging import Stage, staging
-from service.records.writing.streams import declare, manifests_of, open_stream
+from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
@@ -143,7 +143,7 @@ def test_a_removed_connection_leaves_nothing(house: House) -> None:
         with staging(writer, [("mail-home", name) for name in names]) as stage:
             stage.publish()
         check(writer)
-        assert manifests_of(writer, "mail-home") == []
+        assert writer.manifests("mail-home") == []
         assert {one.connection_id for one in writer.counts()} == {"bank", "mail-work"}
         assert one(writer, "SELECT count(*) FROM connection") == (2,)
         assert one(writer, "SELECT count(*) FROM blob_use WHERE blob_id LIKE '%home'") == (0,)

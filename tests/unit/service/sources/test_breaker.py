@@ -7,7 +7,8 @@ import pytest
 from evidence.errors import EvidenceError, NotFound, TimedOut, TooLarge, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
-from service.sources.remote.origin import Breaker, Bulkhead, Permit
+from service.breaker import Breaker
+from service.sources.remote.origin import Bulkhead, Permit
 from tests.helpers.waiting import WAIT_SECONDS
 
 

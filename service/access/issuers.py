@@ -20,8 +20,7 @@ from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline, parse_json
 from service.access.signins import Signins
-from service.sources.remote import outbound
-from service.sources.remote.origin import Breaker
+from service.breaker import Breaker
 
 #: Only asymmetric ones: with others, anyone who reads the public keys could sign.
 ALGORITHMS: Final = (
@@ -32,9 +31,13 @@ ALGORITHMS: Final = (
 CACHE_SECONDS, AGAIN_SECONDS = 3_600, 60
 
 
+#: Fetches the JSON at a URL.
+Fetch = Callable[[str, Deadline], Any]
+
+
 class Issuers:
     """Checks tokens of the issuers `names`. `base` is the public URL of this server. `now` is the
-    time that decides their expiry. `after` makes deadlines."""
+    time that decides their expiry. `fetch` reads their keys. `after` makes deadlines."""
 
     def __init__(
         self,
@@ -42,10 +45,11 @@ class Issuers:
         base: str,
         signins: Signins,
         now: Callable[[], datetime],
+        fetch: Fetch,
         after: Callable[[float], Deadline] = Deadline.after,
     ) -> None:
         self._names, self._base, self._signins = names, base, signins
-        self._now, self._after = now, after
+        self._now, self._fetch, self._after = now, fetch, after
         self._breaker = Breaker()
         self._keys: dict[str, tuple[KeySet, Deadline, Deadline]] = {}
 
@@ -91,7 +95,7 @@ class Issuers:
             if not (retry if again else ends).expired():
                 return keys
         with self._breaker.guard():
-            keys = _fetched_keys(issuer)
+            keys = _fetched_keys(issuer, self._fetch)
         ends, retry = self._after(CACHE_SECONDS), self._after(AGAIN_SECONDS)
         self._keys[issuer] = keys, ends, retry
         return keys
@@ -107,14 +111,14 @@ def _issuer(token: str) -> str:
         return ""
 
 
-def _fetched_keys(issuer: str) -> KeySet:
+def _fetched_keys(issuer: str, fetch: Fetch) -> KeySet:
     """The keys of an issuer; raises `Unavailable` if they cannot be read."""
     deadline = Deadline.after(BUDGETS.start_seconds)
     for url in _metadata_urls(issuer):
-        metadata = _json(url, deadline)
+        metadata = fetch(url, deadline)
         if isinstance(metadata, dict) and metadata.get("issuer") == issuer:
             with suppress(JoseError, KeyError, TypeError, ValueError):
-                return KeySet.import_key_set(_json(str(metadata["jwks_uri"]), deadline))
+                return KeySet.import_key_set(fetch(str(metadata["jwks_uri"]), deadline))
     raise Unavailable(
         "The token cannot be checked: its issuer does not publish its keys. Try again later.",
         code="introspection_failed",
@@ -126,8 +130,3 @@ def _metadata_urls(issuer: str) -> Iterator[str]:
     path = parts.path.rstrip("/")
     yield f"{parts.scheme}://{parts.netloc}{AUTHORIZATION_SERVER}{path}"
     yield issuer.rstrip("/") + "/.well-known/openid-configuration"
-
-
-def _json(url: str, deadline: Deadline) -> Any:
-    """The JSON at a URL; None if there is none."""
-    return outbound.ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes).json()
