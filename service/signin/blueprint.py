@@ -21,15 +21,15 @@ from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import parse_json, request_deadline
 from service.access import grants
-from service.access.guard import check_form, is_loopback, read_body
+from service.access.guard import check_form, read_body
 from service.access.owner import Owner
 from service.bootstrap import Services
-from service.networks import is_public
 from service.pages.layout import Layout
 from service.signin import consent, owner_pages
-from service.signin.clients import Client, Clients, Documents, destination
+from service.signin.clients import TYPES, Client, Deployment, Registered
 from service.signin.consent import Choice
 from service.signin.owner_site import ASSERTION, OwnerSite, Sessions, with_error
+from service.signin.redirects import destination
 from service.signin.server import AUTHORIZE, REGISTER, REVOKE, TOKEN, Paths, Resources, Server
 from service.signin.server import metadata
 from service.statuses import STATUS
@@ -51,31 +51,26 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     services = layout.services
     assert services.store is not None and services.signins is not None
     store, base = services.store, services.settings.base
-    clients = Clients(store.secret, base)
-    resources = Resources(base, paths)
+    entries, documents = services.signins.entries, services.settings.documents
+    deployment, resources = Deployment(base, store.secret, entries, documents), Resources(
+        base, paths
+    )
 
     def ends(grant_id: str) -> datetime | None:
         end = store.granted(partial(grants.active, grant_id=grant_id)).expires_at
         return datetime.fromisoformat(end) if end else None
 
-    documents, allowed = None, services.settings.documents
-    local = allowed == "loopback"
-
-    def accepts(address: str) -> bool:
-        return is_public(address) or (local and is_loopback(address))
-
-    if allowed != "off":
-        documents = Documents(services.signins.entries, accepts, base, any_port=local)
-    server = Server(services.signins, clients, documents, resources, ends)
+    types = [of_deployment(deployment) for of_deployment in TYPES]
+    server = Server(services.signins, types, resources, ends)
     closed = services.papers is not None and bool(services.settings.papers_tokens)
     site = OwnerSite(services.signins, store, layout, sessions, closed)
     routes = Blueprint("signin", __name__)
     routes.before_request(_allow_long_forms)
     routes.before_request(_allow_waiting)
-    described = metadata(base, documents=documents is not None)
+    described = metadata(base, types)
     routes.add_url_rule(AUTHORIZATION_SERVER, "metadata", lambda: _json(described))
     for path, view in {
-        REGISTER: lambda: _register(clients, sessions),
+        REGISTER: lambda: _register(Registered(deployment), sessions),
         TOKEN: lambda: _token(server, sessions),
         REVOKE: lambda: server.create_endpoint_response("revocation"),
     }.items():
@@ -113,7 +108,7 @@ def _answered(view: Callable[[], Response]) -> Callable[[], Response]:
     return answered
 
 
-def _register(clients: Clients, sessions: Sessions) -> Response:
+def _register(clients: Registered, sessions: Sessions) -> Response:
     sessions.limit("register", *REGISTRATIONS)
     try:
         body = parse_json(read_body(request.environ))
@@ -238,7 +233,7 @@ def _authorization_request(
     """Completes the request after the proof. Raises `InvalidRequest` if the client's metadata
     cannot be used, and `Refused` if what it requests cannot be granted."""
     uri, details = valid.redirect_uri, valid.details
-    client = server.published(valid.client, uri)
+    client = server.complete(valid.client, uri)
     records = set(valid.code["paths"]) & set(server.resources.paths[site.layout.mcp_path])
     choices, words = site.choices() if records else [], list[tuple[str, str]]()
     try:

@@ -1,4 +1,4 @@
-"""Clients of sign-in, which register themselves or publish their metadata.
+"""Clients of sign-in: `TYPES` has the types, which register themselves or publish their metadata.
 
 Registrations are not stored. A client id is the client's metadata, encrypted with a key of the
 deployment. Public clients with equal metadata have the same id.
@@ -12,13 +12,12 @@ most a day. Tokens are bound to the URL and need no document.
 import hmac
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from ipaddress import ip_address
 from secrets import token_urlsafe
-from typing import Any, Final
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
@@ -26,7 +25,9 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.work import Deadline, parse_json
 from service import keys
 from service.access.entries import Entries
-from service.access.guard import SCOPE
+from service.access.guard import SCOPE, is_loopback
+from service.networks import is_public
+from service.signin.redirects import acceptable, elsewhere, is_registered, redirect_uris
 from service.sources.remote.outbound import opened
 
 OFFLINE: Final = "offline_access"
@@ -34,7 +35,7 @@ PREFIX: Final = "c_"
 NONE, BASIC, POST = "none", "client_secret_basic", "client_secret_post"
 METHODS: Final = (NONE, BASIC, POST)
 GRANT_TYPES: Final = ("authorization_code", "refresh_token")
-NAME_CHARS, MOST_REDIRECTS, ID_CHARS = 60, 10, 2_048
+NAME_CHARS, ID_CHARS = 60, 2_048
 SECONDS: Final = 3
 BYTES: Final = 5_120
 #: The most fetches for all addresses, and the window in seconds.
@@ -46,19 +47,6 @@ _HEADERS: Final = {"Accept": "application/json", "Connection": "close"}
 _JSON: Final = re.compile(r"application/([a-z0-9.-]+\+)?json *(;.*)?", re.IGNORECASE)
 _MAX_AGE: Final = re.compile(r"max-age=([0-9]{1,9})")
 _PORT: Final = 443
-MOST_CHARS: Final = 512
-#: Schemes that a browser handles itself. Other schemes belong to applications.
-REFUSED: Final = frozenset(
-    "about blob chrome data file filesystem ftp http javascript mailto view-source vbscript ws wss"
-    " feed intent jar resource search search-ms shell sms tel".split()
-)
-#: RFC 3986, without a fragment, a user or characters that a browser would rewrite.
-_URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9\-._~:/?\[\]!$&()*+,;=%]+")
-_LOOPBACK: Final = re.compile(r"http://(127\.0\.0\.1|\[::1\]|localhost)(?::[0-9]{1,5})?([/?].*)?")
-_HOST: Final = re.compile(r"([a-z0-9-]+\.)*[a-z0-9-]+|\[[0-9a-f:.]+\]", re.IGNORECASE)
-
-#: The last label of a host that browsers read as an IPv4 address.
-_NUMBER: Final = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +97,48 @@ def is_url(client_id: str) -> bool:
     return client_id.startswith("https://")
 
 
-class Clients:
-    """Registers and finds clients of the server at `base`. `secret` returns the secret of the
-    deployment."""
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The server that clients sign in to: its URL, its secret, where it keeps small values, and the
+    setting of client documents."""
 
-    def __init__(self, secret: Callable[[], bytes], base: str) -> None:
-        self._secret, self._base = secret, base
+    base: str
+    secret: Callable[[], bytes]
+    entries: Entries
+    documents: str
 
-    def find(self, client_id: str) -> Client | None:
-        """Returns a client by its id, or None."""
+
+class ClientType(Protocol):
+    """A type of clients."""
+
+    def metadata(self) -> dict[str, Any]:
+        """Returns the members with which the metadata of the server announces the type."""
+
+    def recognizes(self, client_id: str) -> bool:
+        """Whether this is the id of a client of this type."""
+
+    def find(self, client_id: str, redirect_uri: str | None) -> Client | None:
+        """Returns a client, or None, without fetching anything. The redirect URI is that of an
+        authorization request; None for other requests."""
+
+    def complete(self, client: Client) -> Client:
+        """Returns a client with its metadata, once the owner has given a proof. Raises
+        `InvalidRequest` if that cannot be used."""
+
+
+class Registered:
+    """Clients that registered themselves. Their ids begin with `c_`."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._secret, self._base = deployment.secret, deployment.base
+
+    def metadata(self) -> dict[str, Any]:
+        return {}
+
+    def recognizes(self, client_id: str) -> bool:
+        return True
+
+    def find(self, client_id: str, redirect_uri: str | None = None) -> Client | None:
         try:
             payload = client_id.removeprefix(PREFIX)
             name, uris, method, _ = keys.of_clients(self._secret()).open(payload, bound="client")
@@ -126,6 +147,9 @@ class Clients:
         secret = None if method == NONE else self._client_secret(client_id)
         name = claimed_name({"client_name": name})
         return Client(client_id, name, elsewhere(uris, self._base), method, secret)
+
+    def complete(self, client: Client) -> Client:
+        return client
 
     def register(self, metadata: Any) -> dict[str, Any]:
         """Returns the response to a registration. Raises `InvalidRequest` with a code of RFC 7591.
@@ -186,67 +210,41 @@ def _plain(char: str) -> str:
     return char if letter and "VARIATION SELECTOR" not in unicodedata.name(char, "") else ""
 
 
-def redirect_uris(metadata: Mapping[str, Any], base: str) -> list[str]:
-    """Returns the redirect URIs; raises `InvalidRequest` if one cannot be used by a client of the
-    server at `base`."""
-    uris = metadata.get("redirect_uris")
-    if not isinstance(uris, list) or not 0 < len(uris) <= MOST_REDIRECTS:
-        raise _invalid(f"redirect_uris must list 1 to {MOST_REDIRECTS} URIs.", uris=True)
-    if not all(map(acceptable, uris)):
-        raise _invalid(
-            "Each redirect URI must use https, http on a loopback address, or the application's own"
-            " scheme, and have no fragment.",
-            uris=True,
-        )
-    if len(elsewhere(uris, base)) < len(uris):
-        raise _invalid("A redirect URI must not be on the host of this server.", uris=True)
-    return uris
+def _invalid(message: str) -> EvidenceError:
+    return InvalidRequest(message, code="invalid_client_metadata")
 
 
-def elsewhere(uris: Iterable[str], base: str) -> tuple[str, ...]:
-    """Returns the URIs that are not on the host of the server at `base`, on whatever port: a
-    browser sends the cookies of a host there. Without TLS, returns all, because a client on this
-    machine has no other host."""
-    parts = urlsplit(base)
-    ours = _host(parts.hostname or "")
-    return tuple(
-        uri
-        for uri in uris
-        if parts.scheme != "https" or _host(urlsplit(uri).hostname or "") not in (ours, None)
-    )
+class Published:
+    """Clients that publish their metadata at the URL that is their id."""
 
+    def __init__(self, deployment: Deployment) -> None:
+        self._entries, self._base = deployment.entries, deployment.base
+        self._setting = deployment.documents
 
-def _host(name: str) -> str | None:
-    """A host as browsers spell it; None for an IPv4 address in a spelling that they rewrite."""
-    name = name.lower().removesuffix(".")
-    try:
-        return str(ip_address(name))
-    except ValueError:
-        return None if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
+    def metadata(self) -> dict[str, Any]:
+        return {"client_id_metadata_document_supported": True} if self._setting != "off" else {}
 
+    def recognizes(self, client_id: str) -> bool:
+        return self._setting != "off" and is_url(client_id)
 
-def _invalid(message: str, *, uris: bool = False) -> EvidenceError:
-    code = "invalid_redirect_uri" if uris else "invalid_client_metadata"
-    return InvalidRequest(message, code=code)
+    def find(self, client_id: str, redirect_uri: str | None) -> Client:
+        """Returns the client as if its document named the redirect URI; raises `InvalidRequest` if
+        no document can be at the URL. Does not use what is kept, which would tell a stranger which
+        clients signed in."""
+        if redirect_uri is None:
+            return Client(client_id, "", ())
+        parts = urlsplit(client_id) if acceptable(client_id) else None
+        if (
+            parts is None
+            or not parts.path
+            or not {".", ".."}.isdisjoint(unquote(parts.path).split("/"))
+            or not (self._is_local or parts.port in (None, _PORT))
+        ):
+            raise InvalidRequest("The application's id is not a valid URL of client metadata.")
+        return Client(client_id, "", elsewhere(filter(acceptable, [redirect_uri]), self._base))
 
-
-class Documents:
-    """Fetches and keeps documents for the server at `base`. `accepts` decides which IP addresses
-    they may come from, and `any_port` allows ports other than 443."""
-
-    def __init__(
-        self,
-        entries: Entries,
-        accepts: Callable[[str], bool],
-        base: str,
-        *,
-        any_port: bool = False,
-    ) -> None:
-        self._entries, self._accepts, self._base = entries, accepts, base
-        self._any_port = any_port
-
-    def client(self, url: str) -> Client:
-        """Returns the client at a URL; raises `InvalidRequest` with the reason if there is none."""
+    def complete(self, client: Client) -> Client:
+        url = client.client_id
         with self._entries.reading() as entries:
             entry = entries.get(_DOCUMENT, url)
         if entry is None:
@@ -259,19 +257,14 @@ class Documents:
             body = entry.body
         return Client(url, body["name"], elsewhere(body["redirect_uris"], self._base))
 
-    def unread(self, url: str, redirect_uri: str) -> Client:
-        """Returns the client at a URL as if its document named this redirect URI; raises
-        `InvalidRequest` if none can be at this URL. Does not use what is kept, which would tell a
-        stranger which clients signed in."""
-        parts = urlsplit(url) if acceptable(url) else None
-        if (
-            parts is None
-            or not parts.path
-            or not {".", ".."}.isdisjoint(unquote(parts.path).split("/"))
-            or not (self._any_port or parts.port in (None, _PORT))
-        ):
-            raise InvalidRequest("The application's id is not a valid URL of client metadata.")
-        return Client(url, "", elsewhere(filter(acceptable, [redirect_uri]), self._base))
+    @property
+    def _is_local(self) -> bool:
+        """Whether documents may come from this machine, and from any port."""
+        return self._setting == "loopback"
+
+    def _accepts(self, address: str) -> bool:
+        """Whether a document may come from an IP address."""
+        return is_public(address) or (self._is_local and is_loopback(address))
 
     def _fetched(self, url: str) -> tuple[dict[str, Any], int]:
         """Returns the parts of the document to keep, and for how many seconds."""
@@ -309,48 +302,5 @@ def _checked(metadata: Any, url: str, base: str) -> dict[str, Any]:
     return {"name": claimed_name(metadata), "redirect_uris": redirect_uris(metadata, base)}
 
 
-def acceptable(uri: object) -> bool:
-    """Whether this URI can be registered: https, http on loopback, or an application's scheme."""
-    if not isinstance(uri, str) or len(uri) > MOST_CHARS or not _URI.fullmatch(uri):
-        return False
-    if _LOOPBACK.fullmatch(uri):
-        return True
-    try:
-        parts = urlsplit(uri)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        return False
-    if parts.scheme == "https":
-        return bool(_HOST.fullmatch(_name(parts, host)))
-    return parts.scheme not in REFUSED and not parts.scheme.startswith("ms-")  # Windows' own
-
-
-def _name(parts: SplitResult, host: str) -> str:
-    return f"[{host}]" if parts.netloc.startswith("[") else host
-
-
-def is_registered(uri: str, registered: Iterable[str]) -> bool:
-    """Whether a URI is registered. On loopback, the port may differ."""
-    if not acceptable(uri):
-        return False
-    portless = _without_port(uri)
-    return any(
-        uri == registered_uri or (portless and portless == _without_port(registered_uri))
-        for registered_uri in registered
-    )
-
-
-def _without_port(uri: str) -> tuple[str, str] | None:
-    """Returns (host, rest) of an http URI on loopback; None for other URIs."""
-    match = _LOOPBACK.fullmatch(uri)
-    return (match[1], match[2] or "") if match else None
-
-
-def destination(uri: str) -> tuple[str, str]:
-    """Returns (where the URI leads, and "web", "loopback" or "application")."""
-    parts = urlsplit(uri)
-    if _LOOPBACK.fullmatch(uri):
-        return f"{parts.scheme}://{parts.netloc}", "loopback"
-    if parts.scheme == "https":
-        return f"{parts.scheme}://{parts.netloc}", "web"
-    return f"{parts.scheme}:", "application"
+#: The types of clients. The first that recognizes the id of a client finds it.
+TYPES: Final[tuple[Callable[[Deployment], ClientType], ...]] = (Published, Registered)

@@ -31,8 +31,7 @@ from evidence.errors import InvalidRequest, Unauthenticated
 from service.access.entries import Entry
 from service.access.signins import Signins
 from service.access.guard import SCOPE, is_loopback
-from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, Clients, Documents
-from service.signin.clients import is_url
+from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, ClientType
 from service.signin.consent import DETAILS_TYPE
 
 UNREGISTERED: Final = "The client has not registered this redirect_uri."
@@ -85,8 +84,8 @@ def _is_local(host: str | None) -> bool:
     return host == "localhost" or is_loopback(host)
 
 
-def metadata(base: str, *, documents: bool) -> dict[str, Any]:
-    """Returns the metadata of the authorization server. `documents` are those of clients."""
+def metadata(base: str, types: Iterable[ClientType]) -> dict[str, Any]:
+    """Returns the metadata of the authorization server for these types of clients."""
     return {
         "issuer": base,
         "authorization_endpoint": base + AUTHORIZE,
@@ -101,7 +100,7 @@ def metadata(base: str, *, documents: bool) -> dict[str, Any]:
         "revocation_endpoint_auth_methods_supported": list(METHODS),
         "scopes_supported": [SCOPE, OFFLINE],
         "authorization_response_iss_parameter_supported": True,
-        **({"client_id_metadata_document_supported": True} if documents else {}),
+        **{name: member for each in types for name, member in each.metadata().items()},
         "authorization_details_types_supported": [DETAILS_TYPE],
         "service_documentation": f"{base}/connect",
     }
@@ -247,13 +246,12 @@ class Server(AuthorizationServer):
     def __init__(
         self,
         signins: Signins,
-        clients: Clients,
-        documents: Documents | None,
+        types: Sequence[ClientType],
         resources: Resources,
         ends: Ends,
     ) -> None:
         super().__init__()
-        self.signins, self.clients, self.documents = signins, clients, documents
+        self.signins, self._types = signins, types
         self.resources, self._ends = resources, ends
         self.register_grant(_Code, [_S256(required=True)])
         self.register_grant(_Refresh)
@@ -261,25 +259,24 @@ class Server(AuthorizationServer):
 
     def query_client(self, client_id: str) -> Client:
         """Returns a client. Unknown clients get 401, so that they register again."""
-        if self.documents and is_url(client_id):
-            # Only consent needs the metadata that a client publishes, and only after the proof.
-            if request.path != AUTHORIZE:
-                return Client(client_id, "", ())
-            return self.documents.unread(client_id, request.args.get("redirect_uri", ""))
-        client = self.clients.find(client_id)
+        # Only consent needs the metadata that a client publishes, and only after the proof.
+        asks = request.path == AUTHORIZE
+        redirect_uri = request.args.get("redirect_uri", "") if asks else None
+        client = self._type(client_id).find(client_id, redirect_uri)
         if client is None:
             raise InvalidClientError("The client is unknown. Register again.", status_code=401)
         return client
 
-    def published(self, client: Client, redirect_uri: str) -> Client:
-        """Returns a client with the metadata that it publishes, if it does. Raises `InvalidRequest`
-        if that cannot be used or does not name the redirect URI."""
-        if self.documents is None or client.host is None:
-            return client
-        client = self.documents.client(client.client_id)
+    def complete(self, client: Client, redirect_uri: str) -> Client:
+        """Returns a client with all its metadata. Raises `InvalidRequest` if that cannot be used or
+        does not name the redirect URI."""
+        client = self._type(client.client_id).complete(client)
         if not client.check_redirect_uri(redirect_uri):
             raise InvalidRequest(UNREGISTERED)
         return client
+
+    def _type(self, client_id: str) -> ClientType:
+        return next(each for each in self._types if each.recognizes(client_id))
 
     def create_oauth2_request(self, incoming: Any) -> OAuth2Request:
         oauth_request = _Request(request)

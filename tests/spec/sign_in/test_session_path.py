@@ -5,7 +5,7 @@ import pytest
 import requests
 
 from service.pages import session_path
-from service.signin.clients import elsewhere
+from service.signin.redirects import elsewhere
 from tests.helpers.operated import operated
 from tests.helpers.server import serving
 from tests.helpers.signin import REGISTRATION, SAME, Browser, Client, begun_at, new_code
