@@ -191,6 +191,17 @@ def distinct(items: Iterable[T]) -> list[T]:
     return [item for position, item in enumerate(entries) if item not in entries[:position]]
 
 
+def count_fitting(sizes: Iterable[int], room: int) -> int:
+    """How many items of these sizes, in their order, fit into `room`: at least one, if any."""
+    count = 0
+    for size in sizes:
+        room -= size
+        if room < 0 and count:
+            break
+        count += 1
+    return count
+
+
 def next_page(operation: str, args: dict[str, Any], cursor: str | None) -> list[Continuation]:
     """The call of the next page: the same arguments with the cursor."""
     if not cursor:

@@ -12,7 +12,7 @@ import orjson
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, Source, next_page, windows
+from evidence.model import READ_FIELD, Continuation, Source, count_fitting, next_page, windows
 from evidence.text import escape
 from evidence.values import Binary, Bytes, bytes_in, data_as_json
 
@@ -54,13 +54,11 @@ class Related:
 
     def within(self, room: int) -> "Related":
         """The relation with as many records, at least one, as ids of `room` bytes name."""
-        count = 0
-        for record in self.records:
-            room -= len(orjson.dumps(record.id)) + 1
-            if room < 0 and count:
-                return replace(self, records=self.records[:count], has_more=True)
-            count += 1
-        return self
+        sizes = (len(orjson.dumps(record.id)) + 1 for record in self.records)
+        count = count_fitting(sizes, room)
+        if count == len(self.records):
+            return self
+        return replace(self, records=self.records[:count], has_more=True)
 
     @property
     def entry(self) -> dict[str, Any]:

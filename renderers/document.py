@@ -10,7 +10,8 @@ import orjson
 
 from evidence import pointer, values, wire
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, absolute, known, members, spelled, window_read
+from evidence.model import READ_FIELD, Continuation, absolute, count_fitting, known, members
+from evidence.model import spelled, window_read
 from evidence.records import Document, Record
 from evidence.text import clip, json_line
 from evidence.values import Bytes, Preview
@@ -181,17 +182,12 @@ def _offer(document: Document, names: Sequence[str]) -> None:
     if not names:
         return
     document.metadata["more_field_count"] = len(names)
-    chosen, room = list[str](), BUDGETS.field_names_bytes
-    for name in names[: CONTRACT.names_in_list]:
-        room -= _name_cost(name)
-        if room < 0 and chosen:
-            args = {"stream": document.metadata["stream"]}
-            if "connection_id" in document.metadata:
-                args["connection_id"] = document.metadata["connection_id"]
-            document.more["field_names"] = Continuation("schema", args, "fields")
-            break
-        chosen.append(name)
-    args = {"id": document.id, "fields": chosen}
+    named = names[: CONTRACT.names_in_list]
+    chosen = named[: count_fitting(map(_name_cost, named), BUDGETS.field_names_bytes)]
+    if len(chosen) < len(named):
+        args = {name: document.metadata.get(name) for name in ("stream", "connection_id")}
+        document.more["field_names"] = Continuation("schema", known(args), "fields")
+    args = {"id": document.id, "fields": list(chosen)}
     document.more["more_fields"] = Continuation("fetch", args, "fields")
 
 

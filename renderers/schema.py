@@ -10,7 +10,7 @@ import orjson
 
 from evidence import schema_wire
 from evidence.limits import CONTRACT
-from evidence.model import Continuation, Source, distinct, paged
+from evidence.model import Continuation, Source, count_fitting, distinct, paged
 from evidence.schema import NO_FLAGS, TIMES, Schema, StreamRow, StreamSchema
 from renderers.rendering import Context, Rendering, header, quoted, value_of, warning
 from renderers.schema_index import PAGE_BYTES, connection_line, fitting, head, render_index
@@ -103,13 +103,9 @@ def _names(names: Iterable[str]) -> str:
 
 def _list(entries: Sequence[str]) -> str:
     """The first entries of a long list; the flags of each field list all."""
-    count, room = 0, LIST_BYTES
-    for entry in entries:
-        room -= len(entry.encode()) + 2
-        if room < 0 and count:
-            return f"{', '.join(entries[:count])} and {len(entries) - count} more"
-        count += 1
-    return ", ".join(entries) or "none"
+    count = count_fitting((len(entry.encode()) + 2 for entry in entries), LIST_BYTES)
+    tail = f" and {len(entries) - count} more" if count < len(entries) else ""
+    return f"{', '.join(entries[:count])}{tail}" or "none"
 
 
 def _relations(stream: StreamSchema) -> list[str]:
@@ -193,15 +189,14 @@ def _page(row: StreamRow, after: str | None, room: int, full: bool) -> tuple[lis
     names = list(fields)
     if after in fields:
         names = names[names.index(str(after)) + 1 :]
-    page: list[str] = []
-    for name in names:
+
+    def size(name: str) -> int:
         flags = fields[name].flags
-        room -= 2 * len(name.encode()) + len(flags) + 24
-        room -= len(orjson.dumps([_json_schema(row, name), flags])) if full else 0
-        if room < 0 and page:
-            return page, page[-1]
-        page.append(name)
-    return page, None
+        schema = orjson.dumps([_json_schema(row, name), flags]) if full else b""
+        return 2 * len(name.encode()) + len(flags) + 24 + len(schema)
+
+    page = names[: count_fitting(map(size, names), room)]
+    return page, page[-1] if len(page) < len(names) else None
 
 
 def _row_lines(

@@ -9,7 +9,7 @@ import orjson
 
 from evidence import schema_wire
 from evidence.errors import InvalidRequest
-from evidence.model import Continuation, Source, next_page, paged
+from evidence.model import Continuation, Source, count_fitting, next_page, paged
 from evidence.schema import Schema
 from renderers.rendering import Context, Rendering, fits, header, most, quoted, value_of, warning
 
@@ -169,11 +169,7 @@ def _name_cost(key: str, name: str, dense: bool) -> int:
 
 def fitting(sources: Sequence[Source], room: int) -> list[Source]:
     """As many connections as fit in both channels, at least one."""
-    fitted: list[Source] = []
-    for source in sources:
-        line, data = connection_line(source).encode(), orjson.dumps(schema_wire.connection(source))
-        room -= max(len(line), len(data)) + 2
-        if room < 0 and fitted:
-            break
-        fitted.append(source)
-    return fitted
+    lines = (connection_line(source).encode() for source in sources)
+    entries = (orjson.dumps(schema_wire.connection(source)) for source in sources)
+    sizes = (max(len(line), len(entry)) + 2 for line, entry in zip(lines, entries))
+    return list(sources[: count_fitting(sizes, room)])

@@ -147,17 +147,16 @@ def read(
 ) -> dict[str, Metadata]:
     """The metadata of papers, given their titles by paper id."""
     recent = snapshot.once("metadata", lambda: LruCache[str, Metadata](PAPERS_CACHED))
-    metadata_by_id = {paper_id: recent.get(paper_id) for paper_id in titles}
-    missing = [paper_id for paper_id, metadata in metadata_by_id.items() if metadata is None]
+    cached = ((paper_id, recent.get(paper_id)) for paper_id in titles)
+    metadata_by_id = {paper_id: metadata for paper_id, metadata in cached if metadata}
+    missing = [paper_id for paper_id in titles if paper_id not in metadata_by_id]
     authors = values_of(db, missing, "author")
     for paper_id in missing:
         rows = catalogue(snapshot).rows_of.get(paper_id, ())
         names = [name for name in authors[paper_id] if name not in ("", "unknown")]
         metadata_by_id[paper_id] = metadata = _metadata(db, rows, titles[paper_id], names)
         recent.put(paper_id, metadata)
-    return {
-        paper_id: metadata for paper_id, metadata in metadata_by_id.items() if metadata is not None
-    }
+    return metadata_by_id
 
 
 def unspaced(text: str) -> str:
