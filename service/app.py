@@ -21,7 +21,8 @@ from service.pages.layout import Layout
 from service.rest import blueprint as rest, metadata, web
 from service.running import hooks, metrics
 from service.settings import explanation
-from service.records import opening
+from service.records.engine.health import Depth
+from service.records.opening import engine_of
 
 log = logging.getLogger(__name__)
 
@@ -86,11 +87,14 @@ def _services() -> Services:
     # Likely mistakes that do not prevent the start.
     for line in explanation.strangers(settings.environment()):
         log.warning(line)
-    location = services.store and services.store.place
-    if location and (reason := opening.concern(location)):
-        log.warning(
-            f"Cannot serve the store {location}: {reason}. /readyz reports when it is available."
-        )
+    if services.store is not None:
+        location = services.store.place
+        state = engine_of(location).check(Depth.HEADER).state
+        if state.problem:
+            log.warning(
+                f"Cannot serve the store {location}: {state.message}. "
+                "/readyz reports when it is available."
+            )
     return services
 
 

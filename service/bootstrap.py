@@ -212,7 +212,7 @@ class Services:
 
     @property
     def _secret(self) -> bytes:
-        if self.store is not None and (self.upstream is None or self.store.reader.exists()):
+        if self.store is not None and (self.upstream is None or self.store.place.exists()):
             return self.store.secret()
         return (self.settings.secret_key or "").encode() or self._own_secret
 

@@ -1,11 +1,18 @@
-"""The place of a store: a file or a PostgreSQL database."""
+"""The place of a store, a file or a database, and the table of engines."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
-SCHEMES = ("postgresql://", "postgres://")
+#: The module of the engine for each scheme, and for a path.
+ENGINES: Final = {
+    "postgresql://": "service.records.postgres.engine",
+    "postgres://": "service.records.postgres.engine",
+}
+FILES: Final = "service.records.sqlite.engine"
+SCHEMES: Final = tuple(ENGINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,22 @@ def replicas(text: str) -> tuple[str, ...]:
     if not all(url.startswith(SCHEMES) for url in urls):
         raise ValueError("must be postgresql:// URLs with commas between")
     return urls
+
+
+def with_replicas(location: Place, urls: tuple[str, ...]) -> Place:
+    """The place with the URLs of servers that follow a database."""
+    return replace(location, replicas=urls) if isinstance(location, Database) else location
+
+
+def file_of(location: Place) -> Path | None:
+    """The file of a store; None if the store is not a file."""
+    return None if isinstance(location, Database) else location
+
+
+def engine_module(location: Place) -> str:
+    """The name of the module with the engine of a place."""
+    text = spelled(location)
+    return next((ENGINES[scheme] for scheme in SCHEMES if text.startswith(scheme)), FILES)
 
 
 def spelled(location: Place) -> str:

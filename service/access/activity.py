@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from evidence.errors import EvidenceError
-from service.access.sidecar import BEHIND, BUSY_SECONDS, Sidecar
+from service.access.port import BUSY_SECONDS
+from service.access.sidecar import BEHIND, Sidecar
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Activity:
 
         Does nothing while there is no store.
         """
-        if not self._sidecar.place.exists():
+        if not self._sidecar.store_exists():
             return
         with self._lock:
             counts, self._counts = self._counts, Counter()

@@ -8,32 +8,25 @@
 later than the clock. A clock that is more than a minute behind the mark was set back: then whatever
 the mark had ended is ended for good, all sessions end, and the mark becomes the clock.
 
-For a store file, the sidecar is the SQLite file `<store>.access`. For a store in PostgreSQL, it is
-several tables in the same database. Both engines share the SQL of statements, with `?` for values.
+The engine of the store keeps the tables; all engines share the SQL of statements, with `?` for
+values.
 """
 
 import logging
-import os
-import sqlite3
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
-from evidence.errors import EvidenceError, Unavailable
-from evidence.work import Deadline
-from service.place import Database, Place
-from service.records.access_tables import SCRIPTS
+from evidence.errors import EvidenceError
+from service.access.port import AccessTables, Run
 
 logger = logging.getLogger(__name__)
 
 #: Ends the grants and packages of the store that had expired at a time, as of another time.
 EndGrants = Callable[[datetime, datetime], None]
 
-BUSY_SECONDS: Final = 5
 #: A clock that is further behind the latest time seen was set back.
 BEHIND: Final = timedelta(minutes=1)
 #: How old the stored mark may be.
@@ -50,11 +43,6 @@ _SET_BACK: Final = (
     # What is left keeps its remaining lifetime.
     "UPDATE access_entry SET expires_at = expires_at - ?, used_at = used_at - ?",
 )
-#: Waiting for a lock ends before the statement times out, so that the client is asked to try again.
-_LIMITS: Final = (
-    f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'",
-    f"SET LOCAL statement_timeout = '{2 * BUSY_SECONDS}s'",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +54,7 @@ class Rows:
     clock was set back, and grants could not be ended.
     """
 
-    run: Callable[..., list[tuple[Any, ...]]]
+    run: Run
     clock: datetime
     mark: datetime
     ahead: timedelta = timedelta()
@@ -85,28 +73,15 @@ class Rows:
 class Sidecar:
     """The sidecar of one store. Opens nothing until it is used. Safe to share between threads.
 
-    On a read-only disk, and for a `fixed` store, it is off: every transaction
+    On a read-only disk, and for a store that nobody writes to, it is off: every transaction
     raises `Unavailable` (`access_off`) with the reason. Without `end_grants`, a clock that was set
     back has no effect until it reaches the mark.
     """
 
-    def __init__(
-        self, location: Place, *, fixed: bool = False, end_grants: EndGrants | None = None
-    ) -> None:
-        self.place, self._fixed, self._end_grants = location, fixed, end_grants
-        self._local = threading.local()
-        self._pool: Any = None
-        self._begin = self._in_file
-        if isinstance(location, Database):
-            from service.records.postgres.connections import Pool
-
-            self._pool, self._begin = Pool(location.url), self._in_database
-        else:
-            self.path, self._store = Path(f"{location}.access"), location
-
-    def exists(self) -> bool:
-        """Whether the file was created, or a database may have the tables."""
-        return isinstance(self.place, Database) or self.path.exists()
+    def __init__(self, tables: AccessTables, end_grants: EndGrants | None = None) -> None:
+        self._tables, self._end_grants = tables, end_grants
+        self.exists, self.store_exists = tables.exists, tables.store_exists
+        self.close = tables.close
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[Rows]:
@@ -116,8 +91,6 @@ class Sidecar:
         snapshot and does not wait for writers. Raises `Unavailable` if the sidecar is off, or still
         busy after `BUSY_SECONDS`.
         """
-        if self._fixed:
-            raise _off("the store is a read-only download")
         with ExitStack() as stack:
             rows = stack.enter_context(self._begin(writes))
             if writes and rows.mark - rows.clock > BEHIND and self._end_grants:
@@ -152,91 +125,9 @@ class Sidecar:
         return None
 
     @contextmanager
-    def _in_database(self, writes: bool) -> Iterator[Rows]:
-        from service.records.postgres.connections import explained
-
-        begin = "BEGIN" if writes else "BEGIN READ ONLY"
-        opening = [(sql, ()) for sql in (begin, *_LIMITS, f"SELECT {_MARK}, clock_timestamp()")]
-        with explained(), self._pool.loan(Deadline.after(BUSY_SECONDS)) as loan:
-            ((mark, clock),) = loan.run(*opening)[-1]
-            run = lambda sql, *values: loan.run((sql.replace("?", "%s"), values))[0]  # noqa: E731
-            yield Rows(run, clock, _time(mark), clock - datetime.now(UTC))
-            loan.db.commit()
-
-    @contextmanager
-    def _in_file(self, writes: bool) -> Iterator[Rows]:
-        try:
-            db = self._connection()
-            db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-            try:
-                ((mark,),) = db.execute(f"SELECT {_MARK}")
-                run = lambda sql, *values: db.execute(sql, values).fetchall()  # noqa: E731
-                yield Rows(run, datetime.now(UTC), _time(mark))
-                db.execute("COMMIT")
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-        except sqlite3.DatabaseError as error:
-            self.close()
-            if "locked" in str(error):
-                raise Unavailable(
-                    f"{self.path.name} has been busy for {BUSY_SECONDS} seconds. Try again.",
-                    code="store_unavailable",
-                ) from error
-            raise _off(f"{self.path.name}: {error}") from error
-        except OSError as error:
-            raise _off(f"{self.path.name}: {error.strerror}") from error
-
-    def close(self) -> None:
-        """Closes this thread's connection to a file, or the pool of a database."""
-        stamped = getattr(self._local, "stamped", None)
-        if stamped is not None:
-            self._local.stamped = None
-            stamped[1].close()
-        if self._pool is not None:
-            self._pool.close()
-
-    def _connection(self) -> sqlite3.Connection:
-        """Returns this thread's connection; reopens it if the file was replaced."""
-        if not self.path.exists():
-            self._make()
-        file = os.stat(self.path)
-        stamp = os.getpid(), file.st_dev, file.st_ino
-        stamped: tuple[Any, sqlite3.Connection] | None = getattr(self._local, "stamped", None)
-        if stamped is None or stamped[0] != stamp:
-            self._local.stamped = stamped = stamp, _opened(self.path)
-        return stamped[1]
-
-    def _make(self) -> None:
-        """Creates an empty file with the owner and permissions of the store."""
-        store = os.stat(self._store)
-        mode = store.st_mode & 0o666
-        with suppress(FileExistsError):
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
-            with suppress(OSError):
-                os.fchown(file, store.st_uid, store.st_gid)
-            os.close(file)
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """Opens the file and brings its tables up to date."""
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        if _version(db) != len(SCRIPTS):
-            db.execute("BEGIN IMMEDIATE")
-            for number, script in enumerate(SCRIPTS[_version(db) :], start=_version(db) + 1):
-                for statement in script.split(";"):
-                    db.execute(statement)
-                db.execute(f"PRAGMA user_version = {number}")
-            db.execute("COMMIT")
-        if _version(db) > len(SCRIPTS):
-            raise _off(f"{path.name} was written by a newer Rung. Install that version or later")
-        return db
-    except BaseException:
-        db.close()
-        raise
+    def _begin(self, writes: bool) -> Iterator[Rows]:
+        with self._tables.begin(_MARK, writes=writes) as begun:
+            yield Rows(begun.run, begun.clock, _time(begun.mark), begun.ahead)
 
 
 def _text(at: datetime) -> str:
@@ -246,12 +137,3 @@ def _text(at: datetime) -> str:
 
 def _time(mark: str | None) -> datetime:
     return datetime.fromisoformat(mark) if mark else _NEVER
-
-
-def _version(db: sqlite3.Connection) -> int:
-    with closing(db.execute("PRAGMA user_version")) as rows:
-        return int(rows.fetchone()[0])
-
-
-def _off(why: str) -> Unavailable:
-    return Unavailable(f"Access data cannot be written: {why}.", code="access_off")

@@ -199,8 +199,8 @@ def _value(keys: Mapping[str, Setting], name: str, value: Any, path: Path) -> st
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} must be a quoted string, {such}.")
     try:
-        read = key.read(value)
-        return str(path.parent / read) if isinstance(read, Path) else value
+        parsed = key.read(value)
+        return str(path.parent / parsed) if key.read is places.path else value
     except ValueError as error:
         raise ValueError(f"{name} {error}, {such}.") from None
 

@@ -25,11 +25,9 @@ from service.importing.importer import Import, Undone
 from service.importing.process.parsing import FileReport, Parser
 from service.importing.run import import_files
 from service.importing.source import Reading
-from service.records.writing.ingest import Counts
+from service.records.intake import Counts
 from evidence.manifest import parse
-from service.records.opening import open_writer
-from service.records.sqlite import backup
-from service.records.sqlite.transactions import explain_failures
+from service.records.opening import engine_of
 from service.records.writing.streams import connect, reindexes
 from service.records.writing import Writing
 
@@ -172,8 +170,7 @@ def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside:
             raise Undone
     if not undone:
         try:  # every row is in the store already
-            with explain_failures():
-                task.writer.finish()
+            task.writer.finish()
         except Unavailable as error:
             say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
             say(f"{error.hint} The next import merges them.")
@@ -242,8 +239,7 @@ def _fewer_collections() -> Iterator[None]:
 def _stoppable(*, nothing: bool) -> Iterator[None]:
     """Reports what is in the store if a person stops the import; `nothing` if it is discarded."""
     try:
-        with explain_failures():
-            yield
+        yield
     except Undone:
         pass
     except Unavailable as error:
@@ -269,14 +265,14 @@ def _writing(
         if shared is not None:
             yield shared, False
             return
-        with open_writer(store) as writer:
+        engine = engine_of(store)
+        with engine.open_writer() as writer:
             streams = parse(read_json(manifest)) if manifest is not None else []
-            copied = isinstance(store, Path) and (aside or reindexes(writer, connection, streams))
-            if not copied:
+            long = aside or reindexes(writer, connection, streams)
+            if not (long and engine.works_in_a_copy):
                 yield writer, False
                 return
-        assert isinstance(store, Path)
-        with backup.replacement(store, store) as writer:
+        with engine.replacement() as writer:
             yield writer, True
 
 

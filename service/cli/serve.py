@@ -5,7 +5,6 @@ import shlex
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -14,7 +13,8 @@ from service import settings
 from service.place import Place, spelled
 from service.cli.source import PATH, store_option
 from service.settings import parsing
-from service.records.sqlite.checkup import Foreign, Unreadable, recognise
+from service.records.engine.health import Depth
+from service.records.opening import engine_of
 
 GUNICORN = ("-m", "gunicorn", "service.app:create_app()", "--config", "python:service.serving")
 #: Settings that name something to serve other than a local file.
@@ -71,7 +71,8 @@ def _how_to_connect(store: Place, host: str, port: int) -> str:
     url = f"http://{address}:{port}"
     lines = [f"Open {url}"]
     if store.exists():
-        store_words = ["--store", str(store.absolute())] if isinstance(store, Path) else []
+        secret = engine_of(store).has_secret_location
+        store_words = [] if secret else ["--store", str(store.absolute())]
         create = shlex.join(["rung", "grant", "create", *store_words])
         lines.append(f"Create a token that reads everything: {create}")
         if settings.environment().get("RUNG_SIGN_IN") == "on":
@@ -128,10 +129,7 @@ def run(
 
 def _check_store(store: Place) -> None:
     """Refuses files that are not stores. Other problems are logged by the service."""
-    with suppress(Unreadable):
-        try:
-            if isinstance(store, Path):
-                recognise(store)
-        except Foreign as error:
-            why = f"{store} is not a Rung store: {error}."
-            raise click.ClickException(f"{why} Name a store with --store.") from error
+    state = engine_of(store).check(Depth.HEADER).state
+    if state.problem == "store-foreign":
+        why = f"{store} is not a Rung store: {state.message}."
+        raise click.ClickException(f"{why} Name a store with --store.")

@@ -19,7 +19,7 @@ from service import credentials, place, settings
 from service.addresses import rung_url
 from service.cli import config
 from service.credentials import TOKEN_VARIABLE
-from service.place import Database, Place
+from service.place import Place
 
 
 class PlaceType(click.ParamType[Place]):
@@ -31,11 +31,11 @@ class PlaceType(click.ParamType[Place]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Place:
         try:
-            location = value if isinstance(value, (Path, Database)) else place.read(str(value))
+            location: Place = place.read(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(f"it {error}.", param, ctx)
-        if isinstance(location, Path):
-            click.Path(dir_okay=False).convert(location, param, ctx)
+        if file := place.file_of(location):
+            click.Path(dir_okay=False).convert(file, param, ctx)
         return location
 
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
-from pathlib import Path
 
 import click
 import orjson
@@ -22,7 +21,6 @@ from service.cli.source import store_option
 from evidence.names import Refused
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
-from service.records.sqlite.transactions import explain_failures, explain_locks
 from service.records.writing import Writing
 
 
@@ -30,8 +28,7 @@ from service.records.writing import Writing
 def teaching() -> Iterator[None]:
     """Prints errors and their fixes to stderr, and exits with 1."""
     try:
-        with explain_failures():
-            yield
+        yield
     except EvidenceError as error:
         said = f"{error.message} {error.hint}" if error.hint else error.message
         raise click.ClickException(said) from error
@@ -74,17 +71,10 @@ def stats(store: Place, as_json: bool) -> None:
         )
 
 
-def in_file(store: Place, instead: str) -> Path:
-    """The store, which must be a file; `instead` is the advice for a database."""
-    if isinstance(store, Path):
-        return store
-    raise click.ClickException(f"{store} is a database. {instead}")
-
-
 @contextmanager
 def existing(store: Place) -> Iterator[Writing]:
     """The store, which must exist."""
-    with open_writer(required(store)) as writer, explain_locks(str(store)):
+    with open_writer(required(store)) as writer:
         yield writer
 
 

@@ -14,23 +14,17 @@ from service.place import Place
 from service.cli import importing
 from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
 from service.cli.output import ROWS_BETWEEN_LOOKS, Meter, say
-from service.cli.store import active_grants, existing, in_file, required, teaching
+from service.cli.store import active_grants, existing, required, teaching
 from service.records import copying
-from service.records.writing.ingest import Counts
-from service.records.sqlite import backup
-from service.records.sqlite.check import check, leftovers
-from service.records.opening import new_store, open_reader, staging
+from service.records.intake import Counts
+from service.records.engine.health import Depth, Health
+from service.records.opening import engine_of, open_reader
 from service.records.writing import StreamCount, Writing
 
 MEGABYTE = 1_000_000
 #: Options of `rung import` that `rung replace` does not have: it names the stream, and replaces it
 #: only if every row was imported.
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
-
-#: The advice for a database.
-_BACK_UP = "Use pg_dump, or copy the store into a file: rung store copy URL FILE."
-_RESTORE = "Use pg_restore, or copy a file into an empty database: rung store copy FILE URL."
-_CHECK = "Check its tables and indexes with pg_amcheck, or rebuild what is derived: --repair."
 
 #: The time limit for reading a store to copy it, in seconds: a week.
 READ_SECONDS = 604_800
@@ -74,9 +68,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
             for stream in streams
         )
         confirm(f"This removes from {store}: {said}.", yes)
-        with staging(
-            writer, [(stream.connection_id, stream.stream) for stream in streams]
-        ) as stage:
+        with writer.staging([(entry.connection_id, entry.stream) for entry in streams]) as stage:
             stage.keep_manifests([(stream.connection_id, stream.stream) for stream in covered])
             stage.publish()
             say(f"{name}: {sum(stream.records for stream in streams)} records removed. {ERASING}")
@@ -93,7 +85,7 @@ def _replace(
     differences. If a row is refused, nothing is replaced. The stream keeps its manifest unless
     --manifest, --key or --infer is given.
     """
-    if infer and not isinstance(store, Path):
+    if infer and not engine_of(store).infers_replacements:
         raise click.UsageError("--infer does not work on a database. Use --manifest.")
     with teaching(), existing(store) as writer:
         stream, *further = _streams(writer, target)
@@ -103,7 +95,7 @@ def _replace(
         records = f"{stream.records} records"
         confirm(f"This replaces the {records} of {target} with those in {files}.", yes)
         context.obj = writer
-        with staging(writer, [(stream.connection_id, stream.stream)]) as stage:
+        with writer.staging([(stream.connection_id, stream.stream)]) as stage:
             if not (infer or options.get("manifest") or options.get("key")):
                 stage.keep_manifests()
             names = {"connection": stream.connection_id, "stream": stream.stream, "store": store}
@@ -154,7 +146,7 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
     with teaching():
         if file.exists():
             confirm(f"This replaces {file}, which is of {_date(file)}.", yes)
-        backup.back_up(in_file(store, _BACK_UP), file)
+        engine_of(store).back_up(file)
     say(f"{file}: {file.stat().st_size / MEGABYTE:.1f} MB. To go back to it: rung restore {file}")
 
 
@@ -172,7 +164,7 @@ def restore(file: Path, yes: bool, store: Place) -> None:
     with teaching():
         if store.exists():
             confirm(f"This replaces {store} with {file}, which is of {_date(file)}. {lost}", yes)
-        backup.restore(file, in_file(store, _RESTORE))
+        engine_of(store).restore(file)
     say(f"{store} is restored from {file}.")
 
 
@@ -189,38 +181,37 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
     the indexes and counts in a copy, which takes the place of the store at the end. A database is
     not checked, but --repair rebuilds them in it.
     """
+    engine = engine_of(store)
     with teaching():
-        if repairing and not isinstance(store, Path):
+        if engine.checks_contents:
+            with existing(store):
+                pass  # upgrades an older layout
+        elif repairing:
             confirm(f"This rebuilds the indexes and counts of {store}.", yes)
-            with existing(store) as writer:
-                writer.rebuild()
-                writer.finish()
+            engine.repair()
             return
-        store = in_file(store, _CHECK)
-        with existing(store):
-            pass  # upgrades an older layout
-        faults = _report(store, check(store))
-        if repairing and (faults or leftovers(store)):
-            size = store.stat().st_size / MEGABYTE
+        health = _report(store, engine.check(Depth.CONTENTS))
+        if repairing and (health.faults or health.hidden_streams):
+            size = health.size_bytes / MEGABYTE
             confirm(f"This repairs a copy of {store} ({size:.0f} MB), which then replaces it.", yes)
-            backup.repair(store)
-            faults = _report(store, check(store))
-    if faults:
+            engine.repair()
+            health = _report(store, engine.check(Depth.CONTENTS))
+    if health.faults:
         advice = "What is left needs a backup: rung restore FILE." if repairing else "Add --repair."
         raise click.ClickException(f"{store} is damaged. {advice}")
 
 
-def _report(store: Path, faults: list[str]) -> list[str]:
-    for fault in faults:
+def _report(store: Place, health: Health) -> Health:
+    for fault in health.faults:
         say(fault)
-    if not faults:
+    if not health.faults:
         say(f"{store} is sound.")
-        if number := leftovers(store):
+        if number := health.hidden_streams:
             say(
                 f"Hidden streams: {number}. They belong to a replace or remove that is running or "
                 "was interrupted. The next one erases them, and so does rung check --repair."
             )
-    return faults
+    return health
 
 
 def _streams(writer: Writing, name: str) -> list[StreamCount]:
@@ -260,7 +251,7 @@ def copy(source: Place, target: Place) -> None:
     after the start are not copied. TARGET must be a new file or an empty database.
     """
     with teaching(), closing(open_reader(required(source))) as reader:
-        with new_store(target) as writer:
+        with engine_of(target).new_store() as writer:
             unit = "rows copied, indexed or verified"
             with Meter(str(target), unit) as meter, writer.transaction():
                 counted = count(1)

@@ -20,7 +20,6 @@ from service.access.registry import Registry
 from service.importing.process.guard import header, records
 from service.importing.importer import Import
 from service.importing.source import Repair, Source
-from service.records.opening import staging
 from service.records.writing.streams import connect
 from service.records.writing import Writing
 
@@ -101,7 +100,7 @@ def _empty(writer: Writing, connections: Iterable[str]) -> None:
     """Removes the records of connections; their streams stay, for the grants that cover them."""
     streams = [(name, entry.name) for name in connections for entry in writer.manifests(name)]
     if streams:
-        with staging(writer, streams) as stage:
+        with writer.staging(streams) as stage:
             stage.keep_manifests(streams)
             stage.publish()
 

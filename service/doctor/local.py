@@ -3,23 +3,20 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
-from service.place import Database, Place
-from service.records.opening import open_reader
+from service.place import Place
+from service.records.engine.health import Depth, Health, Verdict
+from service.records.opening import engine_of
 from service.settings.explanation import strangers
 from service.settings import examine
 from service.sources.remote import health_check
 from service.papers.snapshot_library import Papers
-from service.records.sqlite import checkup
-from service.records.sqlite.checkup import Checkup, Foreign, Unreadable
 
 
 @dataclass
@@ -30,7 +27,7 @@ class Host:
     file: str  # the fault in the configuration file of commands
     reads: bool = False  # whether commands here read from a server
     values: dict[str, Any] = field(default_factory=dict)
-    store: Checkup | None = None
+    store: Health | None = None
 
 
 def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> Iterator[Finding]:
@@ -50,8 +47,7 @@ def store_finding(values: dict[str, Any]) -> Finding:
 def lacks_store(values: Mapping[str, Any]) -> bool:
     """Whether the only thing to serve is a store file that does not exist yet."""
     alternatives = ("store_url", "upstream_url", "papers_db", "papers_url")
-    path = values["store"]
-    return isinstance(path, Path) and not path.exists() and not any(map(values.get, alternatives))
+    return not values["store"].exists() and not any(map(values.get, alternatives))
 
 
 def settings(host: Host) -> Finding:
@@ -76,68 +72,37 @@ def names(host: Host) -> Finding:
 
 
 def store(host: Host) -> Finding:
-    path: Place = host.values["store"]
+    location: Place = host.values["store"]
     if host.values["store_url"]:
         return skip("not checked: RUNG_STORE_URL is downloaded at start")
-    if not isinstance(path, Path):
-        return _database(path)
-    if not path.exists():
+    if not location.exists():
         if host.reads:
-            return skip(f"{path} does not exist; commands read from a server")
+            return skip(f"{location} does not exist; commands read from a server")
         if lacks_store(host.values):
-            return problem("store-missing", path=path)
-        return skip(f"{path} does not exist; other sources are served")
+            return problem("store-missing", place=location)
+        return skip(f"{location} does not exist; other sources are served")
     deadline = Deadline.after(BUDGETS.doctor_seconds)
-    try:
-        examined = host.store = checkup.examine(path, deadline)
-    except Unreadable as error:
-        name = "store-foreign" if isinstance(error, Foreign) else "store-unreadable"
-        return problem(name, path=path, error=error)
-    if not examined.readable or not examined.has_secret:
-        name = "store-newer" if examined.layout > checkup.NEWEST else "store-older"
-        return problem(name, path=path, layout=examined.layout, newest=checkup.NEWEST)
-    if examined.damage is not None:
-        return problem("store-damaged", path=path, damage=examined.damage[:200])
-    if not examined.servable:
-        return problem("store-in-read-only-directory", path=path)
-    note = "" if examined.checked else "; too large to check here"
-    return ok(f"{path} opens, {examined.records} records, layout {examined.layout}{note}")
-
-
-def _database(location: Database) -> Finding:
-    try:
-        with closing(open_reader(location)) as engine:
-            with engine.snapshot(BUDGETS.doctor_seconds) as snapshot:
-                snapshot.generation()  # a snapshot alone asks nothing
-            return ok(f"{location} answers and has a store")
-    except EvidenceError as error:
-        return problem("database-unreadable", place=location, error=error)
+    host.store = engine_of(location).check(Depth.SAMPLE, deadline)
+    return _finding(host, host.store.state)
 
 
 def permissions(host: Host) -> Finding:
-    path: Place = host.values["store"]
-    if not isinstance(path, Path):
-        return _role(path)
     assert host.store is not None, "store comes before"
-    if host.store.private:
-        return ok(f"other users cannot read {path}")
-    return problem("store-exposed", path=path)
+    return _finding(host, host.store.privacy)
 
 
-def _role(location: Database) -> Finding:
-    from service.records.postgres import checkup as database
-
-    bound, walled = database.walls(location.url)
-    if bound and walled:
-        return ok("the role sees the connections that a request names, and no other")
-    id = "role-owns-tables" if bound else "role-sees-everything"
-    return problem(id, second_role=database.SECOND_ROLE)
+def _finding(host: Host, verdict: Verdict) -> Finding:
+    if verdict.problem is None:
+        return ok(verdict.message)
+    facts = {"place": host.values["store"], "reason": verdict.message, **verdict.facts}
+    return problem(verdict.problem, **facts)
 
 
 def grants(host: Host) -> Finding:
-    if host.store is None:
-        return skip("see them with rung grant list")
+    assert host.store is not None, "store comes before"
     counts = host.store.grants
+    if counts is None:
+        return skip("see them with rung grant list")
     message = ", ".join(f"{count} {state}" for state, count in counts.items())
     return ok(message) if counts["active"] else problem("no-active-grant", counts=message)
 

@@ -26,9 +26,9 @@ from service.importing.process.guard import FileHeader, Received
 from service.importing.inference import Inferred, infer
 from service.importing.occurrences import Occurrences, Origins
 from service.importing.rows import ATTACHMENTS
-from service.records.writing.ingest import Batch, Counts, stored
+from service.records.writing.ingest import Batch, stored
 from evidence.names import Refused, check_name
-from service.records.intake import Row, content_key, record_key
+from service.records.intake import Counts, Row, content_key, record_key
 from evidence.manifest import StreamManifest, parse
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import Streams

@@ -18,7 +18,6 @@ from evidence.errors import InvalidRequest, Unavailable
 from service.records.engine.content import Content, Row
 from service.records.engine import Snapshot
 from service.records.engine.large import Place
-from service.records.opening import content_of
 from service.records.writing import Writing
 
 #: The keys of the store's own data that are copied.
@@ -100,13 +99,13 @@ def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Wa
 
     Calls `on_row` with the step for each row. Raises `InvalidRequest` if the target is not empty.
     """
-    target = content_of(writer)
+    target = writer.content()
     if any(next(target.rows(part), None) for part in ("connection", "grant", "package")):
         raise InvalidRequest("The target is not empty. Copy into a new file or an empty database.")
     for key in NOTES:
         if value := source.meta(key):
             writer.set_meta(key, value)
-    content = content_of(source)
+    content = source.content()
     walk = Walk(content, lambda: on_row("copied"))
     for part in PARTS:
         rows = walk.rows(part)
@@ -119,7 +118,7 @@ def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Wa
 def complete(writer: Writing, original: Walk, on_row: Callable[[str], None]) -> None:
     """Rebuilds derived data in the same transaction; raises `Unavailable` if the copy differs."""
     writer.rebuild(lambda: on_row("indexed"))
-    arrived = Walk(content_of(writer), lambda: on_row("verified"))
+    arrived = Walk(writer.content(), lambda: on_row("verified"))
     for part in PARTS:
         for _ in arrived.rows(part):
             pass

@@ -1,8 +1,9 @@
-"""The input of the store: a row, its key, and the check of its nesting."""
+"""The input of the store: rows, their keys, counts, and the check of their nesting."""
 
 import base64
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
@@ -10,6 +11,7 @@ import orjson
 from evidence.names import Refused, check_record_id
 
 NESTING = 100
+REPORTED_REFUSALS = 20
 
 
 class Row(NamedTuple):
@@ -28,6 +30,33 @@ class Row(NamedTuple):
     deleted: bool = False
     former: tuple[str, str, dict[str, Any]] | None = None
     digest: int | None = None
+
+
+@dataclass(slots=True)
+class Counts:
+    """The outcome of the rows of an import.
+
+    `repeated` rows were replaced by a later one in the same batch.
+    """
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    repeated: int = 0
+    refused: int = 0
+    refusals: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        taken = self.new + self.changed + self.unchanged + self.deleted + self.repeated
+        return taken + self.refused
+
+    def refuse(self, line: int, message: str) -> None:
+        """Counts a refused row; the first 20 are kept with their lines."""
+        self.refused += 1
+        if len(self.refusals) < REPORTED_REFUSALS:
+            self.refusals.append((line, message))
 
 
 def record_key(row: Row, primary_key: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 from service.access.registry import Registry
 from service.access.sidecar import Sidecar
 from service.place import Place
-from service.records.opening import open_writer
+from service.records.opening import engine_of
 
 #: How long ending grants waits for other writers of the store.
 LOCK_SECONDS = 5
@@ -14,8 +14,10 @@ LOCK_SECONDS = 5
 def open_sidecar(location: Place, *, fixed: bool = False) -> Sidecar:
     """The sidecar of the store at a place; opens nothing yet."""
 
+    engine = engine_of(location)
+
     def end_grants(mark: datetime, at: datetime) -> None:
-        with open_writer(location, lock_seconds=LOCK_SECONDS) as writer:
+        with engine.open_writer(lock_seconds=LOCK_SECONDS) as writer:
             Registry(writer).end_expired(mark, at)
 
-    return Sidecar(location, fixed=fixed, end_grants=end_grants)
+    return Sidecar(engine.access_tables(fixed=fixed), end_grants)

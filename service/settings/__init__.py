@@ -6,7 +6,7 @@
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -97,9 +97,7 @@ class Settings:
     @property
     def served(self) -> Place:
         """The store, with the replicas that may answer for it."""
-        if isinstance(self.store, place.Database):
-            return replace(self.store, replicas=self.store_read)
-        return self.store
+        return place.with_replicas(self.store, self.store_read)
 
     @property
     def base(self) -> str:

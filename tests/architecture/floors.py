@@ -13,7 +13,6 @@ PORTS = (
     "service.lru",
     "service.pdpp",
 )
-TABLES = ("service.records.access_tables", "service.records.postgres.connections")
 OUTBOUND = ("service.sources.remote.outbound", "service.sources.remote.origin")
 CHECKS = ("service.records", "service.papers")
 
@@ -24,13 +23,13 @@ WORKER_MODULES = tuple(file.removesuffix(".py").replace("/", ".") for file in WO
 NAMED = ("service.addresses", "service.credentials")
 #: The rooms of the store, and those that each may use.
 ROOMS = {
-    "engine": ("engine",),
+    "engine": ("engine", "writing.Writing"),
     "writing": ("writing", "engine", "sql.conditions"),
     "view": ("view", "engine", "writing.languages", "writing.vocabulary"),
     "search": ("search", "view", "engine"),
     "reading": (
         *("reading", "search.required_parts", "view", "engine"),
-        *("opening", "writing.attachments"),
+        "writing.attachments",
     ),
 }
 FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -52,11 +51,6 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
     ("service/place.py", (), "a place is named before anything is opened"),
     (
-        "service/access/sidecar.py",
-        ("evidence", "service.place", *TABLES),
-        "it has no rule",
-    ),
-    (
         "service/access/",
         (
             *("evidence", "service.access", "service.breaker", "service.keys"),
@@ -68,7 +62,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             f"service/records/{engine}/",
             (
-                *("evidence", "service.records", *DURABLE),
+                *("evidence", "service.records", "service.place", *DURABLE),
                 *("service.access.port", "service.access.tokens"),
             ),
             "an engine knows records, and no grant, request or body",

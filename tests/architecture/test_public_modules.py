@@ -7,13 +7,11 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 
 #: What each package offers to code outside it. An empty name is the package's `__init__`.
 PUBLIC: dict[str, tuple[str, ...]] = {
-    "service.records.sqlite": (*("backup", "check", "checkup", "transactions"),),
-    "service.records.postgres": ("checkup", "connections"),
-    "service.records.engine": ("scopes",),
+    "service.records.sqlite": (),
+    "service.records.postgres": (),
+    "service.records.engine": ("health", "scopes"),
     "service.records.writing": ("", "ingest", "streams"),
-    "service.records": (
-        *("access_tables", "copying", "intake", "opening", "overview", "sidecar", "store"),
-    ),
+    "service.records": (*("copying", "intake", "opening", "overview", "sidecar", "store"),),
     "service.access": (
         *("activity", "entries", "grants", "guard", "issuers", "owner", "packages", "port"),
         *("rates", "registry", "sidecar", "signins", "tokens"),

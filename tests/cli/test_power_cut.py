@@ -10,10 +10,10 @@ import pytest
 from evidence.errors import Forbidden, Unauthenticated
 from evidence.fold import FOLD_VERSION
 from service.records.store import Store
-from service.records.sqlite.check import check
 from service.records.sqlite.reader import Reader
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
+from tests.helpers.places import faults
 from tests.helpers.two_owners import letters
 from tests.helpers.power_cut import Disk
 from tests.helpers.scale import times
@@ -92,6 +92,6 @@ def test_a_store_survives_a_cut_at_every_write(
         with open_writer(path) as writer:
             counts = {one.connection_id: one.records for one in writer.counts()}
         assert counts["home"] == 3 and counts.get("late", 0) in (0, 50), cuts
-        assert check(path) == [], cuts
+        assert faults(path) == [], cuts
         Store(path).open(token)
     record_property("power cuts", cuts // step - 1)

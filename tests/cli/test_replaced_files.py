@@ -16,9 +16,9 @@ import pytest
 
 from service import fetching
 from service.demo.papers import write
-from service.records.sqlite.check import check
 from tests.helpers import worlds
 from tests.helpers.asset_server import asset_server
+from tests.helpers.places import faults
 from tests.helpers.server import ROOT
 from tests.helpers.shell import Shell
 from tests.helpers.snapshots import place, retitled
@@ -134,7 +134,7 @@ def test_a_backup_over_one_with_a_log_is_the_store_and_nothing_else(
     write_to_log(copy, *FOREIGN)
     shell.ok("backup", str(copy), "--yes")
     assert [path.name for path in tmp_path.glob("copy.db*")] == ["copy.db"]
-    assert rows(copy) == rows(house.path) and check(copy) == []
+    assert rows(copy) == rows(house.path) and faults(copy) == []
 
 
 @pytest.mark.parametrize("words", [("restore",), ("store", "copy")])
@@ -149,7 +149,7 @@ def test_a_store_is_not_read_with_the_log_of_one_that_was_deleted(
     new.unlink()
     more = (str(new),) if words[0] == "store" else ("--yes", "--store", str(new))
     shell.ok(*words, str(copy), *more)
-    assert rows(new) == rows(house.path) and check(new) == []
+    assert rows(new) == rows(house.path) and faults(new) == []
 
 
 def test_a_fetched_store_has_the_rows_of_the_log_beside_it(house: House, tmp_path: Path) -> None:

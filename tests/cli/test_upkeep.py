@@ -15,11 +15,11 @@ from service.access import packages
 from service.access.registry import Registry
 from service.keys import of_tokens
 from service.records.sqlite import backup
-from service.records.sqlite.check import check
 from service.records.sqlite.staging import staging
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
+from tests.helpers.places import faults
 from tests.helpers.server import ROOT, serving
 from tests.helpers.shell import Shell
 from tests.helpers.two_owners import local_member
@@ -160,16 +160,17 @@ def test_a_writer_of_the_old_store_does_not_empty_the_log_of_the_new_one(house: 
         old.close()
     with open_writer(house.path) as new:
         assert new.meta("note") == "kept"
-    assert check(house.path) == []
+    assert faults(house.path) == []
 
 
 #: In another process: within one, SQLite drops the index of the log of a file that is gone.
 RESTORE = """
 import sys
 from pathlib import Path
-from service.records.sqlite import backup, check
+from service.records.sqlite import backup
+from tests.helpers.places import faults
 backup.restore(*map(Path, sys.argv[1:]))
-assert check.check(Path(sys.argv[2])) == []
+assert faults(Path(sys.argv[2])) == []
 """
 
 

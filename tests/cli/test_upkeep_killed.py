@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from service.records.sqlite.check import check
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
+from tests.helpers.places import faults
 from tests.helpers.server import ROOT
 from tests.helpers.stdio import environment
 from tests.helpers.worlds import House
@@ -94,11 +94,11 @@ def check_kills(
         assert run(place, *words).returncode == -signal.SIGKILL
         states.append(seen(folder / "rung.db") == new)
         assert states[-1] or seen(folder / "rung.db") == old
-        assert check(folder / "rung.db") == [], place
+        assert faults(folder / "rung.db") == [], place
         if repeat and not states[-1]:
             done = run(0, *words)
             assert done.returncode == 0, done.stderr
-            assert seen(folder / "rung.db") == new and check(folder / "rung.db") == []
+            assert seen(folder / "rung.db") == new and faults(folder / "rung.db") == []
     assert states == sorted(states), "the new state stays"
 
 
@@ -175,4 +175,4 @@ def test_a_repair_that_is_killed(folder: Path) -> None:
         shutil.rmtree(folder)
         shutil.copytree(folder.with_name("kept"), folder)
         assert run(place, *words).returncode == -signal.SIGKILL
-        assert len(check(path)) in (0, 1) and state(path)
+        assert len(faults(path)) in (0, 1) and state(path)

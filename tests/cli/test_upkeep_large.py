@@ -11,9 +11,9 @@ import pytest
 
 from evidence.errors import Unavailable
 from evidence.work import Deadline
-from service.records.sqlite.check import check
 from service.records.sqlite.writer import open_writer
 from tests.helpers.api import Api
+from tests.helpers.places import faults
 from tests.helpers.server import ROOT
 from tests.helpers.stdio import environment
 from tests.helpers.worlds import House
@@ -77,7 +77,7 @@ def grants_beside(house: House, api: Api, *words: str) -> set[int]:
     assert len(left) > 5 and min(left) > 0, left
     for token in made:
         assert Api(house.app, token).rest("/v1/streams").body["error"]["code"] == "grant_revoked"
-    assert check(house.path) == []
+    assert faults(house.path) == []
     return seen
 
 

@@ -18,9 +18,9 @@ from service.importing import tree
 from service.importing.process.guard import records
 from service.importing.source import Repair, Source
 from service.records.intake import Row
-from service.records.sqlite.check import check
 from tests.formats.owner import Owner
 from tests.helpers.memory import peak_growth, peak_of
+from tests.helpers.places import faults
 from tests.helpers.stdio import environment
 
 MEGABYTE = 1 << 20
@@ -169,7 +169,7 @@ def test_the_words_of_a_long_text_are_not_all_in_memory(tmp_path: Path) -> None:
         store = {"RUNG_STORE": str(tmp_path / f"{words}.db")}
         command = (sys.executable, "-m", "service", "import", str(path))
         peaks.append(peak_of(*command, environ=environment(**store)))
-    assert check(tmp_path / "301000.db") == []
+    assert faults(tmp_path / "301000.db") == []
     growth = peaks[1] - peaks[0]
     assert growth < 85 * MEGABYTE, f"{growth / MEGABYTE:.0f} MB for 300,000 words"
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from service.records.writing.ingest import Batch, Counts
+from service.records.intake import Counts
+from service.records.writing.ingest import Batch
 from service.records.intake import Row
 from service.records.engine.scopes import StreamHandle
 from service.records.writing import Writing

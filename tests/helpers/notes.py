@@ -5,7 +5,7 @@ from typing import Any
 
 from evidence.fold import fold
 from service.records.sqlite.transactions import INDEXES
-from service.records.writing.ingest import Counts
+from service.records.intake import Counts
 from service.records.sqlite.writer import Writer
 from tests.helpers import derived
 

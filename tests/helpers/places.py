@@ -7,11 +7,14 @@ copied from one that already has the tables. All are dropped at the end.
 import atexit
 import os
 import secrets
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from service.place import Database, Place
+from service.records.engine.health import Depth
+from service.records.opening import engine_of
 
 ENGINE = os.environ.get("TEST_ENGINE", "sqlite")
 SERVER = os.environ.get("TEST_DATABASE_URL") or "postgresql://127.0.0.1/postgres"
@@ -20,10 +23,8 @@ _made: list[str] = []
 
 
 def new_place(folder: Path) -> Place:
-    """The place for a new store."""
-    if ENGINE != "postgres":
-        return folder / "rung.db"
-    return new_database()
+    """The place for a new store of the engine that is tested."""
+    return PLACES[ENGINE](folder)
 
 
 def new_database() -> Database:
@@ -63,3 +64,15 @@ def _run(statement: str) -> None:
 def _drop() -> None:
     for name in reversed(_made):
         _run(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def faults(location: Place) -> list[str]:
+    """What a check of the whole store finds; empty if it is sound."""
+    return engine_of(location).check(Depth.CONTENTS).faults
+
+
+#: Where each engine that can be tested keeps a new store, by its name in TEST_ENGINE.
+PLACES: dict[str, Callable[[Path], Place]] = {
+    "sqlite": lambda folder: folder / "rung.db",
+    "postgres": lambda folder: new_database(),
+}

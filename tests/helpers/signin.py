@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from service.__main__ import rung
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.owner import Owner
 from service.place import Place, spelled
 from tests.helpers.worlds import House
@@ -39,7 +39,7 @@ def address() -> str:
 
 def new_code(place: Place) -> str:
     """The code that `rung owner link` creates."""
-    return Owner(Entries(Sidecar(place))).new_code()
+    return Owner(Entries(open_sidecar(place))).new_code()
 
 
 def inputs(page: str) -> list[dict[str, str]]:
@@ -227,7 +227,7 @@ def signed_in(browser: Browser, client: Client, *streams: str) -> dict[str, str]
 
 def later(house: House, seconds: int) -> None:
     """Moves all entries of the sidecar into the past."""
-    with Sidecar(house.path).transaction() as rows:
+    with open_sidecar(house.path).transaction() as rows:
         rows(
             "UPDATE access_entry SET expires_at = expires_at - ?, used_at = used_at - ?"
             " WHERE kind IN ('access', 'refresh', 'code')",

@@ -10,6 +10,7 @@ A `World` is plain data: change it with `dataclasses.replace` and build again.
 
 import base64
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -93,11 +94,8 @@ class House:
     def change(self, sql: str, *values: Any) -> None:
         """Changes the store behind the application's back."""
         with open_writer(self.path) as writer:
-            if writer.engine == "sqlite":
-                writer.db.execute(sql, values)
-                return
-            with writer.transaction():
-                writer.write(sql.replace("?", "%s"), *values)
+            with nullcontext() if isinstance(self.path, Path) else writer.transaction():
+                writer.run(sql, *values)
 
     def add(self, connection_id: str, *rows: Row) -> None:
         """Adds records to the store, as an import does."""

@@ -18,7 +18,7 @@ from service.records import copying
 from service.records.copying import PARTS, Walk
 from service.records.writing.ingest import Batch
 from service.records.intake import Row
-from service.records.opening import content_of, new_store, open_reader, open_writer
+from service.records.opening import engine_of, open_reader, open_writer
 from service.records.writing.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.places import empty_database, new_database
@@ -66,7 +66,7 @@ def copied(source: Place, target: Place) -> str:
 def content(place: Place) -> tuple[dict[str, int], bytes, object]:
     """(rows of each part, their digest, secret) of a store."""
     with open_reader(place).snapshot() as snapshot:
-        walk = Walk(content_of(snapshot), lambda: None)
+        walk = Walk(snapshot.content(), lambda: None)
         for part in PARTS:
             for _ in walk.rows(part):
                 pass
@@ -159,7 +159,7 @@ def test_a_copy_that_is_killed_leaves_nothing_that_serves(
 
 def test_a_copy_that_differs_is_not_kept(house: House) -> None:
     target = new_database()
-    with new_store(target) as writer, pytest.raises(EvidenceError, match="differs"):
+    with engine_of(target).new_store() as writer, pytest.raises(EvidenceError, match="differs"):
         with writer.transaction(), open_reader(house.path).snapshot() as snapshot:
             given = copying.fill(snapshot, writer, lambda done: None)
             writer.write(  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.records.intake import Row
-from service.records.opening import open_writer, staging
+from service.records.opening import open_writer
 from service.records.writing.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.filling import put
@@ -204,7 +204,7 @@ def test_notes_that_a_replaced_stream_moves_leave_and_enter(tmp_path: Path) -> N
     assert not each.read(100) and set(each.notes) == {"stays", "leaves", "deleted"}
     each.feed.clear()
     rows = [note("stays", 3), note("leaves", 9), note("enters", 5), note("never", 1)]
-    with open_writer(house.path) as writer, staging(writer, [("diary", "notes")]) as stage:
+    with open_writer(house.path) as writer, writer.staging([("diary", "notes")]) as stage:
         stage.keep_manifests()
         stage.publish(put(writer, open_stream(writer, "diary", "notes"), rows))
     assert not each.read(100) and set(each.notes) == {"stays", "enters"}

@@ -11,7 +11,7 @@ import pytest
 from service.place import spelled
 from service.records.writing.ingest import Batch
 from service.records.intake import Row
-from service.records.opening import open_writer, staging
+from service.records.opening import open_writer
 from service.records.writing.streams import open_stream
 from tests.helpers import worlds
 from tests.helpers.api import Api
@@ -131,7 +131,7 @@ def test_bytes_that_arrive_later_with_an_equal_record_are_stored(house: House) -
 
 
 def test_a_replaced_stream_keeps_the_bytes_of_records_that_only_name_them(house: House) -> None:
-    with open_writer(house.path) as writer, staging(writer, [("home", "private")]) as stage:
+    with open_writer(house.path) as writer, writer.staging([("home", "private")]) as stage:
         stage.keep_manifests()
         stream, batch = open_stream(writer, "home", "private"), Batch(writer)
         for one in (row("private", "p", NAMED, title="new"), row("private", "q", NAMED)):

@@ -15,7 +15,7 @@ from joserfc.jwk import ECKey
 
 from evidence.work import Deadline
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.signins import Signins
 from service.access.issuers import Issuers
 from service.sources.remote import outbound
@@ -136,7 +136,7 @@ def test_a_signature_that_anybody_can_make_is_401(app: Flask, issuer: AssetServe
 def test_new_keys_of_an_issuer_are_found_and_asked_for_rarely(
     house: House, app: Flask, issuer: AssetServer, grant_id: str
 ) -> None:
-    signins = Signins(Entries(Sidecar(house.path)))
+    signins = Signins(Entries(open_sidecar(house.path)))
     now = datetime.now(UTC)
     fetch, after = outbound.fetch_json, lambda _: Deadline.after(0)
     rotating = Issuers((issuer.url,), PUBLIC, signins, lambda: now, fetch, after)
@@ -155,7 +155,7 @@ def test_new_keys_of_an_issuer_are_found_and_asked_for_rarely(
 def test_a_clock_that_was_set_back_revives_no_token_of_an_issuer(
     app: Flask, house: House, issuer: AssetServer, grant_id: str
 ) -> None:
-    sidecar = Sidecar(house.path)
+    sidecar = open_sidecar(house.path)
     assert streams(app, token(issuer)).status == 200
     with sidecar.transaction() as rows:
         ((before,),) = rows("SELECT seen FROM access_clock")

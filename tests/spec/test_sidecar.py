@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import Unavailable
+from service.records.sidecar import open_sidecar
 from service.access.sidecar import Sidecar
 from service.place import Place
 from service.records.opening import open_writer
@@ -36,7 +37,7 @@ def count(sidecar: Sidecar) -> int:
 
 
 def _add(place: Place) -> None:
-    sidecar = Sidecar(place)
+    sidecar = open_sidecar(place)
     for _ in range(EACH):
         with sidecar.transaction() as rows:
             rows(ADD, *ROW)
@@ -50,11 +51,11 @@ def test_processes_that_write_at_once_lose_nothing(place: Place) -> None:
         process.start()
     for process in started:
         process.join()
-    assert count(Sidecar(place)) == PROCESSES * EACH
+    assert count(open_sidecar(place)) == PROCESSES * EACH
 
 
 def test_a_transaction_that_fails_writes_nothing(place: Place) -> None:
-    sidecar = Sidecar(place)
+    sidecar = open_sidecar(place)
     with pytest.raises(ZeroDivisionError), sidecar.transaction() as rows:
         rows(ADD, *ROW)
         raise ZeroDivisionError
@@ -62,18 +63,18 @@ def test_a_transaction_that_fails_writes_nothing(place: Place) -> None:
 
 
 def test_it_is_written_while_an_import_has_the_store(place: Place) -> None:
-    sidecar = Sidecar(place)
+    sidecar = open_sidecar(place)
     with open_writer(place) as writer, writer.transaction():
         writer.save_connection("mail", None, None)
         with sidecar.transaction() as rows:
             rows(ADD, *ROW)
-        assert count(Sidecar(place)) == 1
+        assert count(open_sidecar(place)) == 1
 
 
 def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
     place = tmp_path / "rung.db"
     open_writer(place).close()
-    sidecar = Sidecar(place)
+    sidecar = open_sidecar(place)
     with sidecar.transaction() as rows:
         rows(ADD, *ROW)
     for name in ("", "-wal", "-shm"):
@@ -96,5 +97,5 @@ def test_it_is_off_and_gives_the_reason(tmp_path: Path, why: str) -> None:
         with sqlite3.connect(path) as db:
             db.execute("PRAGMA user_version = 99")
     with pytest.raises(Unavailable, match="cannot be written") as refused:
-        count(Sidecar(place, fixed=why == "fixed"))
+        count(open_sidecar(place, fixed=why == "fixed"))
     assert refused.value.code == "access_off"

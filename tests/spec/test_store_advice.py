@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from evidence.errors import Unavailable
-from service.records.opening import concern
+from service.records.engine.health import Depth
+from service.records.opening import engine_of
 from service.records.store import Store
 from tests.helpers import worlds
 from tests.helpers.shell import Shell
@@ -27,7 +28,7 @@ def test_a_store_of_a_newer_version_asks_for_that_version(tmp_path: Path) -> Non
         db.execute("PRAGMA user_version = 99")
     with pytest.raises(Unavailable) as refused:
         Store(house.path).open(token)
-    said = [refused.value.message, concern(house.path) or ""]
+    said = [refused.value.message, engine_of(house.path).check(Depth.HEADER).state.message]
     said.append(Shell({"RUNG_STORE": str(house.path)}).run("doctor").stdout)
     assert all("Install " in text and "or a later one" in text for text in said), said
     assert not any("rung stats" in text for text in said)

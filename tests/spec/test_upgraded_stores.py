@@ -10,10 +10,9 @@ import pytest
 from evidence.errors import Unavailable
 from service.records.opening import open_reader
 from service.records.sqlite import backup
-from service.records.sqlite.check import check
 from tests.helpers.api import Api
 from tests.helpers.old_stores import FILES, old_store
-from tests.helpers.places import ENGINE
+from tests.helpers.places import ENGINE, faults
 from tests.helpers.shell import Shell
 from tests.helpers.worlds import keys_of, row
 
@@ -45,7 +44,7 @@ def test_records_and_blobs_of_an_older_store_open(name: str, tmp_path: Path) -> 
             found = answer.body.decode() if answer.status == 200 else answer.status
             assert found == content, (label, id)
     if isinstance(house.path, Path):
-        assert check(house.path) == []
+        assert faults(house.path) == []
         assert "sound" in Shell({"RUNG_STORE": str(house.path)}).ok("check").stderr
 
 

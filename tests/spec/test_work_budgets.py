@@ -15,7 +15,7 @@ from service import settings
 from service.access.owner import Owner
 from service.access.rates import Rates
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.signins import Signins
 from service.mcp.protocol import handle
 from service.mcp.server import Server
@@ -48,7 +48,7 @@ def until_refused(ask: Callable[[], Answer]) -> Answer:
 
 def access_tokens(house: House, grant_id: str) -> tuple[str, str]:
     """Two tokens that sign-in issued for a grant, one after the other."""
-    signins = Signins(Entries(Sidecar(house.path)))
+    signins = Signins(Entries(open_sidecar(house.path)))
     paths = {"paths": ["/mcp", "/v1"], "scope": ""}
     codes = [signins.consented(grant_id, {}, {}) for _ in range(2)]
     first, second = (signins.exchange(code, paths, None)["access_token"] for code in codes)
@@ -81,7 +81,7 @@ def test_pages_are_paid_by_the_address_or_by_the_owner(small_house: House) -> No
     assert page(app, ONE, "/connect", Authorization="Bearer rung_of-nobody").status == 429
     assert page(app, ONE, "/healthz").status == page(app, OTHER).status == 200
     assert Api(app, small_house.grant()[1]).get(SEARCH, **{"X-Forwarded-For": ONE}).status == 200
-    owner = Owner(Entries(Sidecar(small_house.path)))
+    owner = Owner(Entries(open_sidecar(small_house.path)))
     browser = app.test_client()
     path = "/s/" + 22 * "x"
     value = owner.sign_in(owner.new_code(), path).rpartition("/")[2]

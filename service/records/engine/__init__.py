@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.question import Term
 from service.access.port import Tables
+from service.records.engine.content import Content
 from service.records.engine.change_log import Change, RecordState
 from evidence.manifest import StreamManifest
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
@@ -169,9 +170,10 @@ class Moved(Exception):
 
 
 class Snapshot(Tables, Protocol):
-    """One consistent view of the store. `engine` names what keeps it: `sqlite` or `postgres`."""
+    """One consistent view of the store."""
 
-    engine: str
+    def content(self) -> Content:
+        """The rows of the tables, to copy the store."""
 
     def generation(self, expected: Generation | None = None) -> Generation:
         """Equal only for the same contents.

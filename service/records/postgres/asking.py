@@ -126,7 +126,7 @@ class Asking(SharedMethods):
         return self._together([(sql, values)])[0]
 
     def run(self, sql: str, *values: Any) -> Rows:
-        return self.rows_of(sql.replace("?", "%s"), *values)
+        return self.rows_of(sql, *values)
 
     def _together(self, statements: Sequence[Statement]) -> list[Rows]:
         """The rows of several statements, in one round trip unless they are many."""

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -28,6 +28,18 @@ logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: How long cancelling a statement may take.
 CANCEL_SECONDS: Final = 0.5
+
+
+class Cursor(psycopg.Cursor[tuple[Any, ...]]):
+    """Runs statements whose parameters are `?`, as all engines share them, or `%s`."""
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
+        if params and isinstance(query, str):
+            query = query.replace("?", "%s")
+        return super().execute(query, params, **options)
+
+    def executemany(self, query: Any, params_seq: Any, **options: Any) -> None:
+        super().executemany(query.replace("?", "%s"), params_seq, **options)
 
 
 class PooledConnection(Connection):
@@ -62,6 +74,9 @@ IDLE_SECONDS: Final = 60.0
 CONNECT_SECONDS: Final = 3
 CLOSE_SECONDS: Final = 2.0
 _OPTIONS: Final[dict[str, Any]] = {
+    "autocommit": True,
+    "prepare_threshold": None,
+    "cursor_factory": Cursor,
     "application_name": "rung",
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 10,
@@ -73,7 +88,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 def connect(url: str) -> Connection:
     """A separate connection in autocommit mode."""
-    return psycopg.connect(url, autocommit=True, prepare_threshold=None, **_OPTIONS)
+    return psycopg.connect(url, **_OPTIONS)
 
 
 #: The errors of a server that does not answer.
@@ -113,11 +128,10 @@ class Pool:
     def _opened(self) -> ConnectionPool[PooledConnection]:
         with self._lock:
             if self._pool is None or self._process != os.getpid():
-                options = {"autocommit": True, "prepare_threshold": None, **_OPTIONS}
                 self._pool = pool = ConnectionPool(
                     self._url,
                     connection_class=PooledConnection,
-                    kwargs=options,
+                    kwargs=_OPTIONS,
                     min_size=0,
                     max_size=POOL_MOST,
                     max_idle=IDLE_SECONDS,

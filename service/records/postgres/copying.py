@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from service.records.engine.content import Tables, spread
-from service.records.postgres.checkup import OF_OWNER
+from service.records.postgres.privacy import OF_OWNER
+from service.records.postgres.connections import Connection
 from service.records.postgres.ddl import OPEN
-from service.records.postgres.snapshot import PostgresSnapshot
-from service.records.postgres.writer import Writer
+from service.records.postgres.transactions import Transactions
 
 _READ: Final = {
     "connection": "SELECT id, connection_id, connector_key, display_name" " FROM connection",
@@ -56,9 +56,9 @@ _NEXT = "SELECT setval(%s::regclass, (SELECT coalesce(max({}), 0) + 1 FROM {}), 
 class PostgresContent:
     """See `content.Content`. `put` and `settle` require a writer."""
 
-    def __init__(self, store: PostgresSnapshot | Writer) -> None:
-        self._store, self._db = store, store.db
-        if isinstance(store, Writer):  # prevents others from filling it meanwhile
+    def __init__(self, db: Connection, writer: Transactions | None = None) -> None:
+        self._db, self._writer = db, writer
+        if writer is not None:  # prevents others from filling it meanwhile
             self._db.execute('LOCK TABLE connection, "grant", package IN SHARE ROW EXCLUSIVE MODE')
         elif not self._db.execute(OF_OWNER).fetchone() == (True,):
             raise InvalidRequest("This role cannot read every record. Use the role that imports.")
@@ -80,7 +80,7 @@ class PostgresContent:
         return int(version)
 
     def put(self, part: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        assert isinstance(self._store, Writer)
+        assert self._writer is not None
         if part == "chunk":
             rows = [(*key, text.encode()) for *key, text in rows]
         elif part == "record":
@@ -88,11 +88,11 @@ class PostgresContent:
         elif part == "commit_log":
             rows = [(*row, 0) for row in rows]
         for into, columns in spread(_WRITE[part], rows):
-            self._store.copy(into, columns)
+            self._writer.copy(into, columns)
 
     def settle(self, version: int) -> None:
-        assert isinstance(self._store, Writer)
-        self._store.write("UPDATE counter SET version = %s", version)
+        assert self._writer is not None
+        self._writer.write("UPDATE counter SET version = %s", version)
         for table in _NUMBERED:
             ((name,),) = self._db.execute("SELECT pg_get_serial_sequence(%s, 'id')", (table,))
             self._db.execute(_NEXT.format("id", table).encode(), (name,))

@@ -142,9 +142,6 @@ class Reader:
                 return begun
         return stack.enter_context(self._pool.loan(deadline)), []
 
-    def exists(self) -> bool:
-        return True
-
     def number(self) -> int:
         return self._number
 

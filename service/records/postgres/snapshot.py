@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from evidence.limits import CONTRACT
 from service.records.engine import Big, PassageKey, Stored, StreamRow
+from service.records.engine.content import Content
 from service.records.engine.selections import Cells, Selection, Value
 from evidence.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
 from service.records.postgres.keys import kept_value
@@ -54,7 +55,6 @@ SELECT value, no, c.text FROM place JOIN chunk c USING (value, no)
 class PostgresSnapshot(SearchMethods):
     """One consistent view of a store. See `engine.Snapshot`."""
 
-    engine = "postgres"
     whole = "v.number::bigint"
     commit_order = "version, generation"
     no_cursor = "''::bytea"
@@ -71,6 +71,11 @@ class PostgresSnapshot(SearchMethods):
         name: f"date_trunc('{name}', {_ZERO} + unit * interval '1 day')::date - {_ZERO}::date"
         for name in ("week", "month", "quarter", "year")
     }
+
+    def content(self) -> Content:
+        from service.records.postgres.copying import PostgresContent
+
+        return PostgresContent(self.db)
 
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         if self._connections is not None and connection_id not in self._connections:

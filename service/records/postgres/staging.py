@@ -14,11 +14,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from evidence.errors import NotFound
-from service.records.writing.ingest import Batch, Counts
-from service.records.intake import Row
-from service.records.postgres.writer import ARRIVED, LOCK, Writer
+from service.records.intake import Counts, Row
+from service.records.postgres.transactions import Transactions
+from service.records.writing.ingest import Batch
 from service.records.writing.streams import open_stream
 
+#: The keys of rows that arrive while streams are staged; see `Writer.find`.
+ARRIVED = "arrived"
+#: Locks the connections of streams, so that nobody else changes or removes their records.
+LOCK = """
+SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s) ORDER BY c.id
+FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
+"""
 BATCH_RECORDS: Final = 1_000
 _MISSING = f"""
 SELECT record_key FROM record r WHERE stream = %s AND NOT deleted AND NOT EXISTS
@@ -54,7 +61,7 @@ _ALONE = (
 class Stage:
     """The pending changes of `staging`."""
 
-    writer: Writer
+    writer: Transactions
     transaction: ExitStack = field(default_factory=ExitStack)
     retained: set[tuple[str, str]] = field(default_factory=set)
 
@@ -90,7 +97,7 @@ class Stage:
 
 
 @contextmanager
-def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
+def staging(writer: Transactions, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
     """Accepts rows for streams, (connection id, name), that stay invisible until published.
 
     Raises `NotFound` for a stream that does not exist.

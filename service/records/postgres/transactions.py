@@ -86,7 +86,7 @@ class Transactions(BaseWriter):
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         rows_of = self.rows_of if sql.startswith("SELECT") else self.write
-        return rows_of(sql.replace("?", "%s"), *values)
+        return rows_of(sql, *values)
 
     def write(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Runs a statement that writes, and returns its rows."""
@@ -97,7 +97,7 @@ class Transactions(BaseWriter):
         if rows:
             self._wrote = True
             with self._opened():
-                self.db.cursor().executemany(sql.replace("?", "%s"), rows)
+                self.db.cursor().executemany(sql, rows)
 
     def copy(self, into: str, rows: Iterable[Sequence[Any]]) -> None:
         """Adds rows to a table; `into` names it and its columns.

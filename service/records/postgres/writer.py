@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
@@ -10,12 +11,15 @@ from evidence.pointer import top_level
 from service.records.writing.arrivals import Arrival, Stored, by_stream
 from service.records.writing.attachments import Attachment, parts
 from service.records.writing.derived import order_of
+from service.records.engine.content import Content
 from service.records.engine.large import Place
 from evidence.manifest import StreamManifest
 from service.records.postgres import connections, indexing
+from service.records.postgres.copying import PostgresContent
 from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
 from service.records.postgres.indexing import BATCH_RECORDS
 from service.records.postgres.keys import group_key, key_of
+from service.records.postgres.staging import ARRIVED, LOCK, Stage, staging
 from service.records.postgres.transactions import Transactions
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
@@ -33,13 +37,6 @@ VALUES (%s, coalesce(%s::text, %s), %s) ON CONFLICT (connection_id) DO UPDATE SE
 RETURNING id
 """
 
-#: The keys of rows that arrive while streams are staged; see staging.py.
-ARRIVED = "arrived"
-#: Locks the connections of streams, so that nobody else changes or removes their records.
-LOCK = """
-SELECT s.id FROM stream s JOIN connection c ON c.id = s.conn WHERE s.id = ANY(%s) ORDER BY c.id
-FOR NO KEY UPDATE OF c FOR KEY SHARE OF s
-"""
 _FIND = """
 SELECT r.record_key, r.seq, r.deleted, d.data, d.big, d.emitted_at, d.changed, r.at
 FROM record r LEFT JOIN document d USING (seq) WHERE r.stream = %s AND r.record_key = ANY(%s)
@@ -71,8 +68,13 @@ RETURNING id
 class Writer(Transactions):
     """The store in a database, open for writing. See `writing.Writing`."""
 
-    engine = "postgres"
     statements = Statements("conn", "s.name <> ''")  # none is hidden
+
+    def content(self) -> Content:
+        return PostgresContent(self.db, self)
+
+    def staging(self, targets: Sequence[tuple[str, str]]) -> AbstractContextManager[Stage]:
+        return staging(self, targets)
 
     def finish(self) -> None:
         """Creates the indexes of words after the first load, or merges their pending entries."""

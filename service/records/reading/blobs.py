@@ -12,7 +12,7 @@ from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
 from evidence.values import Base64, BlobRef, base64_of, is_reference
 from service.records.writing.attachments import covering
-from service.records.opening import Engine
+from service.records.engine.engine import Reader
 from service.ports import Blob
 from service.records.view.choices import ambiguous
 from service.records.view.documents import GrantedRecord
@@ -21,12 +21,12 @@ from service.records.view import View
 _TEXT_TYPES = ("application/json", "application/xml", "application/x-ndjson", "message/rfc822")
 
 
-def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | None) -> Blob:
+def open_blob(reader: Reader, view: View, blob_id: str, connection_id: str | None) -> Blob:
     """The blob with this SHA-256 or name that a visible record delivered in a granted field.
 
     Raises 404 `blob_not_found` if there is none, 409 if there are several with different bytes.
     """
-    with engine.snapshot() as snapshot:
+    with reader.snapshot() as snapshot:
         snapshot.confine(view.grant.connection_ids)
         uses = [
             (row, stream)
@@ -53,7 +53,7 @@ def open_blob(engine: Engine, view: View, blob_id: str, connection_id: str | Non
 
     def read(start: int, stop: int) -> Iterator[bytes]:
         for number, inside in covering(start, stop):
-            with engine.snapshot() as snapshot:
+            with reader.snapshot() as snapshot:
                 snapshot.confine(view.grant.connection_ids)
                 part = snapshot.blob_part(row, number)
             if part is None:  # the store was replaced with one without the blob

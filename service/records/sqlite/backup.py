@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest, Unavailable
 from service import database_files
-from service.records.sqlite.checkup import Absent, Foreign, Unreadable, opened, recognise
+from service.records.engine.health import Depth
+from service.records.sqlite.check import check, opened
 from service.records.sqlite.staging import erase_hidden
+from service.records.sqlite.transactions import explained
 from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 
 #: The tables with grants and packages, and the second column of those that end with `revoked_at`.
@@ -31,7 +33,7 @@ _CONTENT: Final = (
 def back_up(store: Path, target: Path) -> None:
     """Writes a copy of the store, as it is now, to a file; replaces an existing file."""
     _require_stores(store, target, "The store cannot be its own backup. Name another file.")
-    with _beside(target) as copy:
+    with explained(store), _beside(target) as copy:
         _copy(store, copy, used=True)
         database_files.replace(copy, target)
 
@@ -73,7 +75,7 @@ def new_file(target: Path) -> Iterator[Writer]:
     if target.exists():
         raise InvalidRequest(f"{target} already exists. Choose a new file.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _beside(target) as copy:
+    with explained(target), _beside(target) as copy:
         with open_writer(copy) as writer:
             yield writer
         database_files.replace(copy, target)
@@ -88,6 +90,7 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
     """
     same = store == source
     with (
+        explained(store),
         database_files.alone(store) if store.exists() else nullcontext(),
         _beside(store) as copy,
     ):
@@ -107,12 +110,9 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
 
 def _require_store(path: Path) -> None:
     """Refuses a file that is not a store; a damaged one, or one of another version, may pass."""
-    try:
-        recognise(path)
-    except (Absent, Foreign) as error:
-        raise InvalidRequest(f"{path} is not a Rung store: {error}.") from error
-    except Unreadable:
-        pass
+    state = check(path, Depth.HEADER).state
+    if state.problem == "store-foreign" or not path.exists():
+        raise InvalidRequest(f"{path} is not a Rung store: {state.message}.")
 
 
 @contextmanager

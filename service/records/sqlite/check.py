@@ -1,205 +1,143 @@
-"""Compares a whole store with its records, in one snapshot and without a lock.
+"""Checks a store file, as deep as asked, without serving it and without a lock."""
 
-A text counts as indexed if the full-text table has its words and finds it by one of them.
-"""
-
-import hashlib
+import os
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from urllib.parse import quote
 
-import orjson
+from evidence.fold import FOLD_VERSION
+from evidence.limits import BUDGETS
+from evidence.work import Deadline
+from service import database_files
+from service.access import tokens
+from service.records.engine.failures import NEWER
+from service.records.engine.health import Depth, Health, Verdict
+from service.records.sqlite import index_check
+from service.records.sqlite.ddl import NEWEST
+from service.records.sqlite.reader import STEPS_BETWEEN_CHECKS
+from service.records.sqlite.transactions import INDEXES, explained
 
-from evidence.fold import fold
-from evidence.limits import CONTRACT
-from evidence.pointer import find, searched_text
-from evidence.manifest import StreamManifest, parse_stored
-from service.records.writing.passages import fold_passages
-from service.records.sqlite.checkup import opened
-from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, row_id
-from service.records.sqlite.index_check import IndexRow, finds_one
-from service.records.sqlite.indexing import read_chunks
-from evidence.manifest.values import sortable
-from service.records.writing.vocabulary import Vocabulary, keys_of
-
-#: (problem, query that must return nothing).
-_RULES: Final = (
-    (
-        "records without a document",
-        "SELECT 1 FROM record LEFT JOIN document USING (seq)"
-        " WHERE deleted = 0 AND document.seq IS NULL",
-    ),
-    (
-        "deleted records without a time of deletion",
-        "SELECT 1 FROM record LEFT JOIN tombstone USING (seq)"
-        " WHERE deleted = 1 AND tombstone.seq IS NULL",
-    ),
-    (
-        "records that are not in the log of changes",
-        "SELECT 1 FROM record r"
-        " WHERE NOT EXISTS (SELECT 1 FROM change c WHERE c.seq = r.seq AND c.stream = r.stream)",
-    ),
-    (
-        "streams with a wrong number of records",
-        "SELECT 1 FROM stream s WHERE records <>"
-        " (SELECT count(*) FROM record WHERE stream = s.id AND deleted = 0)",
-    ),
-    (
-        "full-text rows without a text",
-        "SELECT 1 FROM fts_docsize LEFT JOIN value USING (id) WHERE passages IS NOT NULL"
-        " OR value.id IS NULL UNION ALL"
-        " SELECT 1 FROM fts_passage_docsize d LEFT JOIN passage p ON p.id = d.id"
-        " WHERE p.id IS NULL",
-    ),
-    (
-        "values without a record",
-        f"SELECT 1 FROM value v LEFT JOIN document d ON d.seq = v.id & {SEQ_MASK}"
-        " WHERE d.seq IS NULL",
-    ),
-    (
-        "keys of words that no record has",
-        f"SELECT 1 FROM word_key k WHERE NOT EXISTS (SELECT 1 FROM word_count c"
-        f" WHERE c.word = k.word AND k.ordinal IN ({EVERY_FIELD}, c.ordinal))",
-    ),
-    (
-        "blobs that records use and that are not there",
-        "SELECT 1 FROM blob_use LEFT JOIN blob ON blob.id = blob WHERE blob.id IS NULL",
-    ),
-)
-_DOCUMENTS = """
-SELECT seq, data, big FROM document JOIN record USING (seq) WHERE stream = ? AND deleted = 0
-"""
-_VALUE = "SELECT first_passage, passages FROM value WHERE id = ?"
-_WORDS = "SELECT text, n FROM word_count CROSS JOIN word ON word.id = word WHERE ordinal = ?"
-_KEYS = f"""
-SELECT c.ordinal, count(*) FROM word_key k CROSS JOIN word_count c ON c.word = k.word
-WHERE k.ordinal IN ({EVERY_FIELD}, c.ordinal) GROUP BY 1
-"""
-_CELLS = "SELECT ordinal, value FROM cell WHERE seq = ?"
+LOG_MARK = slice(18, 20)  # of the header: the versions for writing and reading
+#: The beginnings of SQLite's messages for files that are not databases or have other tables.
+FOREIGN = ("file is not a database", "no such table", "no such column")
+DAMAGE_CHARS = 200
 
 
-def check(path: Path) -> list[str]:
-    """The problems of the store at `path`; empty if it is sound."""
-    with opened(path, False) as db:  # others may write meanwhile
-        db.execute("BEGIN")
-        try:
-            pages = [text for (text,) in db.execute("PRAGMA integrity_check(5)") if text != "ok"]
-            if pages:
-                return [f"pages of the file: {text}" for text in pages]
-            return [*_broken_rules(db), *_index_faults(db), *_blob_faults(db)]
-        except sqlite3.DatabaseError as error:
-            return [f"the file or an index: {error}"]
+def check(path: Path, depth: Depth, deadline: Deadline | None = None) -> Health:
+    """The health of the store at `path`, as far as the depth and the deadline allow."""
+    if depth is Depth.CONTENTS:
+        return _compared(path)
+    log = path.with_name(f"{path.name}-wal")
+    deadline = deadline or Deadline.after(BUDGETS.doctor_seconds)
+    look = partial(_header if depth is Depth.HEADER else _sampled, path, deadline)
+    try:
+        alone = not log.exists()
+        health = look(alone)
+        # Somebody may have begun to write meanwhile.
+        return look(False) if alone and log.exists() else health
+    except (sqlite3.Error, OSError) as error:
+        return Health(_unreadable(error))
 
 
-def leftovers(path: Path) -> int:
-    """The number of hidden streams: a command fills or erases them, or was killed meanwhile.
-
-    Nobody reads them, so they are no damage.
-    """
-    with opened(path, False) as db:
-        (number,) = db.execute("SELECT count(*) FROM stream WHERE name < char(1)").fetchone()
-    return int(number)
-
-
-def _broken_rules(db: sqlite3.Connection) -> Iterator[str]:
-    for text, query in _RULES:
-        (number,) = db.execute(f"SELECT count(*) FROM ({query})").fetchone()
-        if number:
-            yield f"{text}: {number}"
+def opened(path: Path, alone: bool) -> closing[sqlite3.Connection]:
+    # Opened normally, a file without a log gets one, which may then belong to the wrong user.
+    mode = "mode=ro&immutable=1" if alone else "mode=ro"
+    db = sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)
+    if not alone:
+        database_files.forget_stale_index(db, path)
+    return closing(db)
 
 
-def _index_faults(db: sqlite3.Connection) -> Iterator[str]:
-    """The missing and superfluous rows of the indexes, the words and the cells of each stream."""
-    streams = db.execute("SELECT id, manifest FROM stream WHERE name >= char(1)").fetchall()
-    keys = dict(db.execute(_KEYS))
-    for stream, text in streams:
-        manifest = parse_stored(text)
-        faults = _Stream(db, stream, manifest, keys).faults()
-        yield from (f"{manifest.name}: {what}: {n}" for what, n in faults.items() if n > 0)
+def _unreadable(error: sqlite3.Error | OSError) -> Verdict:
+    if isinstance(error, FileNotFoundError):
+        return Verdict("it does not exist", "store-unreadable")
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    reason = (text or "input/output error").lower()
+    foreign = isinstance(error, sqlite3.Error) and reason.startswith(FOREIGN)
+    return Verdict(reason, "store-foreign" if foreign else "store-unreadable")
 
 
-class _Stream:
-    """One stream, and the problems found in its indexes so far."""
-
-    def __init__(
-        self, db: sqlite3.Connection, id: int, manifest: StreamManifest, keys: dict[int, int]
-    ) -> None:
-        self.db, self.id, self.manifest, self._keys = db, id, manifest, keys
-        fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
-        self._ordinals: dict[str, int] = dict(db.execute(fields, (id,)))
-        self._words = Vocabulary()
-        self._values = Counter[int]()
-        self._faults = Counter[str]()
-
-    def faults(self) -> Counter[str]:
-        """The number of times each problem occurs."""
-        for seq, document, big in self.db.execute(_DOCUMENTS, (self.id,)):
-            data = orjson.loads(document)
-            for name, location in (orjson.loads(big) if big else {}).items():
-                if location[4] == "string":
-                    data[name] = read_chunks(self.db, location[0], location[1])
-                    self._faults["texts that are cut"] += len(data[name]) != location[2]
-            for name in self.manifest.lexical_fields:
-                if text := searched_text(find(data, name)):
-                    self._check_text(row_id(self._ordinals[name], seq), text)
-            self._check_cells(seq, data)
-        for name in self.manifest.lexical_fields:
-            self._check_field(self._ordinals[name])
-        return self._faults
-
-    def _check_text(self, row: int, text: str) -> None:
-        ordinal, folded = row >> SEQ_BITS, fold(text)
-        self._words.add(ordinal, text, folded)
-        self._values[ordinal] += 1
-        first, passages = self.db.execute(_VALUE, (row,)).fetchone() or (0, None)
-        rows = [("fts", row, folded)]
-        if passages is not None:
-            numbers = enumerate(fold_passages(text), start=row_id(ordinal, first))
-            rows = [("fts_passage", number, words) for number, words in numbers]
-        self._faults["texts that search does not find"] += not all(map(self._is_indexed, rows))
-
-    def _is_indexed(self, index_row: tuple[str, int, str]) -> bool:
-        table, row, folded = index_row
-        words = folded.split()
-        content = self.db.execute(f"SELECT c0 FROM {table}_content WHERE id = ?", (row,)).fetchone()
-        if content is None or content[0] != folded:
-            return False
-        return finds_one(self.db, IndexRow(table, row), words)
-
-    def _check_cells(self, seq: int, data: dict[str, Any]) -> None:
-        cells = {
-            self._ordinals[name]: sortable(find(data, name), self.manifest.paths[name])
-            for name in self.manifest.cell_fields
-        }
-        cells = {ordinal: value for ordinal, value in cells.items() if value is not None}
-        stored = dict(self.db.execute(_CELLS, (seq,)))
-        self._faults["records with wrong values for filters"] += cells != stored
-
-    def _check_field(self, ordinal: int) -> None:
-        """Compares the counts of a field with those of its texts."""
-        most = CONTRACT.query_chars
-        counts = {word: n for word, n in self._words.added[ordinal].items() if len(word) <= most}
-        self._faults["fields with wrong counts of words"] += counts != dict(
-            self.db.execute(_WORDS, (ordinal,))
-        )
-        keys = sum(len(keys_of(word)) for word in counts)
-        self._faults["fields with wrong keys of words"] += keys != self._keys.get(ordinal, 0)
-        ids = (ordinal << SEQ_BITS, ordinal << SEQ_BITS | SEQ_MASK)
-        count = "SELECT count(*) FROM value WHERE id BETWEEN ? AND ?"
-        indexed = self.db.execute(count, ids).fetchone()[0]
-        self._faults["texts in the index that no record has"] += indexed - self._values[ordinal]
-        length = self.db.execute("SELECT words FROM scope WHERE ordinal = ?", (ordinal,))
-        wrong = length.fetchone()[0] != self._words.lengths[ordinal]
-        self._faults["fields with a wrong length"] += wrong
+def _header(path: Path, deadline: Deadline, alone: bool) -> Health:
+    if not stat.S_ISREG(path.stat().st_mode):
+        return Health(Verdict("it is not a regular file", "store-foreign"))
+    with opened(path, alone) as db:
+        return Health(_version(db))
 
 
-def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:
-    for id, size, sha256 in db.execute("SELECT id, size_bytes, sha256 FROM blob").fetchall():
-        digest, length = hashlib.sha256(), 0
-        for (part,) in db.execute("SELECT data FROM blob_part WHERE blob = ? ORDER BY no", (id,)):
-            digest.update(part)
-            length += len(part)
-        if (length, digest.hexdigest()) != (size, sha256):
-            yield f"the bytes of blob {sha256} differ from the imported ones"
+def _version(db: sqlite3.Connection) -> Verdict:
+    """Whether this version of Rung can read the tables and the indexes."""
+    (layout,) = db.execute("PRAGMA user_version").fetchone()
+    meta = dict(db.execute("SELECT key, value FROM meta"))
+    facts = {"layout": layout, "newest": NEWEST}
+    if layout > NEWEST:
+        return Verdict(f"it {NEWER}", "store-newer", facts)
+    if layout < NEWEST or meta.get("fold_version") != FOLD_VERSION or not meta.get("secret"):
+        older = "an older version wrote it; upgrade it with `rung stats`"
+        return Verdict(older, "store-older", facts)
+    return Verdict("")
+
+
+def _sampled(path: Path, deadline: Deadline, alone: bool) -> Health:
+    with opened(path, alone) as db:
+        state = _version(db)
+        (records,) = db.execute("SELECT count(*) FROM record WHERE deleted = 0").fetchone()
+        grants = _grants(db)
+        db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
+        damage, complete = _damage(db, deadline.expired)
+    if state.problem is None:
+        note = "" if complete else "; too large to check here"
+        state = Verdict(f"{path} opens, {records} records, layout {NEWEST}{note}")
+        if damage is not None:
+            state = Verdict(damage[:DAMAGE_CHARS], "store-damaged")
+        elif alone and _keeps_log(path) and not os.access(path.parent, os.W_OK):
+            state = Verdict("", "store-in-read-only-directory")
+    exposed = path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    privacy = Verdict(f"other users cannot read {path}", "store-exposed" if exposed else None)
+    return Health(state, privacy, grants)
+
+
+def _keeps_log(path: Path) -> bool:
+    """Whether reading the file creates a log next to it, so that its folder must be writable."""
+    with path.open("rb") as file:
+        return file.read(LOG_MARK.stop)[LOG_MARK] == b"\2\2"
+
+
+def _grants(db: sqlite3.Connection) -> dict[str, int]:
+    """The number of active, expired and revoked grants and packages."""
+    counts = {"active": 0, "expired": 0, "revoked": 0}
+    for table in ('"grant"', "package"):
+        for revoked_at, expires_at in db.execute(f"SELECT revoked_at, expires_at FROM {table}"):
+            counts[tokens.state(revoked_at, expires_at, datetime.now(UTC))] += 1
+    return counts
+
+
+def _damage(db: sqlite3.Connection, late: Callable[[], bool]) -> tuple[str | None, bool]:
+    """(damage, whether everything was examined) for the pages and the words of the indexes."""
+    try:
+        for table in INDEXES:
+            db.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, {table}, row)")
+            db.execute("SELECT count(*) FROM temp.words").fetchone()
+            db.execute("DROP TABLE temp.words")
+        lost = index_check.missing(db, [*index_check.sample(db, BUDGETS.index_doctor_rows)])
+        if lost:
+            return "words of records are not in the full-text index", True
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        return (None, False) if late() else (str(error), True)
+    return (None if verdict == "ok" else str(verdict)), True
+
+
+def _compared(path: Path) -> Health:
+    from service.records.sqlite.contents import faults_of
+
+    hidden = 0
+    with explained(path), opened(path, False) as db:  # others may write meanwhile
+        faults = faults_of(db)
+        if not faults:
+            ((hidden,),) = db.execute("SELECT count(*) FROM stream WHERE name < char(1)")
+    return Health(Verdict(""), faults=faults, hidden_streams=hidden, size_bytes=path.stat().st_size)

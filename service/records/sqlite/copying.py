@@ -1,14 +1,13 @@
 """Reads and writes the rows of a store file for `copying`, without hidden streams."""
 
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from service.records.engine.content import Tables, spread
 from service.records.sqlite.ddl import SEQ_MASK
 from service.records.sqlite.catalog import first_ordinal
-from service.records.sqlite.snapshot import SqliteSnapshot
-from service.records.sqlite.writer import Writer
 
 _SHOWN: Final = "JOIN stream s ON s.id = r.stream AND s.name >= char(1)"
 _RECORD: Final = f"record r {_SHOWN}"
@@ -56,10 +55,12 @@ _WRITE: Final[dict[str, Tables]] = {
 
 
 class SqliteContent:
-    """See `content.Content`. `put` and `settle` require a writer."""
+    """See `content.Content`. `settle` requires the counters of a writer, which `take` moves."""
 
-    def __init__(self, store: SqliteSnapshot | Writer) -> None:
-        self._store, self._db = store, store.db
+    def __init__(
+        self, db: sqlite3.Connection, take: Callable[[str, int], int] | None = None
+    ) -> None:
+        self._db, self._take = db, take
 
     def rows(self, part: str) -> Iterator[tuple[Any, ...]]:
         return self._db.execute(_READ[part])
@@ -90,8 +91,8 @@ class SqliteContent:
             self._db.executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
 
     def settle(self, version: int) -> None:
-        assert isinstance(self._store, Writer)
-        self._store.take("next_version", version)
+        assert self._take is not None
+        self._take("next_version", version)
         for counter, column in (("next_seq", "seq) FROM record"), ("next_chunk", "id) FROM chunk")):
             (last,) = self._db.execute(f"SELECT max({column}").fetchone()
-            self._store.take(counter, last or 0)
+            self._take(counter, last or 0)

@@ -114,9 +114,6 @@ class Reader:
         """Changes with each commit of another connection; differs between connections."""
         return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0], ""
 
-    def exists(self) -> bool:
-        return self.path.exists()
-
     def require_index(self, snapshot: SqliteSnapshot) -> None:
         """Raises `Unavailable` if a sample has shown damage; takes one if it is time."""
         if self._next_sample is None or self._next_sample.expired():

@@ -8,6 +8,7 @@ from decimal import Decimal
 import orjson
 
 from service.records.engine import Big, Generation, PassageKey, Stored, StreamRow
+from service.records.engine.content import Content
 from service.records.engine.selections import Cells, Selection, Value
 from evidence.manifest import parse_stored
 from evidence.manifest.forms import decimal_of_key, decimal_total
@@ -39,7 +40,6 @@ _MONTHS = "(strftime('%m', unit * 86400, 'unixepoch') - 1) % 3"
 class SqliteSnapshot(SearchMethods):
     """One consistent view of a store file. See `engine.Snapshot`."""
 
-    engine = "sqlite"
     whole = "v.value"
     no_cursor = "0"
     merges_fields = False  # an index gives one field's values in their order
@@ -66,6 +66,11 @@ class SqliteSnapshot(SearchMethods):
 
     def generation(self, expected: Generation | None = None) -> Generation:
         return self._generation
+
+    def content(self) -> Content:
+        from service.records.sqlite.copying import SqliteContent
+
+        return SqliteContent(self.db)
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Does nothing: a reader of the file can read all of it."""

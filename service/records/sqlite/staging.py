@@ -25,12 +25,12 @@ from evidence.errors import NotFound, Unavailable
 from evidence.work import Deadline
 from service.records.writing.attachments import take_attachments
 from service.records.writing.arrivals import Stored, differing, later_times, time_before
-from service.records.writing.ingest import Counts
+from service.records.intake import Counts
 from evidence.manifest import StreamManifest
 from service.records.engine.large import LargeValue, Place
 from service.records.engine.scopes import Scopes
 from service import database_files
-from service.records.sqlite.writer import Writer
+from service.records.sqlite.catalog import Catalog
 from service.records.writing.streams import declare
 
 #: Leftovers are erased in transactions of this length, so that others can write between them.
@@ -88,7 +88,7 @@ class _Pair:
 class Stage:
     """The pending changes of `staging`."""
 
-    writer: Writer
+    writer: Catalog
     manifests: dict[tuple[str, str], StreamManifest]
     counts: Counts = field(default_factory=Counts)
 
@@ -193,7 +193,7 @@ class Stage:
 
 
 @contextmanager
-def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
+def staging(writer: Catalog, targets: Sequence[tuple[str, str]]) -> Iterator[Stage]:
     """Directs rows for some streams, (connection id, name), into hidden ones until published.
 
     Raises `NotFound` for a stream that does not exist, `Unavailable` if another process is staging.
@@ -214,14 +214,14 @@ def staging(writer: Writer, targets: Sequence[tuple[str, str]]) -> Iterator[Stag
             erase_hidden(writer)
 
 
-def _manifest(writer: Writer, connection_id: str, name: str) -> StreamManifest:
+def _manifest(writer: Catalog, connection_id: str, name: str) -> StreamManifest:
     for manifest in writer.manifests(connection_id):
         if manifest.name == name:
             return manifest
     raise NotFound(f"The store has no stream {connection_id}/{name}. See them with: rung stats.")
 
 
-def erase_hidden(writer: Writer) -> None:
+def erase_hidden(writer: Catalog) -> None:
     """Erases all hidden streams with all their data."""
     for stream, connection in writer.db.execute(_HIDDEN).fetchall():
         fields = "SELECT field, ordinal FROM scope WHERE stream = ?"
@@ -235,7 +235,7 @@ def erase_hidden(writer: Writer) -> None:
         _forget(writer, stream, connection)
 
 
-def _erase_some(writer: Writer, stream: int, scopes: Scopes) -> bool:
+def _erase_some(writer: Catalog, stream: int, scopes: Scopes) -> bool:
     """Erases a piece of a stream; returns whether there was one."""
     db, index = writer.db, writer.index()
     rows = db.execute(_RECORDS, (stream, BATCH_RECORDS)).fetchall()
@@ -253,7 +253,7 @@ def _erase_some(writer: Writer, stream: int, scopes: Scopes) -> bool:
     return bool(rows)
 
 
-def _forget(writer: Writer, stream: int, connection: int) -> None:
+def _forget(writer: Catalog, stream: int, connection: int) -> None:
     """Removes a stream without records, and its connection if that was the last stream."""
     with writer.transaction():
         writer.db.execute("DELETE FROM scope WHERE stream = ?", (stream,))

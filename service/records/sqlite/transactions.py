@@ -36,37 +36,27 @@ MERGE_CACHE_KIB = 16_384
 
 
 @contextmanager
-def explain_locks(path: Path | str, seconds: int = LOCK_SECONDS) -> Iterator[None]:
-    """Turns SQLite's errors about a busy or foreign file into errors that explain what to do."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "locked" not in str(error):
-            raise
-        raise Unavailable(
-            f"Another process has been writing to {path} for {seconds} seconds. Wait "
-            "until it has finished, or stop it, then try again.",
-            code="store_unavailable",
-        ) from error
-    except sqlite3.DatabaseError as error:
-        if "not a database" not in str(error):
-            raise
-        raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
-
-
-@contextmanager
-def explain_failures() -> Iterator[None]:
-    """Turns errors of SQLite into `Unavailable` with what to do."""
+def explained(path: Path, seconds: int = LOCK_SECONDS) -> Iterator[None]:
+    """Turns errors of SQLite into errors that explain what to do."""
     try:
         yield
     except sqlite3.Error as error:
+        text, failed = str(error), isinstance(error, sqlite3.DatabaseError)
+        if "locked" in text and isinstance(error, sqlite3.OperationalError):
+            raise Unavailable(
+                f"Another process has been writing to {path} for {seconds} seconds. Wait "
+                "until it has finished, or stop it, then try again.",
+                code="store_unavailable",
+            ) from error
+        if failed and "not a database" in text:
+            raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
         advice = (
             "Check the free space, the permissions of its directory, and whether the disk became "
             "read-only."
         )
-        if isinstance(error, sqlite3.DatabaseError) and "malformed" in str(error):
+        if failed and "malformed" in text:
             advice = "If only its index is damaged, `rung check --repair` rebuilds it."
-        raise Unavailable(f"The store cannot be used: {error}.", hint=advice) from error
+        raise Unavailable(f"The store cannot be used: {text}.", hint=advice) from error
 
 
 class Transactions(BaseWriter):
@@ -105,15 +95,24 @@ class Transactions(BaseWriter):
     def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self.db.executemany(sql, rows)
 
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+        error = exception[1]
+        if isinstance(error, sqlite3.Error):
+            with explained(self.path, self.lock_seconds):
+                raise error
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         if self.db.in_transaction:
             yield
             return
-        seconds = self.lock_seconds
-        with explain_locks(self.path, seconds), database_files.in_turn(
-            self.path, seconds
-        ) as deadline:
+        with explained(self.path, self.lock_seconds), self._transaction():
+            yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with database_files.in_turn(self.path, self.lock_seconds) as deadline:
             self.db.execute(f"PRAGMA busy_timeout = {int(deadline.left() * 1_000)}")
             self.db.execute("BEGIN IMMEDIATE")
         try:
@@ -198,6 +197,10 @@ class Transactions(BaseWriter):
         If none were deleted, it waits until a tenth of the records is new, because the indexes
         maintain themselves, and a whole merge takes longer the larger they are.
         """
+        with explained(self.path, self.lock_seconds):
+            self._merge_if_due()
+
+    def _merge_if_due(self) -> None:
         waiting = int(self.meta(UNMERGED) or 0)
         if not waiting:
             return

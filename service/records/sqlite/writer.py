@@ -11,7 +11,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,18 @@ from service import database_files, durable
 from service.database_files import LOCK_SECONDS
 from service.records.writing.arrivals import Arrival, Entry, Stored, by_stream
 from service.records.writing.derived import order_of
+from service.records.engine.content import Content
 from service.records.engine.large import Place
 from evidence.manifest import StreamManifest
 from service.records.engine.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
+from service.records.sqlite.copying import SqliteContent
 from service.records.sqlite.ddl import LAYOUTS, NEWEST, PARSED, migrate
 from service.records.sqlite.exact import add_functions
+from service.records.sqlite.staging import Stage, staging
 from service.records.sqlite.transactions import CACHE_KIB, INDEXES
-from service.records.sqlite.transactions import explain_locks, tune
+from service.records.sqlite.transactions import explained, tune
 from service.records.writing.steps import Rows
 from service.records.writing import SECRET_BYTES
 
@@ -60,7 +63,11 @@ INSERT OR REPLACE INTO document (seq, emitted_at, changed, data, big) VALUES (?1
 class Writer(Catalog):
     """The file of a store, open for writing. See `writing.Writing`."""
 
-    engine = "sqlite"
+    def content(self) -> Content:
+        return SqliteContent(self.db, self.take)
+
+    def staging(self, targets: Sequence[tuple[str, str]]) -> AbstractContextManager[Stage]:
+        return staging(self, targets)
 
     def rebuild(self, on_record: Callable[[], None] = lambda: None) -> None:
         with database_files.alone(self.path):
@@ -127,7 +134,7 @@ def open_writer(path: Path | str, *, lock_seconds: int | None = None) -> "Writer
     add_functions(db)
     writer = Writer(db, path, before or database_files.file_at(path), seconds)
     try:
-        with explain_locks(path, seconds):
+        with explained(path, seconds):
             _prepare(writer)
     except BaseException:
         db.close()

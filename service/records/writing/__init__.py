@@ -5,12 +5,15 @@ Checks, comparison and naming are above this boundary, in `ingest` and `streams`
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from service.records.writing.arrivals import Arrival, Change, Stored
 from service.records.writing.attachments import Attachment
 from service.records.writing.languages import Sample
+from service.records.intake import Counts
+from service.records.engine.content import Content
 from service.records.engine.large import Place
 from evidence.manifest import StreamManifest
 from service.access.port import WritableTables
@@ -30,10 +33,19 @@ class StreamCount:
     deleted: int
 
 
-class Writing(WritableTables, Protocol):
-    """A store that is open for writing by one thread. `engine` is as in `engine.Snapshot`."""
+class Staged(Protocol):
+    """Pending changes."""
 
-    engine: str
+    def keep_manifests(self, targets: Iterable[tuple[str, str]] | None = None) -> None:
+        """Keeps the manifests of streams, of all if none are named."""
+
+    def publish(self, arrived: Counts | None = None) -> Counts:
+        """Commits; returns the resulting counts of changes. `arrived` counts the rows."""
+
+
+class Writing(WritableTables, Protocol):
+    """A store that is open for writing by one thread."""
+
     #: {(connection id, stream): the hidden stream that receives its rows}, for staged streams.
     staged: dict[tuple[str, str], str]
 
@@ -48,6 +60,15 @@ class Writing(WritableTables, Protocol):
         """The metadata of the store under a key, or None."""
 
     def set_meta(self, key: str, value: str | int) -> None: ...
+
+    def content(self) -> Content:
+        """The rows of the tables, which can be added to, inside a transaction."""
+
+    def staging(self, targets: Sequence[tuple[str, str]]) -> AbstractContextManager["Staged"]:
+        """Accepts rows for streams, (connection id, name), that are invisible until published.
+
+        Raises `NotFound` for a stream that does not exist.
+        """
 
     def finish(self) -> None:
         """Ends an import: merges the indexes if it is time."""

@@ -7,13 +7,12 @@ write in between.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from evidence.work import Deadline
 from evidence.names import Refused, check_name
-from service.records.intake import Row, check_nesting, record_key
+from service.records.intake import Counts, Row, check_nesting, record_key
 from service.records.writing.arrivals import Arrival, Change, compare, dump
 from service.records.writing.attachments import Attachment, take_attachments
 from service.records.writing.languages import Sample
@@ -29,34 +28,6 @@ BATCH_BYTES = 1_048_576
 #: new row.
 BATCH_SECONDS = 0.5
 LEAST_SHARE = 1 / 32
-REPORTED_REFUSALS = 20
-
-
-@dataclass(slots=True)
-class Counts:
-    """The outcome of the rows of an import.
-
-    `repeated` rows were replaced by a later one in the same batch.
-    """
-
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    deleted: int = 0
-    repeated: int = 0
-    refused: int = 0
-    refusals: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def rows(self) -> int:
-        taken = self.new + self.changed + self.unchanged + self.deleted + self.repeated
-        return taken + self.refused
-
-    def refuse(self, line: int, message: str) -> None:
-        """Counts a refused row; the first 20 are kept with their lines."""
-        self.refused += 1
-        if len(self.refusals) < REPORTED_REFUSALS:
-            self.refusals.append((line, message))
 
 
 class Batch:

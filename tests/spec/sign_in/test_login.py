@@ -12,7 +12,7 @@ from subprocess import PIPE, Popen
 import pytest
 import requests
 
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.cli import tokens
 from service.credentials import cache_file
 from tests.helpers.server import serving
@@ -114,7 +114,7 @@ def test_processes_that_find_an_expired_token_refresh_it_once(
     assert all("Lantern" in output for output in outputs)
     assert credential(file)["refresh_token"] != before["refresh_token"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    with Sidecar(house.path).transaction() as rows:
+    with open_sidecar(house.path).transaction() as rows:
         kept = rows(
             "SELECT count(*) FROM access_entry WHERE kind = 'refresh' AND owner ="
             " (SELECT owner FROM access_entry WHERE kind = 'refresh'"
@@ -127,7 +127,7 @@ def test_a_login_that_was_revoked_asks_for_another_one(
     root: Path, file: Path, base: str, house: House
 ) -> None:
     token = credential(file)["access_token"]
-    with Sidecar(house.path).transaction() as rows:
+    with open_sidecar(house.path).transaction() as rows:
         ((grant,),) = rows(
             "SELECT owner FROM access_entry WHERE kind = 'refresh' ORDER BY expires_at DESC LIMIT 1"
         )

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.owner import TRIES, TRY_SECONDS, Owner
 from tests.helpers.passkeys import PRESENT, VERIFIED, Device, asked
 from tests.helpers.server import serving
@@ -69,7 +69,7 @@ def sign_in(browser: Browser, device: Device, **wrong: object) -> requests.Respo
 @contextmanager
 def passphrases_used_up(house: House) -> Iterator[None]:
     """So many passphrases were tried that no more are accepted."""
-    entries = Entries(Sidecar(house.path))
+    entries = Entries(open_sidecar(house.path))
     with entries.changing() as kept:
         for _ in range(TRIES):
             kept.count("rate passphrase", "", seconds=TRY_SECONDS)
@@ -160,7 +160,7 @@ def test_a_new_passphrase_ends_sessions_of_passkeys_too(
 ) -> None:
     browser = Browser(named)
     assert sign_in(browser, device).status_code == 200
-    Owner(Entries(Sidecar(house.path))).set_passphrase("correct horse battery")
+    Owner(Entries(open_sidecar(house.path))).set_passphrase("correct horse battery")
     assert not is_in(browser) and sign_in(browser, device).status_code == 200
 
 

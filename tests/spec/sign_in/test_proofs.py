@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.signin.clients import NAME_CHARS, own_words
 from tests.helpers.signin import (
     MAIL,
@@ -38,7 +38,7 @@ CLAIMS = [
 
 
 def passkeys(house: House) -> int:
-    with Entries(Sidecar(house.path)).reading() as kept:
+    with Entries(open_sidecar(house.path)).reading() as kept:
         return len(kept.owned("passkey"))
 
 

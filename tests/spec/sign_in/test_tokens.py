@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from service.__main__ import rung
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.signins import GRACE_SECONDS, REFRESHES, USED_MOST, Signins
 from service.records.opening import open_writer
 from tests.helpers.server import serving
@@ -104,7 +104,7 @@ def test_a_used_refresh_token_works_a_little_longer_and_then_ends_all(
 
 def rows_of(house: House, grant_id: str) -> list[tuple[str, int]]:
     """(kind, number) of the codes and tokens that are kept for a grant."""
-    with Sidecar(house.path).transaction(writes=False) as rows:
+    with open_sidecar(house.path).transaction(writes=False) as rows:
         return [
             (str(kind), int(count))
             for kind, count in rows(
@@ -132,7 +132,7 @@ def test_the_reuse_of_the_last_hundred_refresh_tokens_is_noticed(
     house: House, browser: Browser, client: Client
 ) -> None:
     tokens = signed_in(browser, client)
-    entries = Entries(Sidecar(house.path))
+    entries = Entries(open_sidecar(house.path))
     signins, sent = Signins(entries), [tokens["refresh_token"]]
     entry = signins.refresh_token(sent[0])
     assert entry is not None
@@ -152,7 +152,7 @@ def test_the_reuse_of_the_last_hundred_refresh_tokens_is_noticed(
 
 
 def test_tokens_that_are_never_used_do_not_pile_up(house: House) -> None:
-    entries = Entries(Sidecar(house.path))
+    entries = Entries(open_sidecar(house.path))
     signins, body = Signins(entries), {"client_id": "c_1", "scope": "rung:read"}
     first = signins.exchange(signins.consented("grt_many", {}, body), body, None)["refresh_token"]
     for _ in range(2 * USED_MOST):

@@ -17,7 +17,8 @@ from service.records.store import Store
 from tests.helpers.filling import put
 from service.records.intake import Row
 from evidence.manifest import parse
-from service.records.sqlite.checkup import examine
+from service.records.engine.health import Depth
+from service.records.opening import engine_of
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.indexing import clear_derived
@@ -186,7 +187,7 @@ def test_a_store_of_another_fold_is_indexed_anew(tmp_path: Path) -> None:
         before = _contents(writer)
         clear_derived(writer.db)
         writer.set_meta("fold_version", "0")
-    assert not examine(path, Deadline.after(10)).readable
+    assert engine_of(path).check(Depth.SAMPLE, Deadline.after(10)).state.problem == "store-older"
     with pytest.raises(Unavailable, match="rung stats"):
         Store(path).open(token)
     with open_writer(path) as writer:
@@ -194,7 +195,7 @@ def test_a_store_of_another_fold_is_indexed_anew(tmp_path: Path) -> None:
         assert _contents(writer) == before
         put(writer, open_stream(writer, "c", "notes"), [Row({"id": "1", "text": "owl"})])
         check(writer)
-    assert examine(path, Deadline.after(10)).damage is None
+    assert engine_of(path).check(Depth.SAMPLE, Deadline.after(10)).state.problem is None
     Store(path).open(token)
 
 

@@ -12,13 +12,13 @@ from service.records.writing.ingest import Batch
 from tests.helpers.filling import put
 from service.records.intake import Row
 from evidence.manifest import parse
-from service.records.sqlite.check import check as faults
 from service.records.sqlite.staging import Stage, staging
 from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import open_writer
 from tests.helpers import worlds
 from tests.helpers.api import Api
 from tests.helpers.notes import check, one, tally
+from tests.helpers.places import faults
 from tests.helpers.worlds import House, blob, row
 
 MESSAGES = ("mail-home", "messages")

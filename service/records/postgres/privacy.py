@@ -1,4 +1,4 @@
-"""The queries of `rung doctor` to a database."""
+"""What the role of a service can read in a database, past our own check of grants."""
 
 from contextlib import closing
 
