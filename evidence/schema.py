@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evidence.manifest.parts import View
 from evidence.model import Source
 
 #: Detail of a stream's description: its name, also its capabilities, or also its JSON Schema.
@@ -97,15 +98,6 @@ class Relation:
     cardinality: str | None
     default_limit: int | None
     max_limit: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A named selection of fields."""
-
-    id: str
-    label: str | None
-    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ import orjson
 from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
 from evidence.pointer import escaped, is_nested, path_of
-from evidence.schema import View
-from evidence.manifest.parts import Part, as_path, fields_of, nested_of, read_name
+from evidence.manifest.parts import Part, View, as_path, fields_of, nested_of, read_name
 from evidence.manifest.values import FieldType
 
 METRICS = ("sum", "min", "max", "group_by", "group_by_time", "count_distinct")

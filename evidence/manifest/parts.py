@@ -15,6 +15,15 @@ Rule = Callable[[FieldType], str | None]
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A named selection of fields."""
+
+    id: str
+    label: str | None
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A place in the document: its path and its value."""
 

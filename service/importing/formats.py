@@ -3,6 +3,7 @@
 import re
 import tomllib
 from difflib import get_close_matches
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -123,20 +124,25 @@ def _is_table(text: bytes) -> bool:
 
 
 _UNREADABLE: Final = Path(__file__).with_name("unreadable.toml")
-_PATTERNS = tuple(
-    (
-        re.compile(file["begins"].encode(), re.DOTALL | re.IGNORECASE),
-        f"{file['what']}. {file['advice']}",
-    )
-    for file in tomllib.loads(_UNREADABLE.read_text(encoding="utf-8"))["file"]
-)
 _MARK = re.compile(rb"^\xef\xbb\xbf|\xe2\x80[\x8e\x8f]")
+
+
+@cache
+def unreadable() -> list[tuple[re.Pattern[bytes], str]]:
+    """Returns the files that cannot be imported: how each begins; what it is, and what to do."""
+    return [
+        (
+            re.compile(file["begins"].encode(), re.DOTALL | re.IGNORECASE),
+            f"{file['what']}. {file['advice']}",
+        )
+        for file in tomllib.loads(_UNREADABLE.read_text(encoding="utf-8"))["file"]
+    ]
 
 
 def looks_like(head: bytes) -> str | None:
     """What a file with these first bytes is, and what to do with it; None if unknown."""
     head = _MARK.sub(b"", head)
-    return next((what for pattern, what in _PATTERNS if pattern.match(head)), None)
+    return next((what for pattern, what in unreadable() if pattern.match(head)), None)
 
 
 def connection_name(paths: tuple[str, ...]) -> str:

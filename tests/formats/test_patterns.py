@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import service.importing
-from service.importing.formats import FORMATS, KNOWN
+from service.importing.formats import FORMATS, unreadable
 from tests.helpers.scale import times
 
 SHORT, GROWTH = 1_000, 16
@@ -39,8 +39,8 @@ def patterns() -> Iterator[tuple[str, Pattern, bool]]:
     for form in FORMATS.values():
         if isinstance(form.begins, re.Pattern):
             yield f"{form.name}.begins", form.begins, True
-    for begins, what, _ in KNOWN:
-        yield what, re.compile(begins, re.DOTALL | re.IGNORECASE), True
+    for begins, what in unreadable():
+        yield what, begins, True
 
 
 def uses(path: Path) -> dict[str, set[str]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from evidence.model import Source
 from evidence import schema
+from evidence.manifest.parts import View
 from evidence.schema import Connector, ConnectorList, FieldCapability, Schema, StreamCount
 from evidence.schema import StreamDetails, StreamList, StreamRow, StreamSchema
 from service.pdpp.decode import number_of, numbers, object_of, pick, rows, source_of, text_of
@@ -138,8 +139,8 @@ def _relation(body: Body) -> schema.Relation:
     )
 
 
-def _view(body: Body) -> schema.View:
-    return schema.View(
+def _view(body: Body) -> View:
+    return View(
         text_of(body, "id", "name") or "", text_of(body, "label"), _names(body.get("fields"))
     )
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import NamedTuple
 
-from evidence import request_log, schema
+from evidence import request_log
 from evidence.errors import Forbidden
 from evidence.handles import RecordRef
 from evidence.model import Source
@@ -22,6 +22,7 @@ from service.port_rules import unknown_connection, unknown_stream
 from service.records.engine import Scope, Snapshot, Stored, StreamRow
 from service.records.engine.selections import Limit, Selection, Test
 from service.access.registry import Grant, StreamGrant
+from evidence.manifest import parts
 from evidence.manifest.forms import DATES
 from evidence.times import moment
 from evidence.manifest.values import time_of
@@ -83,7 +84,7 @@ class StreamView:
         return cursor if cursor in self.granted else None
 
     @cached_property
-    def views(self) -> dict[str, schema.View]:
+    def views(self) -> dict[str, parts.View]:
         """The views with their granted fields, by id; those without any are left out."""
         granted_views = (
             replace(view, fields=tuple(name for name in view.fields if name in self.granted))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from evidence.model import Buckets, Group, Source
 from evidence.operators import OPERATORS
+from evidence.manifest.parts import View
 from evidence.schema import (
     COMPACT,
     FULL,
@@ -27,7 +28,6 @@ from evidence.schema import (
     StreamList,
     StreamRow,
     StreamSchema,
-    View,
     parse_flags,
 )
 from renderers import records as records_renderer
