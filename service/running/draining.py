@@ -21,36 +21,32 @@ from evidence.request_log import new_id
 from service.running.buffering import BufferingWorker, Overloaded, RequestTooSlow
 from service.running.connection import BodyTooLarge
 
-#: Requests that are refused before the application: their errors, statuses and fixes.
-_REFUSALS: Final[tuple[tuple[Any, int, str], ...]] = (
-    (
-        *(errors.LimitRequestLine, 414),
-        "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
-    ),
-    (errors.LimitRequestHeaders, 431, "The headers are too large or too many. Send fewer."),
-    (
-        *(BodyTooLarge, 413),
-        "The body is too large, or its chunks are too small. Send a smaller body in larger chunks.",
-    ),
-    (RequestTooSlow, 408, "The request arrived too slowly. Send it again."),
-    (Overloaded, 503, "The server is overloaded. Try again in a second."),
-    (
-        *(errors.ExpectationFailed, 417),
-        "The Expect header must be 100-continue. Change or remove it.",
-    ),
-    (
-        *(errors.UnsupportedTransferCoding, 501),
-        "The transfer coding is not supported. Send the body plain or chunked.",
-    ),
-    (errors.ForbiddenProxyRequest, 403, "Ask this server directly."),
-    (
-        *((errors.ParseException, errors.ConfigurationProblem), 400),
-        "This is not a valid HTTP request. Check any proxy between you and this server.",
-    ),
-    (BaseException, 500, "Internal error. Try again."),
+#: The statuses of requests that are refused before the application, by their errors.
+_STATUSES: Final[tuple[tuple[Any, int], ...]] = (
+    (errors.LimitRequestLine, 414),
+    (errors.LimitRequestHeaders, 431),
+    (BodyTooLarge, 413),
+    (RequestTooSlow, 408),
+    (Overloaded, 503),
+    (errors.ExpectationFailed, 417),
+    (errors.UnsupportedTransferCoding, 501),
+    (errors.ForbiddenProxyRequest, 403),
+    ((errors.ParseException, errors.ConfigurationProblem), 400),
+    (BaseException, 500),
 )
-
-
+_ADVICE: Final = {
+    400: "This is not a valid HTTP request. Check any proxy between you and this server.",
+    403: "Ask this server directly.",
+    408: "The request arrived too slowly. Send it again.",
+    413: "The body is too large, or its chunks are too small. Send a smaller body in larger "
+    "chunks.",
+    414: "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
+    417: "The Expect header must be 100-continue. Change or remove it.",
+    431: "The headers are too large or too many. Send fewer.",
+    500: "Internal error. Try again.",
+    501: "The transfer coding is not supported. Send the body plain or chunked.",
+    503: "The server is overloaded. Try again in a second.",
+}
 _INVALID: Final = "invalid_request_error"
 
 
@@ -77,7 +73,7 @@ class DrainingWorker(BufferingWorker):
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Refuses a malformed request with the JSON error body; does not log its content."""
-        _, status, advice = next(refusal for refusal in _REFUSALS if isinstance(exc, refusal[0]))
+        status = next(status for kind, status in _STATUSES if isinstance(exc, kind))
         id = new_id()
         if status == 500:
             self.log.error("request %s failed before its answer", id, exc_info=exc)
@@ -86,7 +82,7 @@ class DrainingWorker(BufferingWorker):
         error = {
             "type": statuses.TYPES.get(status, "api_error" if status >= 500 else _INVALID),
             "code": statuses.CODES.get(status, "invalid_request"),
-            "message": advice,
+            "message": _ADVICE[status],
             "request_id": id,
         }
         body = orjson.dumps({"error": error})

@@ -179,40 +179,32 @@ def _rtf(source: Source) -> Document:
 _CLOCK: Final = (("yr", "mo", "dy"), ("hr", "min", "sec"))
 
 
-def _archive(
-    begins: str, name: str, *extensions: str, read: Callable[[ZipFile], Document]
+def _format(
+    name: str, *extensions: str, begins: bytes, read: Callable[[Source], Document], **options: Any
 ) -> Format:
-    pattern = re.compile(rb"PK\x03\x04(?:%b)" % begins.encode(), re.DOTALL)
-    reader = _reader(partial(_zipped, read))
-    return Format(name, extensions, pattern, reader, MANIFEST, any_extension=True, last=True)
+    """A format whose files become one record each; `begins` is a pattern."""
+    pattern = re.compile(begins, re.DOTALL)
+    return Format(name, extensions, pattern, _reader(read), MANIFEST, last=True, **options)
+
+
+def _archive(
+    begins: bytes, name: str, *extensions: str, read: Callable[[ZipFile], Document]
+) -> Format:
+    begins, of_file = rb"PK\x03\x04(?:%b)" % begins, partial(_zipped, read)
+    return _format(name, *extensions, begins=begins, read=of_file, any_extension=True)
 
 
 _OPENDOCUMENT: Final = (
-    r".{0,40}?mimetypeapplication/vnd\.oasis\.opendocument\.(?:text|presentation)"
+    rb".{0,40}?mimetypeapplication/vnd\.oasis\.opendocument\.(?:text|presentation)"
 )
 FORMATS: Final = (
-    Format(
-        *("pdf", (".pdf",), re.compile(rb"%PDF-"), _reader(_pdf)),
-        *(MANIFEST,),
-        any_extension=True,
-        last=True,
-        requires="pypdf",
-    ),
-    Format(
-        *("rtf", (".rtf",), re.compile(rb"\{\\rtf"), _reader(_rtf), MANIFEST),
-        any_extension=True,
-        last=True,
-        requires="striprtf",
-    ),
+    _format("pdf", ".pdf", begins=rb"%PDF-", read=_pdf, any_extension=True, requires="pypdf"),
+    _format("rtf", ".rtf", begins=rb"\{\\rtf", read=_rtf, any_extension=True, requires="striprtf"),
     _archive(
         _OPENDOCUMENT, "opendocument", ".odt", ".odp", ".ott", ".otp", read=office.opendocument
     ),
-    _archive(r".{0,40}?mimetypeapplication/epub\+zip", "epub", ".epub", read=web_pages.book),
-    _archive(r".*?word/document", "docx", ".docx", ".docm", read=office.word),
-    _archive(r".*?ppt/presentation", "pptx", ".pptx", ".pptm", ".ppsx", read=office.slides),
-    Format(
-        *("html", (".html", ".htm", ".xhtml"), re.compile(rb"\s*<(?:[a-z!?])", re.IGNORECASE)),
-        *(_reader(_html), MANIFEST),
-        last=True,
-    ),
+    _archive(rb".{0,40}?mimetypeapplication/epub\+zip", "epub", ".epub", read=web_pages.book),
+    _archive(rb".*?word/document", "docx", ".docx", ".docm", read=office.word),
+    _archive(rb".*?ppt/presentation", "pptx", ".pptx", ".pptm", ".ppsx", read=office.slides),
+    _format("html", ".html", ".htm", ".xhtml", begins=rb"(?i)\s*<(?:[a-z!?])", read=_html),
 )
