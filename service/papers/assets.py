@@ -25,7 +25,8 @@ from evidence.model import known, members
 from evidence.work import Deadline, parse_json
 from service.papers import text_file
 from service.lru import LruCache
-from service.papers.text_file import Identity, TextFile, TextIndex
+from service.papers.snapshot_file import Mark
+from service.papers.text_file import TextFile, TextIndex
 
 MARKDOWN = "text/markdown"
 JSON = "application/json"
@@ -37,7 +38,7 @@ CHECKS_CACHED = 256
 # Does not wait for the writer of a FIFO, and follows no link: links are already resolved.
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
-_json: LruCache[Identity, bool] = LruCache(CHECKS_CACHED)
+_json: LruCache[Mark, bool] = LruCache(CHECKS_CACHED)
 
 Parts = tuple[str, ...]
 

@@ -11,25 +11,17 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.limits import CONTRACT
 from evidence.work import Deadline
 from service.lru import LruCache
+from service.papers.snapshot_file import Mark, mark
 
 STEP_CHARS = 8_192
 BLOCK_BYTES = 262_144
 INDEXES_CACHED = 256
-
-
-class Identity(NamedTuple):
-    """Attributes of a file that change with its bytes but not with its name."""
-
-    device: int
-    inode: int
-    mtime_ns: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +37,12 @@ class TextIndex:
     is_text: bool
 
 
-_indexes: LruCache[Identity, TextIndex] = LruCache(INDEXES_CACHED)
+_indexes: LruCache[Mark, TextIndex] = LruCache(INDEXES_CACHED)
 
 
-def identity(file: io.FileIO) -> Identity:
-    status = os.fstat(file.fileno())
-    return Identity(status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+def identity(file: io.FileIO) -> Mark:
+    """The mark of an open file, which changes with its bytes but not with its name."""
+    return mark(os.fstat(file.fileno()))
 
 
 def index(file: io.FileIO, deadline: Deadline) -> TextIndex:
@@ -101,7 +93,7 @@ class TextFile:
     """
 
     file: io.FileIO
-    identity: Identity
+    identity: Mark
     index: TextIndex
     about: Mapping[str, Any]
 

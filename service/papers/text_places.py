@@ -17,7 +17,8 @@ from evidence.question import Query, parse_query
 from evidence.text import excerpt, mark
 from evidence.work import Deadline, check
 from service.lru import LruCache
-from service.papers.text_file import Identity, TextFile
+from service.papers.snapshot_file import Mark
+from service.papers.text_file import TextFile
 
 BLOCK_CHARS = 65_536
 LINE_CHARS = 4_096  # of a heading that are examined for its title
@@ -40,7 +41,7 @@ class Outline:
     sizes: "array[int]"
 
 
-_outlines: LruCache[Identity, Outline] = LruCache(OUTLINES_CACHED)
+_outlines: LruCache[Mark, Outline] = LruCache(OUTLINES_CACHED)
 
 
 def outline(file: TextFile, offset: int, limit: int) -> tuple[list[Heading], int | None]:
@@ -145,7 +146,7 @@ MARGIN_CHARS = BUDGETS.excerpt_chars + 32
 QUERIES_CACHED = 256
 
 #: The offset from which a text has no exact place of a query.
-_inexact: LruCache[tuple[Identity, str], int] = LruCache(QUERIES_CACHED)
+_inexact: LruCache[tuple[Mark, str], int] = LruCache(QUERIES_CACHED)
 
 
 def find(
