@@ -156,6 +156,11 @@ def fold(text: str) -> str:
     return _SEARCHED.apply(text)
 
 
+def folded_words(text: str) -> str:
+    """The words of a text, normalized, with one space between them."""
+    return " ".join(fold(text).split())
+
+
 def unfold(words: str) -> str:
     """Folded words with their original symbols."""
     return "".join(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from evidence.fold import fold
+from evidence.fold import folded_words
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Continuation, Source, absolute, chars, known, label_of
@@ -49,7 +49,7 @@ class Match:
     def marked(self) -> list[str]:
         """The marked words and phrases, folded."""
         text, marks = split(self.shown)
-        return [_folded(text[start:end]) for start, end in marks]
+        return [folded_words(text[start:end]) for start, end in marks]
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -113,8 +113,8 @@ class Hit:
         """The words that are neither in the heading nor marked in a window, each with its call."""
         if not self.matches or self.uncut == self.matches:
             return []
-        heading = f" {_folded(self.heading)} "
-        visible = {word for word in self.matched_words if f" {_folded(word)} " in heading}
+        heading = f" {folded_words(self.heading)} "
+        visible = {word for word in self.matched_words if f" {folded_words(word)} " in heading}
         visible |= {word for match in self.matches for word in self._words(match)}
         visible |= {word for match in self.matches for word in self._alike(match)}
         calls = {match.read.key: Hidden([], match.read) for match in self.matches}
@@ -128,14 +128,14 @@ class Hit:
 
     def _words(self, match: Match) -> set[str]:
         """The words of the question that a window marks, as far as it is known which they are."""
-        spellings = {_folded(self.forms.get(word, word)): word for word in self.matched_words}
-        spellings |= {_folded(word): word for word in self.matched_words}
+        spellings = {folded_words(self.forms.get(word, word)): word for word in self.matched_words}
+        spellings |= {folded_words(word): word for word in self.matched_words}
         return {spellings[run] for run in match.marked if run in spellings}
 
     def _alike(self, match: Match) -> Iterator[str]:
         """Words of which the text has forms, if a window may mark further forms of them."""
         for word in self.forms:
-            folded = _folded(word)
+            folded = folded_words(word)
             if any(run[:1] == folded[:1] or folded in run for run in match.marked):
                 yield word
 
@@ -184,10 +184,6 @@ class Hit:
                 {"words": entry.words, "read": entry.read.as_json} for entry in self.hidden
             ]
         return rung
-
-
-def _folded(text: str) -> str:
-    return " ".join(fold(text).split())
 
 
 @dataclass(frozen=True, slots=True)

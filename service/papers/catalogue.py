@@ -5,7 +5,7 @@ import sqlite3
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from evidence.fold import fold
+from evidence.fold import folded_words
 from service.papers.snapshot import Snapshot, once
 
 _PAPER_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -56,7 +56,7 @@ def identified(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> tuple[s
     key = text.strip().removeprefix("bib:")
     keys = (f"bib:{key}", f"bib:{key.lower()}")
     paper_id = paper_by_id(snapshot, db, text) or _alias(db, keys[0]) or _alias(db, keys[1])
-    return (paper_id,) if paper_id else _titles(snapshot).get(_words(text), ())
+    return (paper_id,) if paper_id else _titles(snapshot).get(folded_words(text), ())
 
 
 def doi_in(text: str) -> str | None:
@@ -94,13 +94,9 @@ def _titles(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     ids: dict[str, tuple[str, ...]] = {}
     with snapshot.connection() as db:
         for paper_id, title in db.execute("SELECT paper_id, title FROM paper ORDER BY 1"):
-            if words := _words(title):
+            if words := folded_words(title):
                 ids[words] = (*ids.get(words, ()), paper_id)
     return ids
-
-
-def _words(text: str) -> str:
-    return " ".join(fold(text).split())
 
 
 YEAR_DIGITS = 9

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from evidence.errors import InvalidRequest
-from evidence.fold import fold, fold_literal
+from evidence.fold import fold_literal, folded_words
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import LISTED, PaperFacets
 from service.lru import LruCache
@@ -114,8 +114,7 @@ def _year_range(name: Name, span: re.Match[str]) -> Callable[[str], bool]:
 
 def _key(value: str) -> str:
     """A value as words; unchanged if it has none. A field cannot contain quotes."""
-    words = " ".join(fold(value).split())
-    return words or " ".join(fold_literal(value.replace('"', " ")).split())
+    return folded_words(value) or " ".join(fold_literal(value.replace('"', " ")).split())
 
 
 PAPERS_CACHED = 1_024

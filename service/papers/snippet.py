@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from evidence.find import Span, passages
-from evidence.fold import fold
+from evidence.fold import folded_words
 from evidence.limits import BUDGETS
 from evidence.papers import Place
 from evidence.ranking import Group
@@ -131,7 +131,7 @@ def snippet(
     if best is None:
         return Snippet(plain(preview), None)
     words = (best.text[start:end] for start, end in best.span.marks)
-    spellings = {" ".join(fold(word).split()): word for word in words}
+    spellings = {folded_words(word): word for word in words}
     return Snippet(marked(best.text, best.span), best.place, spellings)
 
 
