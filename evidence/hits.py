@@ -15,8 +15,6 @@ from evidence.model import READ_FIELD, Continuation, Source, absolute, chars, kn
 from evidence.model import next_page, paged, source_of, spelled
 from evidence.text import clip, split
 
-#: Arguments that limit the search.
-LIMITING: Final = ("filter", "since", "until", "streams", "connection_id")
 #: Calls for words that no window of a hit shows, besides those of its windows and the whole record.
 CALLS_MAX: Final = 2
 #: Optional members of a hit in `results`, in addition to its identity.

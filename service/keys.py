@@ -9,15 +9,31 @@ Other encrypted values have their own `purpose`, and so their own key.
 import base64
 import binascii
 import hashlib
-from dataclasses import fields
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from evidence.errors import InvalidRequest
+
+#: The names to which older cursors of an operation are bound: of the request and its arguments.
+_BEFORE: Final = {
+    "aggregate": (
+        *("AggregateQuery", "stream", "metric", "connection_id", "field", "group_by"),
+        *("group_by_time", "granularity", "time_zone", "filter"),
+    ),
+    "query_records": (
+        *("RecordQuery", "stream", "connection_id", "filter", "sort", "order", "view"),
+    ),
+    "search": (
+        *("SearchQuery", "query", "words", "streams", "connection_id", "since", "until"),
+        *("sort", "filter"),
+    ),
+}
 
 
 class Sealer:
@@ -27,14 +43,14 @@ class Sealer:
         self._cipher = AESSIV(hashlib.sha512(f"rung {purpose}\0".encode() + secret).digest())
 
     def seal(self, payload: Any, *, bound: Any) -> str:
-        sealed = self._cipher.encrypt(orjson.dumps(payload), [_binding(bound)])
+        sealed = self._cipher.encrypt(orjson.dumps(payload), _bindings(bound)[:1])
         return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode()
 
     def open(self, text: str, *, bound: Any, param: str = "cursor") -> Any:
         """The payload; raises `InvalidRequest` (`invalid_cursor`) for foreign or altered text."""
         try:
             raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            return orjson.loads(self._cipher.decrypt(raw, [_binding(bound)]))
+            return orjson.loads(self._decrypted(raw, bound))
         except (binascii.Error, InvalidTag, ValueError) as error:
             raise InvalidRequest(
                 f"This {param} is not valid for this call. Send it exactly as it was returned, "
@@ -43,15 +59,36 @@ class Sealer:
                 param=param,
             ) from error
 
+    def _decrypted(self, raw: bytes, bound: Any) -> bytes:
+        for binding in _bindings(bound):
+            with suppress(InvalidTag):
+                return self._cipher.decrypt(raw, [binding])
+        raise InvalidTag
 
-def _binding(bound: Any) -> bytes:
-    return hashlib.sha256(orjson.dumps(bound, option=orjson.OPT_SORT_KEYS)).digest()
+
+class Identity(list[list[Any]]):
+    """What the cursors of a call are bound to. Those after the first are of older cursors."""
 
 
-def identity(request: Any) -> list[Any]:
-    """The fields of a request to which its cursors are bound: those that all its pages share."""
-    shared = [field.name for field in fields(request) if not field.metadata.get("paging")]
-    return [type(request).__name__, *(getattr(request, name) for name in shared)]
+def identity(request: Any, *context: Any, further: Sequence[Any] = ()) -> Identity:
+    """The operation and the arguments that all pages of a request share, if not the default.
+
+    So a new argument with a default ends no cursor. Older cursors are bound to the values of
+    `_BEFORE`, whether default or not.
+    """
+    arguments = request.identity()
+    bounds = Identity([[*context, request.operation, arguments, *further]])
+    name, *shared = _BEFORE.get(request.operation, [""])
+    if shared and arguments.keys() <= set(shared):
+        bounds.append([*context, name, *(getattr(request, key) for key in shared), *further])
+    return bounds
+
+
+def _bindings(bound: Any) -> list[bytes]:
+    bounds = bound if isinstance(bound, Identity) else [bound]
+    return [
+        hashlib.sha256(orjson.dumps(each, option=orjson.OPT_SORT_KEYS)).digest() for each in bounds
+    ]
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,7 @@ from evidence.model import Continuation
 from evidence.version import VERSION
 from service.openapi import Mounted
 from service.operations import OPERATIONS, bodies
-from service.operations.base import Operation, RecordOperation
+from service.operations.base import AnyOperation, RecordOperation
 from service.operations.listings import BLOB, LISTINGS
 from service.operations import paper_links as links
 from service.operations.papers import PAPER_OPERATIONS
@@ -41,7 +41,7 @@ def encoded(mounted: Mounted) -> bytes:
     return text(mounted).encode()
 
 
-def _section(name: str, operations: tuple[Operation, ...], endpoint: str, token: str) -> str:
+def _section(name: str, operations: tuple[AnyOperation, ...], endpoint: str, token: str) -> str:
     tools = "\n".join(
         f"- `{tool.name}`: {tool.title}. {tool.description.partition('. ')[0].rstrip('.')}."
         for tool in operations
@@ -57,7 +57,7 @@ def _section(name: str, operations: tuple[Operation, ...], endpoint: str, token:
     )
 
 
-def _addresses(operation: Operation) -> str:
+def _addresses(operation: AnyOperation) -> str:
     route = operation.route
     requests = [f"`GET {path}`" for path in (route.path, *route.variants)]
     requests += [f"`POST {route.path}`"] if route.posted else []
@@ -65,7 +65,7 @@ def _addresses(operation: Operation) -> str:
     return f"- {operation.title}: {', '.join(requests)}, {such}"
 
 
-def _example(operation: Operation) -> str:
+def _example(operation: AnyOperation) -> str:
     args = operation.examples[0]
     if isinstance(operation, RecordOperation):
         return str(bodies.address(operation, args))

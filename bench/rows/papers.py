@@ -23,7 +23,7 @@ from bench.servers import CONFIG, RUNG, Server, pinned, running, two_cores
 from bench.snapshots import SOURCE, Grown, open_grown
 from service.papers.snapshot_library import Papers
 from service.papers.swap import swap
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.helpers.server import serving
 
 SNAPSHOT = "RUNG_PAPERS_DB"

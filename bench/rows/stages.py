@@ -22,7 +22,7 @@ from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.surface import RecordsSurface
 from service.operations import OPERATIONS
-from service.operations.base import Operation
+from service.operations.base import AnyOperation
 from service.records.store import StoreResourceServer
 
 #: A stage is an (owner, attribute) pair: calls that look the attribute up there are measured.
@@ -88,7 +88,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
     """The stages of MCP searches over a corpus, after one pass to warm up."""
     found = Stages()
 
-    def watched(operation: Operation) -> Operation:
+    def watched(operation: AnyOperation) -> AnyOperation:
         render, fit = (found.measured(name, getattr(operation, name)) for name in ("render", "fit"))
         return replace(operation, render=render, fit=fit)
 

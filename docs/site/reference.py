@@ -19,7 +19,7 @@ from service.__main__ import rung
 from service.cli.deferred import loaded
 from service.openapi import Mounted
 from service.operations import OPERATIONS
-from service.operations.base import Operation
+from service.operations.base import AnyOperation
 from service.operations.papers import PAPER_OPERATIONS
 from service.settings import OWNER_VARIABLES, SETTINGS, Setting
 from service.settings.explanation import BESIDE, example_file
@@ -98,10 +98,10 @@ def tools() -> str:
     )
 
 
-def _tool(operation: Operation) -> str:
+def _tool(operation: AnyOperation) -> str:
     schema = operation.tool["inputSchema"]
     required = schema.get("required", ())
-    spelled = operation.route.names
+    spelled = operation.rest_names
     rows = [
         (
             f"`{name}`" + (f" (REST `{spelled[name]}`)" if name in spelled else ""),
@@ -125,8 +125,8 @@ def _tool(operation: Operation) -> str:
     )
 
 
-def _route(operation: Operation) -> str:
-    defaults = [f"`{name}` is {value}" for name, value in operation.route.defaults.items()]
+def _route(operation: AnyOperation) -> str:
+    defaults = [f"`{name}` is {value}" for name, value in operation.rest_defaults.items()]
     beside = f", with {', '.join(defaults)} by default" if defaults else ""
     asked = [f"`GET {path}`" for path in (operation.route.path, *operation.route.variants)]
     asked += [f"`POST {operation.route.path}`"] if operation.route.posted else []

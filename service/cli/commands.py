@@ -17,7 +17,7 @@ from evidence.wire import bytes_line
 from renderers import failure
 from service.cli import output, words
 from service.cli.source import NoToken
-from service.operations.base import Operation, retries
+from service.operations.base import AnyOperation, retries
 from service.ports import Late, Unreached
 from service.settings import SettingsError
 from service.statuses import STATUS, TYPES
@@ -51,7 +51,7 @@ def exit_code(error: EvidenceError) -> int:
     return CODES.get(STATUS[error.kind], FAILURE)
 
 
-Op = TypeVar("Op", bound=Operation)
+Op = TypeVar("Op", bound=AnyOperation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class Words(click.Command):
 @contextmanager
 def report_errors(
     spelling: Spelling,
-    operation: Operation | None = None,
+    operation: AnyOperation | None = None,
     arguments: Mapping[str, Any] | None = None,
     *,
     as_json: bool = False,

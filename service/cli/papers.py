@@ -23,7 +23,7 @@ from service.cli.source import PATH, explicit_words
 from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations import paper_links as links
 from service.operations.papers import PAPER_OPERATIONS
-from service.ports import TextRead
+from service.ports.papers import SourceRead
 
 if TYPE_CHECKING:
     from service.papers.snapshot_library import Papers
@@ -88,7 +88,7 @@ def papers() -> None:
     """Search and read papers of a snapshot."""
 
 
-def _command(entry: Entry[PaperOperation]) -> click.Command:
+def _command(entry: Entry[PaperOperation[Any, Any]]) -> click.Command:
     """The command of an operation: all arguments except the positional one are options."""
     operation = entry.operation
 
@@ -137,7 +137,7 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
         session, offset, total = library.open(), 0, 1
         while offset < total:
             size = CONTRACT.source_chars_max
-            window = session.source(TextRead(paper_id, None, lang, offset, size))
+            window = session.source(SourceRead(paper_id, lang, size, offset))
             output.text(window.text, newline=False)
             offset, total = window.end, window.total
 

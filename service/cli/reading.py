@@ -27,11 +27,10 @@ from service.cli.commands import Entry, FORMS, Spelling, Words, form_options, re
 from service.cli.source import Source, source_options
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
-from service.ports import RecordRead
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
-ENTRIES: tuple[Entry[RecordOperation], ...] = (
+ENTRIES: tuple[Entry[RecordOperation[Any, Any]], ...] = (
     Entry("schema", _BY_NAME["schema"], ("stream",)),
     Entry("query", _BY_NAME["query_records"], ("stream",)),
     Entry("aggregate", _BY_NAME["aggregate"], ("stream", "metric"), last="field"),
@@ -45,7 +44,7 @@ LISTS = ("jsonl", "csv")
 RAW = "Leave formulas and control characters in CSV as they are."
 
 
-def command(entry: Entry[RecordOperation]) -> click.Command:
+def command(entry: Entry[RecordOperation[Any, Any]]) -> click.Command:
     """The command of an operation: all arguments except the positional ones are options."""
 
     @source_options
@@ -68,7 +67,7 @@ def command(entry: Entry[RecordOperation]) -> click.Command:
                 return
             address = bodies.address(operation, arguments)
             body = bodies.body(
-                operation, session, {**operation.route.defaults, **arguments}, address
+                operation, session, {**operation.rest_defaults, **arguments}, address
             )
             if form == "json":
                 output.json(body)
@@ -92,18 +91,23 @@ def _primary_text(session: Session, arguments: dict[str, Any]) -> dict[str, Any]
     if "field_path" in arguments or arguments["id"].startswith(handles.FIELD_WINDOW_SCHEME):
         return {}
     ref = handles.parse(arguments["id"], connection_id=arguments.get("connection_id"))
-    name = session.rs.record(RecordRead(ref)).value.text_field
+    name = session.rs.record(ref).value.text_field
     return {"field_path": pointer.path_of(name)} if name else {}
 
 
-def _help(entry: Entry[RecordOperation], form: str) -> str:
+def _help(entry: Entry[RecordOperation[Any, Any]], form: str) -> str:
     """The help of an output option, with the defaults of REST."""
-    defaults = entry.operation.route.defaults.items() if form != "plain" else ()
+    defaults = entry.operation.rest_defaults.items() if form != "plain" else ()
     return FORMS[form] + "".join(f" Then {name} is {value} by default." for name, value in defaults)
 
 
 def _text(
-    result: Any, operation: RecordOperation, session: Session, spelling: Spelling, *, plain: bool
+    result: Any,
+    operation: RecordOperation[Any, Any],
+    session: Session,
+    spelling: Spelling,
+    *,
+    plain: bool,
 ) -> None:
     """The answer as text. `plain` is the form for a pipe."""
     served: dict[str, Any] = {"fence_key": session.fence_key, "base_url": session.base_url}

@@ -14,7 +14,7 @@ import orjson
 from evidence.errors import InvalidRequest
 from evidence.operators import OPERATORS
 from evidence.text import escape, json_line
-from service.operations.arguments import ExpandLimit, Flag, Names, Number, TypedFilter
+from service.ports.types import ExpandLimit, Flag, Names, Number, TypedFilter
 
 OBJECTS = (TypedFilter, ExpandLimit)
 BY_SIGN = {sign: operator for operator, sign in OPERATORS.items()}

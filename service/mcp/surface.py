@@ -22,7 +22,8 @@ from evidence.version import VERSION
 from renderers import failure
 from renderers.rendering import Context, Rendering, timed_out
 from service.operations import OPERATIONS
-from service.operations.base import Caller, Operation, PaperSession, Session, retries, run_bounded
+from service.operations.base import AnyOperation, Caller, PaperSession, Session, retries
+from service.operations.base import run_bounded
 from service.operations.papers import PAPER_OPERATIONS
 
 #: In a tool's `_meta`: the client capability without which the tool cannot work.
@@ -89,7 +90,7 @@ class OperationTools:
 
     version = VERSION
 
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[AnyOperation]) -> None:
         self._operations = {operation.name: operation for operation in operations}
         self.tools: Sequence[Mapping[str, Any]] = tuple(op.tool for op in operations)
 
@@ -122,7 +123,7 @@ class OperationTools:
         return result
 
     def rendered(
-        self, operation: Operation, unchecked: dict[str, Any], session: Caller
+        self, operation: AnyOperation, unchecked: dict[str, Any], session: Caller
     ) -> Rendering:
         """Both channels of the answer of an operation to unchecked arguments."""
         arguments = operation.load(unchecked)
@@ -178,7 +179,7 @@ class RecordsSurface(OperationTools):
         for scheme, name, title, what, tool, media in _RECORDS
     )
 
-    def __init__(self, operations: Sequence[Operation] = OPERATIONS) -> None:
+    def __init__(self, operations: Sequence[AnyOperation] = OPERATIONS) -> None:
         super().__init__(operations)
 
     def read(self, uri: str, session: Session) -> list[dict[str, Any]]:
@@ -233,7 +234,7 @@ class PapersSurface(OperationTools):
     )
 
     def __init__(
-        self, operations: Sequence[Operation] = PAPER_OPERATIONS, *, private: bool = False
+        self, operations: Sequence[AnyOperation] = PAPER_OPERATIONS, *, private: bool = False
     ) -> None:
         super().__init__(operations)
         self.private = private

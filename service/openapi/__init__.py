@@ -18,11 +18,13 @@ from evidence.errors import EvidenceError
 from evidence.model import known
 from evidence.limits import CONTRACT
 from evidence.version import VERSION
-from service.operations import OPERATIONS, arguments
-from service.operations.base import BaseOperation, PaperOperation, RecordOperation, Route, names_in
+from service.operations import OPERATIONS
+from service.operations.arguments import over_rest
+from service.operations.base import BaseOperation, PaperOperation, RecordOperation, names_in
 from service.operations.json_schema import property_of
 from service.operations.listings import BLOB, LISTINGS
 from service.operations.papers import PAPER_OPERATIONS
+from service.ports import types
 from service.statuses import STATUS, TYPES
 
 PATH = "/openapi.json"
@@ -71,7 +73,7 @@ def shared_parameters() -> dict[str, Shape]:
     shapes[CONNECTION] = {
         "name": CONNECTION,
         "in": "query",
-        "description": arguments.connection_id().metadata["description"],
+        "description": types.CONNECTION_ID.metadata["description"],
         "schema": NAME,
     }
     return shapes
@@ -103,9 +105,9 @@ def _in_path(path: str, schemas: dict[str, Shape], example: dict[str, Any]) -> l
     ]
 
 
-def of_operation(operation: BaseOperation, path: str, fixed: dict[str, Any]) -> list[Shape]:
+def of_operation(operation: BaseOperation[Any], path: str, fixed: dict[str, Any]) -> list[Shape]:
     """All parameters of a GET, path first; those of the contract are added by the caller."""
-    route, fields = operation.route, operation.arguments.fields
+    fields, required = operation.arguments.fields, operation.request.marked("rest_required")
     example = rest_example(operation, path)
     schemas = {name: property_of(name, fields[name]) for name in names_in(path) if name in fields}
     if "<record_id>" in path:
@@ -115,65 +117,65 @@ def of_operation(operation: BaseOperation, path: str, fixed: dict[str, Any]) -> 
         if name == CONNECTION:
             parameters.append(_connection(example))
             continue
-        schema, rest_name = _argument_schema(route, name, fields[name]), route.spelled(name)
+        schema, rest_name = _argument_schema(operation, name), operation.rest_name(name)
         parameter = _query_parameter(rest_name, fields[name], schema.pop("description"), schema)
-        if fields[name].required or name in route.needs:
+        if fields[name].required or name in required:
             parameter["required"] = True
         if rest_name in example:
             parameter["example"] = example[rest_name]
         parameters.append(parameter)
-    for name, field in route.extra.items():
+    for name, field in operation.extra.items():
         parameters.append(_query_parameter(name, field, field.metadata["description"], {}))
     return parameters
 
 
-def posted(operation: BaseOperation) -> Shape:
+def posted(operation: BaseOperation[Any]) -> Shape:
     """The JSON body of a POST: the same arguments as typed members."""
-    route, fields = operation.route, operation.arguments.fields
-    members = {route.spelled(name): _argument_schema(route, name, fields[name]) for name in fields}
+    fields = operation.arguments.fields
+    members = {operation.rest_name(name): _argument_schema(operation, name) for name in fields}
     members |= {name: {"type": "string", **spec} for name, spec in SHARED.items()}
-    required = [route.spelled(name) for name in fields if fields[name].required]
+    required = [operation.rest_name(name) for name in fields if fields[name].required]
     return {
         "type": "object",
         "required": required,
         "properties": members,
         "additionalProperties": False,
-        "example": rest_example(operation, route.path),
+        "example": rest_example(operation, operation.route.path),
     }
 
 
-def rest_example(operation: BaseOperation, path: str) -> dict[str, Any]:
+def rest_example(operation: BaseOperation[Any], path: str) -> dict[str, Any]:
     """The first example of an operation with REST names; an id is split into its parts."""
     example = dict(operation.examples[0])
     if "<record_id>" in path:
         example |= known(handles.parse(example.pop("id"))._asdict())
-    return {operation.route.spelled(name): value for name, value in example.items()}
+    return {operation.rest_name(name): value for name, value in example.items()}
 
 
-def _argument_schema(route: Route, name: str, field: Any) -> Shape:
+def _argument_schema(operation: BaseOperation[Any], name: str) -> Shape:
     """The schema of an argument with its description and REST's default."""
+    field, marked = operation.arguments.fields[name], operation.request.marked
     schema = property_of(name, field)
-    description = arguments.over_rest(field, route.defaults.get(name))
-    if name in route.defaults:
-        schema["default"] = route.defaults[name]
-    if name in route.clamped:
+    description = over_rest(field, operation.rest_defaults.get(name))
+    if name in operation.rest_defaults:
+        schema["default"] = operation.rest_defaults[name]
+    if name in marked("clamped"):
         most = schema.pop("maximum")
         description += f" Values over {most:,} are lowered to {most:,}, with a warning."
-    if name in route.synonyms:
-        schema["enum"] = [*schema["enum"], *route.synonyms[name]]
-        meant = route.synonyms[name].items()
-        description += "".join(f" {word} works as {canonical}." for word, canonical in meant)
+    if synonyms := marked("synonyms").get(name):
+        schema["enum"] = [*schema["enum"], *synonyms]
+        description += "".join(f" {word} works as {meant}." for word, meant in synonyms.items())
     return {**schema, "description": description}
 
 
 def _query_parameter(name: str, field: Any, description: str, schema: Shape) -> Shape:
     schema = schema or property_of(name, field)
     parameter: Shape = {"name": name, "in": "query", "description": description, "schema": schema}
-    if isinstance(field, (arguments.TypedFilter, arguments.ExpandLimit)):
+    if isinstance(field, (types.TypedFilter, types.ExpandLimit)):
         # An empty object sends no parameter, so forms start with it.
         parameter |= {"style": "deepObject", "explode": True, "example": {}}
         parameter["schema"] = {k: v for k, v in schema.items() if k != "minProperties"}
-    elif isinstance(field, arguments.Names):
+    elif isinstance(field, types.Names):
         parameter |= {"style": "form", "explode": True}
     return parameter
 
@@ -274,7 +276,7 @@ def of_papers(closed: bool) -> Paths:
     return paths
 
 
-def _of(operation: BaseOperation, parameters: list[Shape], suffix: str = "") -> Shape:
+def _of(operation: BaseOperation[Any], parameters: list[Shape], suffix: str = "") -> Shape:
     tag = "papers" if isinstance(operation, PaperOperation) else "records"
     info = operation_info(f"{operation.name}{suffix}", operation.title, operation.description, tag)
     return {**info, "parameters": parameters}
@@ -284,7 +286,7 @@ def operation_info(name: str, title: str, description: str, tag: str) -> Shape:
     return {"operationId": name, "summary": title, "description": description, "tags": [tag]}
 
 
-def _posted(operation: RecordOperation) -> Shape:
+def _posted(operation: RecordOperation[Any, Any]) -> Shape:
     content = {"application/json": {"schema": posted(operation)}}
     name = f"{operation.name}_posted"
     info = operation_info(name, operation.title, operation.description, "records")

@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
-from marshmallow import RAISE, Schema, ValidationError
+from marshmallow import Schema, ValidationError
+from marshmallow.fields import Field
 
 from evidence import handles
 from evidence.model import Continuation
@@ -19,14 +20,13 @@ from renderers.rendering import Context, Rendering
 from service.operations import complaints
 from service.operations.arguments import ADDED_BY_HOSTS, normalized, over_rest
 from service.operations.json_schema import tool_schema
-from service.ports import Answer, PaperLibrary, ResourceServer
+from service.ports import Answer, ResourceServer
+from service.ports.papers import PaperLibrary
+from service.ports.request import Request
 
-
-class Arguments(Schema):
-    """Arguments of an operation: unknown names are refused, null means absent."""
-
-    class Meta:
-        unknown = RAISE
+R = TypeVar("R", bound=Request)
+S = TypeVar("S", bound="Session | PaperSession")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,30 +68,21 @@ Caller = Session | PaperSession
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The REST route of an operation, and its names there.
+    """The REST route of an operation.
 
-    `names` are REST names of arguments; `defaults` apply only over REST; `extra` are parameters
-    that only REST has, as marshmallow fields; `needs` are arguments that only REST requires; `link`
-    adds addresses to the body. `variants` are further paths of the same operation, each with its
-    fixed arguments. `posted` routes also accept their arguments as the JSON body of a POST, in case
-    they are too long for a URL. `clamped` arguments are lowered to their maximum instead of
-    refused. `synonyms` are values of an argument that only REST accepts, each with its equivalent.
+    `extra` are parameters that only REST has and the request does not, as marshmallow fields;
+    `meaning` converts them to arguments of the request. `link` adds addresses to the body.
+    `variants` are further paths of the same operation, each with its fixed arguments. `posted`
+    routes also accept their arguments as the JSON body of a POST, in case they are too long for a
+    URL.
     """
 
     path: str
-    names: dict[str, str] = field(default_factory=dict)
-    defaults: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
+    extra: dict[str, Field[Any]] = field(default_factory=dict)
+    meaning: Callable[[dict[str, Any]], dict[str, Any]] = dict
     link: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
     posted: bool = False
-    clamped: tuple[str, ...] = ()
-    synonyms: dict[str, dict[str, str]] = field(default_factory=dict)
-
-    def spelled(self, name: str) -> str:
-        """The REST name of an argument."""
-        return self.names.get(name, name)
 
 
 def names_in(path: str) -> list[str]:
@@ -100,21 +91,46 @@ def names_in(path: str) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseOperation:
+class BaseOperation(Generic[R]):
     """A request that is available over REST alone, or as an operation of a surface.
 
-    `rewrite` replaces undeclared names, which callers of PDPP tools send, with the declared ones;
-    `undeclared` are further arguments.
+    `rewrite` replaces undeclared names, which callers of PDPP tools send, with the declared ones.
     """
 
-    name: str
+    request: type[R]
     title: str
     description: str
-    arguments: Schema
     route: Route
     examples: tuple[dict[str, Any], ...] = ({},)
     rewrite: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    undeclared: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.request.operation
+
+    @property
+    def arguments(self) -> Schema:
+        """The arguments that every surface has."""
+        return self.request.arguments
+
+    @cached_property
+    def rest_names(self) -> dict[str, str]:
+        """{name: REST name} of the arguments whose names differ."""
+        return self.request.marked("rest_name")
+
+    @cached_property
+    def rest_defaults(self) -> dict[str, Any]:
+        """The values of arguments over REST, unless a caller sets them."""
+        return self.request.marked("rest_default")
+
+    @cached_property
+    def extra(self) -> dict[str, Field[Any]]:
+        """The parameters that only REST has."""
+        return {**self.request.rest_only, **self.route.extra}
+
+    def rest_name(self, name: str) -> str:
+        """The REST name of an argument."""
+        return self.rest_names.get(name, name)
 
     def load(
         self,
@@ -128,7 +144,8 @@ class BaseOperation:
         description of one.
         """
         present = self.named(raw)
-        further = {name: present.pop(name) for name in self.undeclared.keys() & present.keys()}
+        accepted = self.request.marked("accepted").keys() & present.keys()
+        further = {name: present.pop(name) for name in accepted}
         try:
             loaded: dict[str, Any] = self.arguments.load(present)
         except ValidationError as error:
@@ -137,9 +154,15 @@ class BaseOperation:
             raise complaints.refusal(
                 self.name, declared, messages, names, describe or self._describe
             ) from error
-        for name, value in further.items():
-            loaded[name] = complaints.checked(name, self.undeclared[name], value)
-        return loaded
+        return self.request.settled(loaded) | self.checked(further)
+
+    def checked(self, further: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of parameters that only REST has; raises `InvalidRequest` for the first."""
+        return {
+            name: complaints.checked(name, kind, further[name])
+            for name, kind in self.extra.items()
+            if name in further
+        }
 
     def named(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Unchecked arguments by declared name, without nulls."""
@@ -151,22 +174,27 @@ class BaseOperation:
         declared = self.arguments.fields
         return normalized(self.named(normalized(own, declared)), declared)
 
-    def load_rest(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """The same for REST: its names, its defaults, and the arguments its route requires."""
-        route = self.route
-        loaded = self.load(raw, route.names, self._describe_rest)
-        for name in route.needs:
+    def load_rest(
+        self, raw: dict[str, Any], extra: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[str, Any]:
+        """The same for REST: its names, the arguments it requires, and `extra` parameters."""
+        loaded = self.load(raw, self.rest_names, self._describe_rest)
+        for name in self.request.marked("rest_required"):
             if name not in loaded:
-                rest_name = route.spelled(name)
+                rest_name = self.rest_name(name)
                 hint = f"{rest_name}: {self._describe_rest(name)}"
                 raise InvalidRequest(f"{self.name} needs {rest_name}.", param=rest_name, hint=hint)
-        return loaded
+        return self.route.meaning(loaded | self.checked(extra))
+
+    def over_rest(self, loaded: dict[str, Any]) -> R:
+        """The request with arguments that REST loaded."""
+        return self.request.of(loaded, self.request.marked("rest_value"))
 
     def _describe(self, name: str) -> str:
         return str(self.arguments.fields[name].metadata["description"])
 
     def _describe_rest(self, name: str) -> str:
-        return over_rest(self.arguments.fields[name], self.route.defaults.get(name))
+        return over_rest(self.arguments.fields[name], self.rest_defaults.get(name))
 
     def queried(self, path: str, fixed: Collection[str] = ()) -> dict[str, str]:
         """{REST name: name} of the arguments in the query string of a path.
@@ -176,20 +204,25 @@ class BaseOperation:
         bound = {*names_in(path), *fixed}
         bound |= {"id"} if "record_id" in bound else set()
         names = (name for name in self.arguments.fields if name not in bound)
-        return {self.route.spelled(name): name for name in names}
+        return {self.rest_name(name): name for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation(BaseOperation):
+class Operation(BaseOperation[R], Generic[S, R, T]):
     """One operation of a surface.
 
-    `run` returns a result, `render` both of its channels. `fit` returns a result within its
-    budget, with fewer items if necessary; its third argument renders the items of heavy pages.
+    `run` returns the result for a session, `render` both of its channels. `fit` returns a result
+    within its budget, with fewer items if necessary; its third argument renders the items of heavy
+    pages.
     """
 
-    run: Callable[..., Any]
-    render: Callable[[Any, Context], Rendering]
-    fit: Callable[[Any, Budgets, Each], Any] = lambda result, budgets, each: result
+    run: Callable[[S, R], T]
+    render: Callable[[T, Context], Rendering]
+    fit: Callable[[T, Budgets, Each], T] = lambda result, budgets, each: result
+
+    def answer(self, session: S, loaded: dict[str, Any]) -> T:
+        """The result for valid arguments, as tools ask for it."""
+        return self.run(session, self.request.of(loaded, self.request.marked("tool_value")))
 
     @property
     def tool_description(self) -> str:
@@ -214,37 +247,18 @@ class Operation(BaseOperation):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordOperation(Operation):
-    """An operation on records. `ask` returns the source's answer, for REST; `run` its value."""
-
-    ask: Callable[..., Answer[Any]]
-
-
-def ask_of(method: str, query: Callable[..., Any]) -> Callable[..., Answer[Any]]:
-    """An `ask` that calls a method of the source with `query(**arguments)`."""
-
-    def ask(session: Session, **args: Any) -> Answer[Any]:
-        answer: Answer[Any] = getattr(session.rs, method)(query(**args))
-        return answer
-
-    return ask
-
-
-def run_of(ask: Callable[..., Answer[Any]], **fixed: Any) -> Callable[..., Any]:
-    """A `run` whose result is the value of an answer with the arguments that asked for it.
-
-    `fixed` are arguments of the port that callers cannot set.
-    """
-
-    def run(session: Session, **args: Any) -> Any:
-        return replace(ask(session, **args, **fixed).value, args=args)
-
-    return run
+AnyOperation = Operation[Any, Any, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperOperation(Operation):
+class RecordOperation(Operation[Session, R, T]):
+    """An operation on records. `ask` returns the source's answer, for REST."""
+
+    ask: Callable[[Session, R], Answer[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperOperation(Operation[PaperSession, R, T]):
     """An operation on papers."""
 
     @property
@@ -257,7 +271,7 @@ class PaperOperation(Operation):
 
 
 def retries(
-    error: EvidenceError, operation: Operation, raw: dict[str, Any]
+    error: EvidenceError, operation: AnyOperation, raw: dict[str, Any]
 ) -> tuple[Continuation, ...]:
     """The same call, with an argument, connection or paper that the error suggests."""
     changes = [error.details["retry_arguments"]] if "retry_arguments" in error.details else []
@@ -284,19 +298,20 @@ def _names_connection(raw: Mapping[str, Any]) -> bool:
 
 
 def run_bounded(
-    operation: Operation, session: Caller, args: dict[str, Any], budgets: Budgets = BUDGETS
-) -> Any:
+    operation: Operation[S, R, T], session: S, args: dict[str, Any], budgets: Budgets = BUDGETS
+) -> T:
     """Returns the result; asks again for a smaller page if the first exceeds its budget."""
-    result = operation.run(session, **args)
-    fitted = operation.fit(result, budgets, session.each)
+    result: Any = operation.answer(session, args)
+    fitted: Any = operation.fit(result, budgets, session.each)
     while _size(fitted) < _size(result):
         # What a page says of its early end takes room too.
-        shorter = _size(operation.fit(replace(result, ended_early=True), budgets, session.each))
-        result = operation.run(session, **{**args, "limit": shorter})
+        early = replace(result, ended_early=True)
+        shorter = _size(operation.fit(early, budgets, session.each))
+        result = operation.answer(session, {**args, "limit": shorter})
         # The next page uses the caller's arguments.
         result = replace(result, ended_early=True, args=args)
         fitted = operation.fit(result, budgets, session.each)
-    return fitted
+    return cast(T, fitted)
 
 
 def _size(result: Any) -> int:

@@ -8,24 +8,20 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from evidence import handles
 from evidence.model import REPLACED_BY_CURSOR, known
-from evidence.errors import Ambiguous, InvalidRequest, NotFound
+from evidence.errors import Ambiguous, NotFound
 from evidence.limits import BUDGETS
 from service.pdpp import encode
-from service.operations.arguments import Number
-from service.operations.base import BaseOperation, Operation, RecordOperation, Route, Session
-from service.operations.base import names_in
-from service.operations.complaints import checked
+from service.operations.base import BaseOperation, RecordOperation, Session, names_in
 from service.operations.listings import Listing
 from service.pdpp.brackets import pairs_of
 from service.ports import SchemaQuery
+from service.ports.types import Number
 
 ALIAS_WARNING = {
     "code": "deprecated_alias_used",
     "message": "connector_instance_id is deprecated. Use connection_id.",
     "param": "connector_instance_id",
 }
-#: Operations whose records have larger values over REST than over MCP.
-WITH_WHOLE_VALUES = ("query_records", "fetch")
 
 Body = dict[str, Any]
 
@@ -52,7 +48,7 @@ class Address:
 
 
 def body(
-    operation: RecordOperation | Listing,
+    operation: RecordOperation[Any, Any] | Listing[Any],
     session: Session,
     raw: dict[str, Any],
     address: Address,
@@ -64,9 +60,8 @@ def body(
     """
     raw = narrowed(session, raw, extra)
     raw, warnings = _lenient(operation, raw)
-    loaded = operation.load_rest(raw)
-    further = _port_arguments(operation, extra, loaded)
-    envelope = encode.body_of(operation.ask(session, **loaded, **further))
+    request = operation.over_rest(operation.load_rest(raw, extra))
+    envelope = encode.body_of(operation.ask(session, request))
     if operation.route.link:
         envelope = operation.route.link(envelope)
     return linked(envelope, address, [*warnings, *alias_warnings(extra)])
@@ -87,18 +82,18 @@ def linked(envelope: Body, address: Address, warnings: Sequence[Body] = ()) -> B
     return {**envelope, "links": links, "meta": meta}
 
 
-def _lenient(operation: BaseOperation, raw: Body) -> tuple[Body, list[Body]]:
+def _lenient(operation: BaseOperation[Any], raw: Body) -> tuple[Body, list[Body]]:
     """Apply PDPP's leniency to arguments, with a warning for each clamped one."""
-    route, right, warnings = operation.route, dict(raw), list[Body]()
-    for name, words in route.synonyms.items():
+    right, warnings = dict(raw), list[Body]()
+    for name, words in operation.request.marked("synonyms").items():
         if isinstance(raw.get(name), str):
             right[name] = words.get(raw[name], raw[name])
-    for name in route.clamped:
+    for name in operation.request.marked("clamped"):
         field, requested = operation.arguments.fields[name], _number(raw.get(name))
         assert isinstance(field, Number) and field.most is not None, "it has a maximum"
         if requested is not None and requested > field.most:
             right[name] = field.most
-            warnings.append(_clamped(route.spelled(name), requested, field.most))
+            warnings.append(_clamped(operation.rest_name(name), requested, field.most))
     return right, warnings
 
 
@@ -137,37 +132,19 @@ def narrowed(session: Session, raw: dict[str, Any], extra: Mapping[str, str]) ->
     return {**raw, "connection_id": connections[0]} if len(connections) == 1 else raw
 
 
-def address(operation: Operation, args: Mapping[str, Any]) -> Address:
+def address(operation: BaseOperation[Any], args: Mapping[str, Any]) -> Address:
     """The URL of an operation with these arguments, in declaration order."""
     rest = {name: args[name] for name in operation.arguments.fields if name in args}
     if "<record_id>" in operation.route.path and "id" in rest:
         ref = handles.parse(rest.pop("id"), connection_id=rest.pop("connection_id", None))
         rest = {**known(ref._asdict()), **rest}
-    return filled(operation.route, operation.route.path, rest)
+    return filled(operation, operation.route.path, rest)
 
 
-def filled(route: Route, path: str, args: Mapping[str, Any]) -> Address:
-    """The URL of a route with some arguments in the path and the others in the query."""
+def filled(operation: BaseOperation[Any], path: str, args: Mapping[str, Any]) -> Address:
+    """The URL of an operation with some arguments in the path and the others in the query."""
     rest = dict(args)
     for name in names_in(path):
         path = path.replace(f"<{name}>", quote(str(rest.pop(name)), safe=""))
-    query = pairs_of({route.spelled(name): value for name, value in rest.items()})
+    query = pairs_of({operation.rest_name(name): value for name, value in rest.items()})
     return Address(path, urlencode(query))
-
-
-def _port_arguments(operation: BaseOperation, extra: Mapping[str, str], loaded: Body) -> Body:
-    """The REST-only arguments, as arguments of the port."""
-    arguments: dict[str, Any] = {}
-    if operation.name in WITH_WHOLE_VALUES:
-        arguments["whole"] = True
-    declared = operation.route.extra.items()
-    values = {name: checked(name, param, extra[name]) for name, param in declared if name in extra}
-    arguments |= {name: values[name] for name in ("order", "window") if name in values}
-    if "cursor" in values:
-        if loaded.get("offset_chars") is not None:
-            raise InvalidRequest("Use cursor or offset_chars, not both.", param="cursor")
-        arguments["offset_chars"] = int(values["cursor"])
-    if operation.name == "schema" and loaded.get("detail") != "full":
-        compact = values.get("view") == "compact" or "detail" in loaded
-        loaded["detail"] = "compact" if compact else "document"
-    return arguments

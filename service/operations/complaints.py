@@ -9,7 +9,7 @@ from marshmallow import ValidationError
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.text import clip
-from service.operations.arguments import Choice, Number
+from service.ports.types import Choice, Number
 
 
 def refusal(

@@ -17,7 +17,7 @@ from marshmallow import Schema
 
 from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
-from service.operations import arguments
+from service.ports import types
 
 #: Without minimum lengths, which are all 1, and without the largest whole number: every bound costs
 #: bytes in every conversation, and no caller exceeds these by mistake.
@@ -32,14 +32,14 @@ _RANGE = {
 _NAMES = {"minLength": 1, "pattern": r"^[^\[\]\x00]+$"}
 #: The same for schemas that need not work for every model vendor.
 OPEN: dict[type, dict[str, Any]] = {
-    arguments.TypedFilter: {
+    types.TypedFilter: {
         "type": "object",
         "minProperties": 1,
         "maxProperties": CONTRACT.filter_fields,
         "propertyNames": _NAMES,
         "additionalProperties": {"anyOf": [_SCALAR, _RANGE]},
     },
-    arguments.ExpandLimit: {
+    types.ExpandLimit: {
         "type": "object",
         "minProperties": 1,
         "propertyNames": _NAMES,

@@ -10,7 +10,7 @@ from service.operations.papers import PAPER_OPERATIONS
 SEVERAL = ("summary", "translation", "did_you_mean")
 NAMES = {"next_page": "next"}
 
-_ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
+_OPERATIONS = {operation.name: operation for operation in PAPER_OPERATIONS}
 
 
 def body(wired: dict[str, Any], url: str) -> dict[str, Any]:
@@ -35,9 +35,9 @@ def as_links(calls: list[Continuation]) -> dict[str, Any]:
 
 def href(continuation: Continuation) -> str:
     """The address of a call: some arguments in the path of its route, the others in the query."""
-    route = _ROUTES[continuation.operation]
-    path, rest = route.path, continuation.args
-    for variant, fixed in route.variants.items():
+    operation = _OPERATIONS[continuation.operation]
+    path, rest = operation.route.path, continuation.args
+    for variant, fixed in operation.route.variants.items():
         if fixed.items() <= rest.items():
             path, rest = variant, {k: v for k, v in rest.items() if k not in fixed}
-    return str(filled(route, path, rest))
+    return str(filled(operation, path, rest))

@@ -11,53 +11,29 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.records import FieldRead
 from renderers import field as renderer
 from service.operations import arguments
-from service.operations.base import Arguments, RecordOperation, Route, Session
-from service.ports import Answer, WindowRequest
+from service.operations.base import RecordOperation, Route, Session
+from service.ports import Answer, FieldRequest, WindowRequest
+from service.ports.types import Digits
 
 #: Values that ask for nothing: of an offset with a query, of the others without one. Models that
 #: have to write every argument send them.
 IDLE = {"offset_chars": 0, "match": 1, "before_chars": 0, "after_chars": 0}
-WINDOW = ("offset_chars", "limit_chars", "query", "match", "before_chars", "after_chars")
+WINDOW = WindowRequest.arguments.fields.keys()
 
 
-class ReadRecordFieldArguments(Arguments):
-    id = arguments.record_id()
-    field_path = arguments.Text(
-        "Field name, or a JSON Pointer such as /to/0/name.", longest=CONTRACT.path_chars
-    )
-    connection_id = arguments.connection_id()
-    offset_chars = arguments.Number("Start of the window, 0 by default.", 0)
-    limit_chars = arguments.Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max)
-    query = arguments.Text(
-        "Open at the best match of these words instead of an offset.", longest=CONTRACT.query_chars
-    )
-    match = arguments.Number("Which occurrence of query, 1 by default.", 1)
-    before_chars = arguments.Number(
-        f"Text before the match, {CONTRACT.match_before_chars} by default.",
-        0,
-        CONTRACT.context_chars_max,
-    )
-    after_chars = arguments.Number("Text after the match.", 0, CONTRACT.context_chars_max)
-
-
-def resolve(
-    *,
-    id: str,
-    field_path: str | None = None,
-    connection_id: str | None = None,
-    base: str = "",
-    **window: Any,
-) -> tuple[FieldRef, dict[str, Any]]:
+def resolve(request: FieldRequest, base: str = "") -> tuple[FieldRef, dict[str, Any]]:
     """The field and the window of a call; a field-window URI contains both.
 
     `base` is the address of the server; the id may be an address below it.
     """
+    id, field_path = request.id, request.field_path
+    window = {name: request.loaded[name] for name in WINDOW if name in request.loaded}
     if id.startswith(handles.FIELD_WINDOW_SCHEME):
         address = handles.parse_field_window(id)
         checked = OPERATION.load({"id": id, **dict(address.window)})
         window = {**{name: checked[name] for name in WINDOW if name in checked}, **window}
         field_path = field_path or address.field_path
-    record = handles.parse(handles.from_address(id, base), connection_id=connection_id)
+    record = handles.parse(handles.from_address(id, base), connection_id=request.connection_id)
     if not field_path:
         raise InvalidRequest(
             "field_path is missing. Call fetch to see the fields of the record, then pass one "
@@ -75,20 +51,20 @@ def resolve(
     return FieldRef(record, field_path), window
 
 
-def ask(session: Session, **args: Any) -> Answer[FieldRead]:
+def ask(session: Session, request: FieldRequest) -> Answer[FieldRead]:
     """The window of a field; as in PDPP, it begins at a match unless `before_chars` is given."""
-    return _ask(session, *resolve(**args, base=session.address))
+    return _ask(session, *resolve(request, session.address))
 
 
-def run(session: Session, **args: Any) -> FieldRead:
-    target, window = resolve(**args, base=session.address)
+def run(session: Session, request: FieldRequest) -> FieldRead:
+    target, window = resolve(request, session.address)
     read = _ask(session, target, _around(window)).value
     args = {"id": read.id, "field_path": read.field_path, **window}
     return renderer.fit(replace(read, args=args), BUDGETS)
 
 
 def _ask(session: Session, target: FieldRef, window: dict[str, Any]) -> Answer[FieldRead]:
-    return session.rs.field_window(target.record, target.field_path, WindowRequest(**window))
+    return session.rs.field_window(target.record, target.field_path, WindowRequest.of(window))
 
 
 def _around(window: dict[str, Any]) -> dict[str, Any]:
@@ -124,25 +100,32 @@ def _by_declared_name(raw: dict[str, Any]) -> dict[str, Any]:
     return arguments.with_id(arguments.renamed(raw, q="query"))
 
 
+def _from_cursor(loaded: dict[str, Any]) -> dict[str, Any]:
+    """The `cursor` of REST is an offset."""
+    offset = loaded.pop("cursor", None)
+    if offset is None:
+        return loaded
+    if loaded.get("offset_chars") is not None:
+        raise InvalidRequest("Use cursor or offset_chars, not both.", param="cursor")
+    return {**loaded, "offset_chars": int(offset)}
+
+
 OPERATION = RecordOperation(
-    name="read_record_field",
     title="Read part of a field",
     description=(
         "Reads a window of one field, by offset or around a query, with the calls for the "
         "next, previous and last window and the next match. Returns nested values as JSON, "
         "binary fields as metadata."
     ),
-    arguments=ReadRecordFieldArguments(),
+    request=FieldRequest,
     ask=ask,
     run=run,
     render=renderer.render,
     rewrite=_by_declared_name,
     route=Route(
         "/v1/streams/<stream>/records/<record_id>/field-window",
-        names={"query": "q", "field_path": "field"},
-        extra={"cursor": arguments.Digits("The next_offset_chars of the previous window.")},
-        needs=("field_path",),
-        clamped=("limit_chars",),
+        extra={"cursor": Digits("The next_offset_chars of the previous window.")},
+        meaning=_from_cursor,
     ),
     examples=({"id": "gmail-home/messages:m_0042", "field_path": "body"},),
 )

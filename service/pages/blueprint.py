@@ -24,7 +24,7 @@ from service.clients.table import CLIENTS, RECOMMENDED, Client, Snippet, install
 from service.mcp.versions import MODERN, SUPPORTED
 from service.openapi import PATH as DOCUMENT
 from service.operations import OPERATIONS
-from service.operations.base import Operation
+from service.operations.base import AnyOperation
 from service.operations.papers import PAPER_OPERATIONS
 from service.pages.holdings import PAPERS, RECORDS, Holding
 from service.pages.holdings import base_url, contents, health, holdings
@@ -40,7 +40,7 @@ CONNECT: Final = "/connect"
 #: one; if the visitor types a token into the page, it replaces the placeholder.
 PLACEHOLDER: Final = "YOUR_TOKEN"
 TRY: Final = "/try"
-TOOLS: Final[dict[str, Sequence[Operation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
+TOOLS: Final[dict[str, Sequence[AnyOperation]]] = {RECORDS: OPERATIONS, PAPERS: PAPER_OPERATIONS}
 #: Tools to show first; the page opens the first available one.
 BEGINNING: Final = ("search", "search_papers")
 VIEWER: Final = "/docs/api"
@@ -185,7 +185,7 @@ def _link(client: Client, base: str, holding: Holding, *, sign_in: bool) -> str:
 class Form:
     """One tool: the arguments that fill its form, and its examples, all as JSON."""
 
-    operation: Operation
+    operation: AnyOperation
     filled: str
     examples: Sequence[str]
 
@@ -207,7 +207,7 @@ def _trial(layout: Layout) -> Response:
     )
 
 
-def _form(operation: Operation) -> Form:
+def _form(operation: AnyOperation) -> Form:
     """The form of a tool, filled with the arguments in the URL if they are for this tool."""
     filled = operation.examples[0]
     if request.args.get("tool") == operation.name:

@@ -18,7 +18,7 @@ from service.papers.query import PaperQuery, parse
 from service.papers.snapshot import Snapshot
 from service.papers.snippet import Snippet, Texts, language_of, snippet
 from service.papers.words import languages
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 
 _CURSOR = re.compile(r"([0-9a-f]{10})\.([0-9]{1,9})", re.ASCII)
 

@@ -27,7 +27,7 @@ from service.papers.snapshot import Snapshot, Snapshots
 from service.papers.papers import Row
 from service.papers.remote_assets import RemoteAssets
 from service.papers.text_file import TextFile
-from service.ports import PaperSearch, TextRead
+from service.ports.papers import PaperSearch, SourceRead, SummaryRead
 
 REMOTE = ("http://", "https://")
 DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
@@ -75,14 +75,14 @@ class SnapshotLibrary:
         size = self._assets().size(_source(row)) if row.source_md_content_hash else None
         return papers.read(snapshot, row, size)
 
-    def summary(self, read: TextRead) -> PaperText:
+    def summary(self, read: SummaryRead) -> PaperText:
         row = papers.identify(self._snapshot(), read.paper_id)
-        return self._window(SUMMARY, row, self._summary(row, read.template), read)
+        return self._window(row, self._summary(row, read.template), read)
 
-    def source(self, read: TextRead) -> PaperText:
-        return self._window(SOURCE, *self._text(read), read)
+    def source(self, read: SourceRead) -> PaperText:
+        return self._window(*self._text(read), read)
 
-    def find(self, read: TextRead, query: str) -> PaperFinds:
+    def find(self, read: SourceRead, query: str) -> PaperFinds:
         row, asset = self._text(read)
         with self._open(asset) as file:
             share = self._deadline.share(BUDGETS.paper_find_share, most=BUDGETS.upstream_seconds)
@@ -97,7 +97,7 @@ class SnapshotLibrary:
                 read_before=BUDGETS.paper_match_read_before,
             )
 
-    def outline(self, read: TextRead) -> PaperOutline:
+    def outline(self, read: SourceRead) -> PaperOutline:
         row, asset = self._text(read)
         with self._open(asset) as file:
             places = text_places.outline(file, read.offset_chars, BUDGETS.paper_headings)
@@ -124,12 +124,12 @@ class SnapshotLibrary:
     def _open(self, asset: Asset) -> TextFile:
         return self._assets().open(asset, self._deadline)
 
-    def _window(self, operation: str, row: Row, asset: Asset, read: TextRead) -> PaperText:
-        size = read.max_chars or DEFAULT_CHARS[operation]
+    def _window(self, row: Row, asset: Asset, read: SummaryRead | SourceRead) -> PaperText:
+        size = read.max_chars or DEFAULT_CHARS[read.operation]
         with self._open(asset) as file:
             return PaperText(
                 **_reading_members(row, asset, file),
-                operation=operation,
+                operation=read.operation,
                 media_type=asset.media_type,
                 text=file.window(read.offset_chars, size),
                 start=read.offset_chars,
@@ -139,7 +139,7 @@ class SnapshotLibrary:
                 size=size,
             )
 
-    def _text(self, read: TextRead) -> tuple[Row, Asset]:
+    def _text(self, read: SourceRead) -> tuple[Row, Asset]:
         """The source of a paper or its translation; raises `NotFound` with the available ones."""
         row = papers.identify(self._snapshot(), read.paper_id)
         return row, _source(row) if read.lang is None else self._translation(row, read.lang)

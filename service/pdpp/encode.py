@@ -15,10 +15,10 @@ from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.values import Base64, Preview, as_json, data_as_json, field_window_read
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
-from service.ports import Answer
+from service.ports import Answer, SearchQuery
 
 Body = dict[str, Any]
-_REST_NAMES = {"query": "q"}
+_REST_NAMES = SearchQuery.marked("rest_name")
 
 
 def encode_page(page: RecordPage) -> Body:
@@ -248,7 +248,7 @@ def _excerpt(hit: Hit, match: Match) -> Body:
 def _read_around(hit: Hit, match: Match) -> Body:
     """The `read` descriptor of a window: its call with REST names."""
     window = {
-        "q" if name == "query" else name: value
+        _REST_NAMES.get(name, name): value
         for name, value in match.read.args.items()
         if name not in ("id", "field_path")
     }

@@ -253,9 +253,9 @@ class StoreResourceServer:
             lambda view, page: _records(page.records),
         )
 
-    def record(self, read: RecordRead) -> Answer[Record]:
+    def record(self, ref: RecordRef, read: RecordRead = RecordRead()) -> Answer[Record]:
         return self._answer(
-            lambda snapshot, view: lists.read_record(snapshot, view, read),
+            lambda snapshot, view: lists.read_record(snapshot, view, ref, read),
             lambda view, record: _records([record]),
         )
 

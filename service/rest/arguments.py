@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.operations import arguments
 from service.operations.base import BaseOperation
+from service.ports import types
 
 #: Parameters of the PDPP contract that every route of records accepts.
 SHARED = ("connector_id", "connector_instance_id", "subject_id")
@@ -23,7 +23,7 @@ _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
 def read(
-    operation: BaseOperation,
+    operation: BaseOperation[Any],
     query_string: str,
     *,
     shared: tuple[str, ...] = (),
@@ -34,34 +34,33 @@ def read(
     The others are those of this route only and those `shared` by all routes. `fixed` are the
     arguments of the path.
     """
-    route = operation.route
-    names = operation.queried(route.path, fixed)
-    parsed: dict[str, Any] = dict(route.defaults)
+    names = operation.queried(operation.route.path, fixed)
+    parsed: dict[str, Any] = dict(operation.rest_defaults)
     extra: dict[str, str] = {}
     for name, path, value in _parameters(query_string):
         if name in names:
             argument = names[name]
             field = operation.arguments.fields[argument]
-            parsed[argument] = _merge(parsed, argument, field, path, value, route.defaults)
-        elif name in route.extra or name in shared:
+            parsed[argument] = _merge(parsed, argument, field, path, value, operation.rest_defaults)
+        elif name in operation.extra or name in shared:
             extra[name] = value
         else:
-            raise unknown(name, [*names, *route.extra, *shared])
+            raise unknown(name, [*names, *operation.extra, *shared])
     return parsed, extra
 
 
 def read_posted(
-    operation: BaseOperation, body: dict[str, Any], *, shared: tuple[str, ...] = ()
+    operation: BaseOperation[Any], body: dict[str, Any], *, shared: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for a JSON body, whose members already have types."""
     names = operation.queried("")
-    parsed: dict[str, Any] = dict(operation.route.defaults)
+    parsed: dict[str, Any] = dict(operation.rest_defaults)
     extra: dict[str, str] = {}
     for name, value in body.items():
         if name in names:
             parsed[names[name]] = value
-        elif name not in (*operation.route.extra, *shared):
-            raise unknown(name, [*names, *operation.route.extra, *shared])
+        elif name not in (*operation.extra, *shared):
+            raise unknown(name, [*names, *operation.extra, *shared])
         elif value is not None:
             if not isinstance(value, str):
                 raise InvalidRequest(f"{name} must be text.", param=name)
@@ -109,11 +108,11 @@ def _merge(
     before = None if argument in defaults else parsed.get(argument)
     if path and isinstance(before, str):
         raise InvalidRequest(f"{argument} is given with and without brackets.", param=argument)
-    if isinstance(field, arguments.TypedFilter) and path:
+    if isinstance(field, types.TypedFilter) and path:
         return _filter(before or {}, path, value, argument)
-    if isinstance(field, arguments.ExpandLimit) and len(path) == 1:
+    if isinstance(field, types.ExpandLimit) and len(path) == 1:
         return {**(before or {}), path[0]: _number(value)}
-    if isinstance(field, arguments.Names) and path in ([], [""]):
+    if isinstance(field, types.Names) and path in ([], [""]):
         # `fields` may be a comma list; a stream, a relation or one of `fields[]` may hold a comma.
         names = value.split(",") if argument == "fields" and not path else [value]
         return [*(before or []), *names]
@@ -121,9 +120,9 @@ def _merge(
         raise InvalidRequest(f"{argument} does not accept brackets.", param=argument)
     if before is not None:
         raise InvalidRequest(f"{argument} is given twice. Send it once.", param=argument)
-    if isinstance(field, arguments.Flag):
+    if isinstance(field, types.Flag):
         return FLAGS.get(value, value)
-    return _number(value, field.most) if isinstance(field, arguments.Number) else value
+    return _number(value, field.most) if isinstance(field, types.Number) else value
 
 
 def _filter(before: dict[str, Any], path: list[str], value: str, argument: str) -> dict[str, Any]:

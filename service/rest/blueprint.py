@@ -77,7 +77,7 @@ OPEN_HEADERS = {
     "Cache-Control": "public, max-age=60, stale-while-revalidate=600",
     "Vary": "Origin",
 }
-Served = RecordOperation | Listing
+Served = RecordOperation[Any, Any] | Listing[Any]
 #: The route of a record, which also has a page for people.
 PAGED = "rest.fetch"
 
@@ -162,10 +162,11 @@ def _answer(operation: Served, parsed: dict[str, Any], extra: dict[str, str]) ->
 def _blob(blob_id: str) -> Response:
     parsed, extra = arguments.read(BLOB, web.query(), shared=arguments.SHARED)
     arguments.take_alias(parsed, extra)
-    options = BLOB.load_rest(bodies.narrowed(g.session, parsed, extra))
+    loaded = BLOB.load_rest(bodies.narrowed(g.session, parsed, extra))
     warnings = bodies.alias_warnings(extra)
     warning = {"PDPP-Warning": f"{notice['code']}: {notice['param']}" for notice in warnings}
-    return respond(BLOB.ask(g.session, blob_id, **options), {**web.headers(), **warning})
+    blob = g.session.rs.blob(blob_id, connection_id=BLOB.over_rest(loaded).connection_id)
+    return respond(blob, {**web.headers(), **warning})
 
 
 def mount_papers(app: Flask, services: Services, guard: Guard) -> None:
@@ -184,7 +185,9 @@ def mount_papers(app: Flask, services: Services, guard: Guard) -> None:
     app.register_blueprint(routes)
 
 
-def _papers_view(operation: PaperOperation, fixed: dict[str, Any]) -> Callable[..., Response]:
+def _papers_view(
+    operation: PaperOperation[Any, Any], fixed: dict[str, Any]
+) -> Callable[..., Response]:
     def view(**path: str) -> Response:
         parsed, _ = arguments.read(operation, web.query(), fixed=fixed)
         options = operation.load_rest({**parsed, **path, **fixed})

@@ -49,7 +49,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "rich": ("service/cli/",),
     "click": ("service/cli/", "service/__main__.py"),
     "jinja2": ("service/pages/",),
-    "marshmallow": ("service/operations/",),
+    "marshmallow": ("service/ports/", "service/operations/"),
     "apispec": ("service/operations/json_schema.py",),
     "cryptography": ("service/keys.py",),
     "os.environ": ("service/settings/__init__.py",),

@@ -24,6 +24,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     ),
     "service.sources.package": ("",),
     "service.pdpp": ("brackets", "decode", "encode"),
+    "service.ports": ("", "papers", "request", "types"),
     "service.operations": (
         *("", "arguments", "base", "bodies", "json_schema", "listings"),
         *("paper_links", "papers", "read_record_field", "records"),

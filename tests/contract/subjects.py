@@ -74,7 +74,7 @@ def _small(open: Open) -> Subject:
         pages=SearchQuery("standup*", limit=5),
         count=AggregateQuery("diary", "count", connection_id="notes"),
         value=7,
-        groups=AggregateQuery("messages", "count", "mail-work", group_by="folder"),
+        groups=AggregateQuery("messages", "count", connection_id="mail-work", group_by="folder"),
         missing=RecordRef("messages", "nobody", "mail-work"),
         bad_cursors=(
             lambda rs: rs.records(RecordQuery("diary", cursor="garbage")),

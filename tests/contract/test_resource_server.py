@@ -8,7 +8,7 @@ import pytest
 from evidence.errors import Forbidden, InvalidRequest, NotFound
 from evidence.hits import SearchPage
 from evidence.records import Count, FieldRead
-from service.ports import RecordRead, SchemaQuery, SearchQuery, WindowRequest
+from service.ports import SchemaQuery, SearchQuery, WindowRequest
 from tests.contract.subjects import Subject
 
 
@@ -73,7 +73,7 @@ def test_paging_to_the_end_gives_every_record_once(subject: Subject) -> None:
 
 
 def test_one_record_has_its_data_and_its_connection(subject: Subject) -> None:
-    record = subject.open().record(RecordRead(subject.one)).value
+    record = subject.open().record(subject.one).value
     assert {name: record.data[name] for name in subject.data} == subject.data
     assert record.ref[:2] == subject.one[:2]
     assert record.ref.connection_id
@@ -130,7 +130,7 @@ def test_groups_have_keys_and_counts(subject: Subject) -> None:
 
 
 def test_a_record_that_is_not_there_is_not_found(subject: Subject) -> None:
-    error = subject.refused(lambda rs: rs.record(RecordRead(subject.missing)))
+    error = subject.refused(lambda rs: rs.record(subject.missing))
     assert isinstance(error, NotFound) and error.code == "not_found"
 
 

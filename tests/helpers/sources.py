@@ -134,9 +134,9 @@ class ListServer:
         said = self._say(query)
         return Answer(RecordPage(query.stream, [], has_more=False), said)
 
-    def record(self, read: RecordRead) -> Answer[Record]:
-        said, source = self._say(read), Source(self.connection_id, None, None)
-        return Answer(Record(read.ref, source, None, {}), said)
+    def record(self, ref: RecordRef, read: RecordRead = RecordRead()) -> Answer[Record]:
+        said, source = self._say((ref, read)), Source(self.connection_id, None, None)
+        return Answer(Record(ref, source, None, {}), said)
 
     def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
         body = self._say(query)

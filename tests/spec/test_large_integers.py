@@ -13,7 +13,7 @@ import pytest
 from evidence.limits import CONTRACT
 from service.cli.words import option_name
 from service.operations import OPERATIONS
-from service.operations.arguments import Number
+from service.ports.types import Number
 from service.operations.papers import PAPER_OPERATIONS
 from tests.helpers import worlds
 from tests.helpers.api import Answer, Api, route_of
@@ -82,7 +82,7 @@ def over_rest(api: Api, operation: Any, args: dict[str, Any]) -> Answer:
     where = operation.route.path
     for part in inside:
         where = where.replace(f"<{part}>", str(args[part]))
-    names = operation.route.names
+    names = operation.rest_names
     return api.rest(where, **{names.get(k, k): v for k, v in args.items() if k not in inside})
 
 
@@ -97,11 +97,11 @@ def test_no_whole_number_is_too_large_to_be_refused(
             error = over_mcp(api, operation.name, args)
             assert (error["code"], error["param"]) == ("invalid_request", name), error
             answer = over_rest(api, operation, args)
-            if number > 0 and name in operation.route.clamped:
+            if number > 0 and name in operation.request.marked("clamped"):
                 assert answer.status == 200 and "limit_clamped" in str(answer.body["meta"]), answer
                 continue
             assert answer.status == 400 and answer.error["code"] == "invalid_request", answer
-            spelled = operation.route.names.get(name, name)
+            spelled = operation.rest_names.get(name, name)
             assert answer.error["param"] == spelled and "Use" in answer.error["message"]
 
 

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader
 from service import bootstrap, settings
 from service.app import create_app
 from service.operations import OPERATIONS
-from service.operations.base import Operation
+from service.operations.base import AnyOperation
 from service.operations.papers import PAPER_OPERATIONS
 from service.pages.layout import POLICY
 from service.pages.reading.shown import FILTERS
@@ -166,7 +166,7 @@ def test_code_asks_only_its_neighbours_and_keeps_a_token_in_the_tab_at_most(hous
 
 @pytest.mark.parametrize("operation", EVERY, ids=lambda operation: operation.name)
 def test_a_form_begins_with_an_example_and_describes_every_argument(
-    trial: Document, operation: Operation
+    trial: Document, operation: AnyOperation
 ) -> None:
     [form] = trial.all("form", data_tool=operation.name)
     [field] = [tag for tag in trial.inside(form) if tag.name == "textarea"]

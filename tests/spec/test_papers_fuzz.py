@@ -19,7 +19,7 @@ from tests.helpers.snapshots import DATA
 pytestmark = pytest.mark.slow
 
 ARGUMENTS = {operation.name: list(operation.arguments.fields) for operation in PAPER_OPERATIONS}
-ROUTES = {operation.name: operation.route for operation in PAPER_OPERATIONS}
+BY_NAME = {operation.name: operation for operation in PAPER_OPERATIONS}
 TEXT_BYTES, STRUCTURED_BYTES = 24_576, 40_960
 READS = {"get_paper_summary": CONTRACT.summary_chars_max, "get_paper_source": 50_000}
 CODES = {
@@ -161,13 +161,13 @@ def test_a_resource_is_read_or_says_what_is_wrong(api: Api, uri: str) -> None:
 @given(call=CALLS)
 def test_a_route_answers_or_says_what_is_wrong(api: Api, call: tuple[str, dict[str, Any]]) -> None:
     tool, args = call
-    route, left = ROUTES[tool], dict(args)
-    path = route.path
+    operation, left = BY_NAME[tool], dict(args)
+    path = operation.route.path
     for name in ("paper_id", "category"):
         if f"<{name}>" in path:
             value = quote(str(left.pop(name, "x")), safe="") or "x"
             path = path.replace(f"<{name}>", value)
-    named = {route.names.get(name, name): value for name, value in left.items()}
+    named = {operation.rest_name(name): value for name, value in left.items()}
     pairs = [
         (name, str(value).lower() if isinstance(value, bool) else value)
         for name, value in named.items()

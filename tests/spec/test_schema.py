@@ -124,7 +124,7 @@ class Untouched:
 def test_full_detail_without_a_stream_is_refused_before_anything_is_read() -> None:
     session = Session(Untouched())  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match='schema.stream, connection_id, detail: "full"'):
-        SCHEMA.run(session, detail="full")
+        SCHEMA.answer(session, {"detail": "full"})
 
 
 @scenario("004/schema/full-is-scoped")

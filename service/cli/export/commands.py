@@ -5,7 +5,7 @@ An interrupted export leaves `FILE.part`, and the same command resumes it.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from service.cli.output import Meter
 from service.cli.reading import ENTRIES, RAW
 from service.cli.source import Source, source_options
 from service.operations.read_record_field import resolve
-from service.ports import RecordQuery
+from service.ports import FieldRequest, RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
 #: Describes an export and runs it.
@@ -91,7 +91,9 @@ def field(
     """
 
     def begin(asker: Asker) -> tuple[State, Work]:
-        reference, _ = resolve(id=id, field_path=field_path, connection_id=connection_id)
+        reference, _ = resolve(
+            FieldRequest(id=id, field_path=field_path, connection_id=connection_id)
+        )
         text = FieldText(asker, reference.record, reference.field_path)
         what = {"field": text.path, "record": str(text.ref)}
         return what, partial(copying.text, text)
@@ -120,9 +122,8 @@ def stream(source: Source, target: Target, form: str | None, raw: bool, **option
 
     def begin(asker: Asker) -> tuple[State, Work]:
         arguments = QUERY.arguments_of(options)
-        loaded = QUERY.load(arguments)
-        loaded |= {name: tuple(loaded[name]) for name in ("fields",) if name in loaded}
-        query = RecordQuery(**{**loaded, "limit": copying.PAGE, "whole": True})
+        loaded = RecordQuery.of(QUERY.load(arguments))
+        query = replace(loaded, limit=copying.PAGE, whole=True)
         what = {"stream": arguments, "format": kind}
         if kind == "ndjson":
             return what, partial(copying.copy, asker, query, b"", copying.line)

@@ -44,7 +44,7 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     """A record with all its granted fields, whole, as one line of JSON."""
 
     def work() -> None:
-        answer = asker.ask(lambda rs: rs.record(RecordRead(ref, whole=True)))
+        answer = asker.ask(lambda rs: rs.record(ref, RecordRead(whole=True)))
         body = body_of(answer)
         segments = reading.segments(asker, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()

@@ -152,7 +152,7 @@ class FieldText:
         """The record's `emitted_at`; empty if the source has none."""
         try:
             # Without `fields`: HTTP returns large values whole if they are named.
-            record = self.asker.ask(lambda rs: rs.record(RecordRead(self.ref))).value
+            record = self.asker.ask(lambda rs: rs.record(self.ref)).value
         except TooLarge:  # a server without previews
             return ""
         return record.emitted_at or ""
@@ -160,14 +160,14 @@ class FieldText:
 
 def value_of(rs: ResourceServer, ref: RecordRef, name: str) -> Any:
     """The whole value of a top-level field; raises `TooLarge` above 32 MB."""
-    answer = rs.record(RecordRead(ref, (name,), whole=True))
+    answer = rs.record(ref, RecordRead(fields=(name,), whole=True))
     return body_of(answer)["data"].get(name)
 
 
 def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
     """The bytes of a field: those of its blob, or of its base64 text."""
     name = pointer.top_level(path)
-    body = body_of(rs.record(RecordRead(ref, (name,))))
+    body = body_of(rs.record(ref, RecordRead(fields=(name,))))
     value = body["data"].get(name)
     if is_cut(value):
         value = value_of(rs, ref, name)

@@ -10,7 +10,7 @@ from evidence.model import Continuation, Source, known
 from evidence.records import Record
 from evidence.schema import TIMES, StreamSchema
 from service.operations.base import Session
-from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
+from service.ports import Filter, RecordQuery, SchemaQuery
 
 PAGE: Final = 25
 #: Streams that one page merges: each takes a statement, or a request to another server.
@@ -157,7 +157,7 @@ def _dated(session: Session, stream: Stream, record: Record) -> tuple[datetime, 
     text = record.data.get(stream.time or roles.get("event-time", ""))
     at = _parse(text)
     if at is None and text and session.version is not None:  # a time in a form of its own
-        text = session.rs.record(RecordRead(record.ref)).value.authored_at
+        text = session.rs.record(record.ref).value.authored_at
         at = _parse(text)
     authored_at = text if isinstance(text, str) else None
     return at or _FIRST, replace(record, roles=roles, authored_at=authored_at)

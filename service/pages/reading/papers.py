@@ -1,6 +1,7 @@
 """Pages of papers: a search with facets, and one paper with its summary, text and translations."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import orjson
@@ -8,12 +9,13 @@ from flask import Response
 
 from evidence.limits import CONTRACT
 from evidence.model import Continuation
-from evidence.papers import BY_KEYWORD, SEARCH, PaperOutline, PaperText
-from service.operations.base import PaperSession, run_bounded
+from evidence.papers import BY_KEYWORD, SEARCH, PaperOutline, PaperPage, PaperText
+from service.operations.base import PaperOperation, PaperSession, run_bounded
 from service.operations.papers import PAPER_METADATA, PAPER_SOURCE, PAPER_SUMMARY
 from service.operations.papers import SEARCH_BY_KEYWORD, SEARCH_PAPERS, TOP_FACETS
 from service.pages.reading import markdown, shown
 from service.pages.reading.visits import Visits
+from service.ports.papers import FacetRequest, SourceRead
 
 FACETS: Final = ("keyword", "author", "venue", "year")
 FACET_VALUES: Final = 8
@@ -29,10 +31,11 @@ def search_page(visits: Visits) -> Response:
     session, parameters = visits.papers(), shown.parameters("q", "keyword", "cursor")
     if not parameters["q"] and not parameters["keyword"]:
         facets = [
-            TOP_FACETS.run(session, category=category, limit=FACET_VALUES) for category in FACETS
+            TOP_FACETS.run(session, FacetRequest(category, FACET_VALUES)) for category in FACETS
         ]
         return visits.page("papers.html", asked=parameters, page=None, facets=facets)
-    operation, word = SEARCH_PAPERS, "query"
+    operation: PaperOperation[Any, PaperPage] = SEARCH_PAPERS
+    word = "query"
     if not parameters["q"]:
         operation, word = SEARCH_BY_KEYWORD, "keyword"
     args = {word: parameters["q"] or parameters["keyword"]}
@@ -45,25 +48,25 @@ def search_page(visits: Visits) -> Response:
 def paper_page(visits: Visits) -> Response:
     """One paper: its metadata, and its summary or a part of a text."""
     session, parameters = visits.papers(), shown.parameters("id", "lang", "template", "text", "q")
-    paper = PAPER_METADATA.run(session, **PAPER_METADATA.load({"paper_id": parameters["id"]}))
+    paper = PAPER_METADATA.answer(session, PAPER_METADATA.load({"paper_id": parameters["id"]}))
     paper_args: dict[str, Any] = {"paper_id": paper.paper_id, "lang": parameters["lang"] or None}
+    whole = SourceRead.of(paper_args)
     outline = finds = None
     text: PaperText | None = None
     fence = ""
     if paper.has_source or parameters["lang"]:
-        outline = PAPER_SOURCE.run(session, **paper_args, outline=True)
+        outline = PAPER_SOURCE.run(session, replace(whole, outline=True))
     if parameters["q"]:
         args = PAPER_SOURCE.load({**paper_args, "query": parameters["q"]})
-        finds = PAPER_SOURCE.run(session, **args)
+        finds = PAPER_SOURCE.answer(session, args)
     elif parameters["text"] or parameters["lang"]:
         args = {
             **paper_args,
             "offset_chars": shown.number("offset", 0),
             "max_chars": shown.PART_CHARS,
         }
-        load = PAPER_SOURCE.load
-        text = cast(PaperText, PAPER_SOURCE.run(session, **load(args)))
-        fence = _open_fence(session, paper_args, text.start)
+        text = cast(PaperText, PAPER_SOURCE.answer(session, PAPER_SOURCE.load(args)))
+        fence = _open_fence(session, whole, text.start)
     elif paper.available_summary_templates:
         template = parameters["template"] or paper.preferred_summary_template
         text, fence = _summary(session, paper.paper_id, template)
@@ -83,23 +86,22 @@ def paper_page(visits: Visits) -> Response:
     )
 
 
-def _open_fence(session: PaperSession, paper_args: dict[str, Any], position: int) -> str:
+def _open_fence(session: PaperSession, whole: SourceRead, position: int) -> str:
     """The open code fence at a position of a text; no heading is inside one."""
     first = max(0, position - CONTRACT.source_chars_max)
-    outline = PAPER_SOURCE.run(session, **paper_args, offset_chars=first, outline=True)
+    outline = PAPER_SOURCE.run(session, replace(whole, offset_chars=first, outline=True))
     headings = cast(PaperOutline, outline).headings
     start = max((heading.start for heading in headings if heading.start < position), default=first)
     if start >= position:
         return ""
-    window: dict[str, Any] = {"offset_chars": start, "max_chars": position - start}
-    before = cast(PaperText, PAPER_SOURCE.run(session, **paper_args, **window))
-    return markdown.open_fence(before.text)
+    window = replace(whole, offset_chars=start, max_chars=position - start)
+    return markdown.open_fence(session.papers.source(window).text)
 
 
 def _summary(session: PaperSession, paper_id: str, template: str) -> tuple[PaperText, str]:
     """A part of the sections of a summary as one Markdown text, and the fence open before it."""
     args = PAPER_SUMMARY.load({"paper_id": paper_id, "template": template})
-    summary: PaperText = PAPER_SUMMARY.run(session, **args)
+    summary = PAPER_SUMMARY.answer(session, args)
     if summary.complete:
         summary.text = "\n\n".join(_sections(orjson.loads(summary.text)))
         summary.total = len(summary.text)

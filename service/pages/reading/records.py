@@ -13,8 +13,8 @@ from evidence.model import READ_FIELD, Continuation, label_of
 from evidence.records import FieldRead, Record
 from evidence.text import clip
 from evidence.values import Preview
-from service.operations import read_record_field
 from service.operations.base import Session
+from service.operations.read_record_field import OPERATION as FIELD
 from service.pages.reading import attachments, markdown, shown
 from service.pages.reading.visits import Visits
 from service.ports import Filter, RecordQuery, RecordRead, SchemaQuery
@@ -140,21 +140,20 @@ def _note(record: Record, name: str) -> str:
 
 def _read(session: Session, ref: handles.RecordRef) -> Record:
     """The record with the first records of its relations."""
-    record = session.rs.record(RecordRead(ref)).value
+    record = session.rs.record(ref).value
     rows = session.rs.schema(SchemaQuery(record.ref.stream, record.ref.connection_id)).value.rows
     names = tuple(relation.name for row in rows for relation in row.stream.relations)
     if not names:
         return record
     limits = dict.fromkeys(names, RELATED_MAX)
     try:
-        record = session.rs.record(RecordRead(record.ref, expand=names, expand_limit=limits)).value
+        record = session.rs.record(record.ref, RecordRead(expand=names, expand_limit=limits)).value
     except EvidenceError:  # a relation that cannot be expanded
         return record
     if session.version is not None:  # the roles of related records take one read each
         for related in record.expanded.values():
             related.records[:] = [
-                session.rs.record(RecordRead(related_record.ref)).value
-                for related_record in related.records
+                session.rs.record(related_record.ref).value for related_record in related.records
             ]
     return record
 
@@ -196,7 +195,7 @@ def _heading(session: Session, record: Record, title: str, query: str) -> shown.
     if query and name and record.data.get(name) == title:
         args = {"id": record.id, "field_path": pointer.path_of(name), "query": query}
         try:
-            hit = read_record_field.run(session, **read_record_field.OPERATION.load(args))
+            hit = _read_field(session, args)
         except NotFound as error:
             if error.code != "query_not_found":
                 raise
@@ -235,7 +234,7 @@ def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRea
     if query and not request.args.get("offset"):
         args["query"], args["match"] = query, max(1, shown.number("match", 1))
         try:
-            hit = read_record_field.run(session, **read_record_field.OPERATION.load(args))
+            hit = _read_field(session, args)
         except NotFound as error:
             if error.code != "query_not_found":
                 raise
@@ -244,13 +243,16 @@ def _window(session: Session, id: str, field: str, query: str) -> tuple[FieldRea
         offset = hit.match_start // size * size
         if (hit.match_end or 0) > offset + size:
             offset = max(0, hit.match_start - CONTRACT.match_before_chars)
-    args = read_record_field.OPERATION.load({**args, "offset_chars": offset})
-    read = read_record_field.run(session, **args)
+    read = _read_field(session, {**args, "offset_chars": offset})
     if hit is None or hit.binary is not None:
         return read, False
     start, end = hit.match_start, hit.match_end
     marked = replace(read, match_start=start, match_end=end, match=hit.match)
     return replace(marked, next_match=hit.next_match), True
+
+
+def _read_field(session: Session, args: dict[str, Any]) -> FieldRead:
+    return FIELD.answer(session, FIELD.load(args))
 
 
 def _thread(session: Session, record: Record) -> list[Link]:

@@ -16,7 +16,6 @@ from service.operations.base import Session, run_bounded
 from service.operations.records import SEARCH
 from service.pages.reading import lists, records, shown
 from service.pages.reading.visits import Visits
-from service.ports import RecordRead
 
 SOURCES_MAX: Final = 100
 STREAMS_MAX: Final = 60
@@ -125,7 +124,7 @@ def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
     """The person of each hit, only from stores of this server, because each takes a read."""
     if session.version is None:
         return {}
-    return {hit.id: records.person_of(session.rs.record(RecordRead(hit.ref)).value) for hit in hits}
+    return {hit.id: records.person_of(session.rs.record(hit.ref).value) for hit in hits}
 
 
 def _of_hit(hit: Hit, query: str) -> str:

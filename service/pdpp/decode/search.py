@@ -6,12 +6,13 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from evidence.handles import RecordRef
-from evidence.hits import LIMITING, Counts, FanIn, Hit, Match, SearchPage, SourceReport, Tail
+from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport, Tail
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, short
 from service.pdpp.decode import source_of, text_of, texts, warnings_of
+from service.ports import NARROWING, SEARCH_EXTENSIONS
 from evidence.text import balanced, is_marked, split
 
 _WINDOW_ARGUMENTS = (
@@ -25,7 +26,7 @@ _WINDOW_ARGUMENTS = (
 )
 _TIMES = ("sent_at", "authored_at", "occurred_at", "created_at")
 #: Arguments of search for which a source may suggest another value.
-_RETRIED = {"q": "query", "words": "words", "since": "since", "until": "until", "sort": "sort"}
+_RETRIED = {"q": "query", **{name: name for name in SEARCH_EXTENSIONS}}
 _EXCERPTS = ("evidence_excerpts", "match_windows", "field_windows", "matches")
 
 
@@ -137,7 +138,7 @@ def _retry(suggested: Any) -> dict[str, Any] | None:
     arguments: dict[str, Any] = {
         ours: text for theirs, ours in _RETRIED.items() if (text := text_of(suggested, theirs))
     }
-    arguments |= {name: None for name in LIMITING if name in suggested and suggested[name] is None}
+    arguments |= {name: None for name in NARROWING if name in suggested and suggested[name] is None}
     short_enough = all(len(text) <= CONTRACT.query_chars for text in arguments.values() if text)
     return arguments if arguments and short_enough else None
 

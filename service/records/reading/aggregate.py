@@ -102,7 +102,7 @@ def _grouped(
 ) -> Buckets:
     """The answer with a page of groups. The cursor is the position of the last group."""
     limit = query.limit or CONTRACT.groups_default
-    bound = ["groups", grant_id, *identity(query)]
+    bound = identity(query, "groups", grant_id)
     after = sealer.open(query.cursor, bound=bound) if query.cursor else None
     if query.group_by:
         page = by_value(snapshot, sources, query, after, limit)

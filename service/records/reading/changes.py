@@ -10,7 +10,7 @@ Under a limit of times, a record that leaves it looks deleted, and one that ente
 import heapq
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from evidence.errors import Gone, InvalidRequest
 from evidence.handles import RecordRef
@@ -20,7 +20,7 @@ from evidence.records import Record, RecordPage
 from service.records.engine.change_log import EPOCH_CHARS, Change, RecordState
 from service.records.engine import Snapshot
 from service.records.engine.selections import Limit
-from service.keys import Sealer, identity
+from service.keys import Identity, Sealer, identity
 from service.ports import RecordQuery
 from service.records.reading import lists
 from service.records.view.documents import GrantedRecord
@@ -39,7 +39,7 @@ def list_changes(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     _refuse_arguments(query)
     streams = view.stream(query.stream, query.connection_id)
     projections = {stream.id: stream.project(query.fields) for stream in streams}
-    bound = ["changes", view.grant.grant_id, *identity(query), query.fields]
+    bound = identity(query, "changes", view.grant.grant_id, further=[query.fields])
     start = _start(snapshot, query, sealer, bound)
     page: list[Record] = []
     position, follows, size = start, False, 0
@@ -75,7 +75,7 @@ def _refuse_arguments(query: RecordQuery) -> None:
         )
 
 
-def _start(snapshot: Snapshot, query: RecordQuery, sealer: Sealer, bound: list[Any]) -> int:
+def _start(snapshot: Snapshot, query: RecordQuery, sealer: Sealer, bound: Identity) -> int:
     """The version after which the page starts; raises `Gone` if its commit was lost."""
     if query.cursor:
         text, param = query.cursor.removeprefix(CURSOR_PREFIX), "cursor"
@@ -101,7 +101,7 @@ def _start(snapshot: Snapshot, query: RecordQuery, sealer: Sealer, bound: list[A
 
 
 def _decode_bookmark(
-    snapshot: Snapshot, sealer: Sealer, text: str, bound: list[Any], param: str
+    snapshot: Snapshot, sealer: Sealer, text: str, bound: Identity, param: str
 ) -> tuple[int, str | None]:
     """(version, epoch that its commit must have) of a bookmark; None if the commit was lost.
 

@@ -31,7 +31,7 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     require_shared(view, streams, query.filter, "filter")
     order = _order(streams, query.sort, query.order)
     projections = {stream.id: _projection(stream, query) for stream in streams}
-    bound = [view.grant.grant_id, *identity(query)]
+    bound = identity(query, view.grant.grant_id)
     after = Position(*sealer.open(query.cursor, bound=bound)) if query.cursor else None
     conditions = query.filter
     selections = [
@@ -54,7 +54,7 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     )
 
 
-def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
+def read_record(snapshot: Snapshot, view: View, ref: RecordRef, read: RecordRead) -> Record:
     """One record; 404 `not_found` if the grant does not show it, 409 if several match."""
 
     def suits(stream: StreamView) -> None:
@@ -62,7 +62,7 @@ def read_record(snapshot: Snapshot, view: View, read: RecordRead) -> Record:
         if read.expand:
             relations(view, stream, read.expand, read.expand_limit)
 
-    stream, seq = find(snapshot, view, read.ref, suits)
+    stream, seq = find(snapshot, view, ref, suits)
     stored = snapshot.load([seq])[seq]
     fields = stream.project(read.fields)
     granted = GrantedRecord(snapshot, view, stream, stored)

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from evidence.errors import InvalidRequest
 from service.port_rules import several_streams
-from service.ports import SearchQuery
+from service.ports import NARROWING, SearchQuery
 from service.records.view.choices import count, require_shared
 from service.records.view import filters
 from service.records.engine import Order, Scope, Snapshot
@@ -72,8 +72,7 @@ class Searched:
     @property
     def narrowed(self) -> bool:
         """Whether the request leaves out a part of the grant."""
-        request = self.request
-        return bool(request.streams or request.connection_id or request.filter or self._timed)
+        return not NARROWING.keys().isdisjoint(self.request.identity())
 
     @property
     def _timed(self) -> bool:

@@ -173,7 +173,7 @@ class Search:
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
         request = self.request
-        bound = ["hits", self.view.grant.grant_id, *identity(request)]
+        bound = identity(request, "hits", self.view.grant.grant_id)
         number, offset, rank, before = 0, 0, 1, None
         if request.cursor:
             number, offset, rank, before = sealer.open(request.cursor, bound=bound)

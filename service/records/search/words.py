@@ -13,12 +13,11 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final
 
-from evidence.hits import LIMITING
 from evidence.language import REPAIRS_MAX, inflected, umlauts
 from evidence.question import Question, Term
 from evidence.ranking import Group, idf
 from evidence.word_parts import PART_CHARS, linking, splits
-from service.ports import SearchQuery
+from service.ports import NARROWING, SearchQuery
 from service.records.view.granted_words import Vocabulary, words_in
 
 #: Languages whose umlauts are also written out.
@@ -187,13 +186,14 @@ def repaired(question: Question, groups: list[Group]) -> str | None:
 
 
 def wider(request: SearchQuery) -> Iterator[dict[str, Any]]:
-    """Arguments that search more of the grant: without one of those that limit it, then all.
+    """Arguments that search more of the grant: without some of those that narrow it, then all.
 
-    None leaves an argument out. A filter is for one stream, so it goes together with `streams`.
+    None leaves an argument out.
     """
-    limits = [name for name in LIMITING if getattr(request, name)]
-    steps = (("filter",), ("since", "until"), ("filter", "streams"), ("connection_id",), LIMITING)
-    options = [{name: None for name in step if name in limits} for step in steps]
+    limits = [name for name in NARROWING if name in request.identity()]
+    attempts = sorted({attempt for turns in NARROWING.values() for attempt in turns})
+    options = [{n: None for n in limits if attempt in NARROWING[n]} for attempt in attempts]
+    options.append(dict.fromkeys(limits))
     yield from (
         changes
         for number, changes in enumerate(options)

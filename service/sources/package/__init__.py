@@ -97,8 +97,8 @@ class PackageResourceServer:
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         return self._of_stream(query).aggregate(query)
 
-    def record(self, read: ports.RecordRead) -> Answer[Record]:
-        return self._point(read.ref, lambda rs: rs.record(read))
+    def record(self, ref: RecordRef, read: ports.RecordRead = ports.RecordRead()) -> Answer[Record]:
+        return self._point(ref, lambda rs: rs.record(ref, read))
 
     def field_window(
         self, ref: RecordRef, field_path: str, window: ports.WindowRequest

@@ -60,7 +60,7 @@ class Search:
         self._locations, self._request, self._sealer = locations, request, sealer
         children = children_of(locations)
         members = [[child.name, child.grant_id] for child in children]
-        self._bound: list[Any] = ["package search", members, *identity(request)]
+        self._bound = identity(request, "package search", members)
         if request.cursor:
             self._state = unseal(request.cursor, sealer, self._bound, len(children))
         else:

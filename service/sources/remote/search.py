@@ -162,7 +162,7 @@ def rest(query: SearchQuery, position: ListPosition, source_page: SearchPage) ->
 
 def cursor(query: SearchQuery, position: ListPosition) -> str:
     """The cursor of a position in the list of a query."""
-    return f"~{position.size}.{position.narrower}.{position.offset}.{_bound(query)}"
+    return f"~{position.size}.{position.narrower}.{position.offset}.{_bounds(query)[0]}"
 
 
 def opened(query: SearchQuery) -> ListPosition | None:
@@ -170,7 +170,7 @@ def opened(query: SearchQuery) -> ListPosition | None:
     match = _CURSOR.fullmatch(query.cursor or "")
     if match is None:
         return None
-    if match[4] != _bound(query):
+    if match[4] not in _bounds(query):
         raise InvalidRequest(
             "This cursor is not valid for this call. Send it exactly as it was returned, with "
             "the same arguments, or leave it out to start over.",
@@ -180,9 +180,10 @@ def opened(query: SearchQuery) -> ListPosition | None:
     return ListPosition(int(match[1]), int(match[2]), int(match[3]))
 
 
-def _bound(query: SearchQuery) -> str:
-    raw = orjson.dumps(identity(query), option=orjson.OPT_SORT_KEYS)
-    return hashlib.blake2b(raw, digest_size=4).hexdigest()
+def _bounds(query: SearchQuery) -> list[str]:
+    """What a cursor is bound to; the first is that of new cursors."""
+    raws = (orjson.dumps(bound, option=orjson.OPT_SORT_KEYS) for bound in identity(query))
+    return [hashlib.blake2b(raw, digest_size=4).hexdigest() for raw in raws]
 
 
 def _worth_of_words(text: str) -> Callable[[str], tuple[bool, bool, int]]:

@@ -128,22 +128,22 @@ class HttpResourceServer:
             page = replace(page, records=list(map(_previewed, page.records)))
         return Answer(page, body)
 
-    def record(self, read: ports.RecordRead) -> Answer[Record]:
+    def record(self, ref: RecordRef, read: ports.RecordRead = ports.RecordRead()) -> Answer[Record]:
         params = [
-            *parameters(connection_id=read.ref.connection_id, fields=read.fields),
+            *parameters(connection_id=ref.connection_id, fields=read.fields),
             *expand_pairs(read.expand, read.expand_limit),
         ]
 
         selected = read.whole and read.fields
 
         body = self._body(
-            _record(read.ref),
+            _record(ref),
             params,
             check=bodies.record,
-            explain=lambda error: refusals.of_record(error, read.ref, read.expand),
+            explain=lambda error: refusals.of_record(error, ref, read.expand),
             most_bytes=BUDGETS.upstream_record_bytes if selected else BUDGETS.upstream_bytes,
         )
-        record = decode_record(body, read.ref, whole=read.whole)
+        record = decode_record(body, ref, whole=read.whole)
         return Answer(record if read.whole else _previewed(record), body)
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
@@ -194,9 +194,9 @@ class HttpResourceServer:
         self, ref: RecordRef, field_path: str, window: ports.WindowRequest, error: EvidenceError
     ) -> FieldRead:
         """A window of a value that this server returns only whole; raises `error` without one."""
-        read = ports.RecordRead(ref, (pointer.top_level(field_path),), whole=True)
+        read = ports.RecordRead(fields=(pointer.top_level(field_path),), whole=True)
         try:
-            answer = self.record(read)
+            answer = self.record(ref, read)
         except EvidenceError:
             raise error from None
         data = (answer.body or {})["data"]

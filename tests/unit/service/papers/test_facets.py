@@ -9,7 +9,7 @@ from evidence.papers import BY_KEYWORD, CATEGORIES, PaperPage
 from service.papers.names import facets
 from service.papers.search import by_keyword, search
 from service.papers.snapshot import Snapshot
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 

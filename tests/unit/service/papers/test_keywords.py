@@ -10,7 +10,7 @@ from evidence.errors import InvalidRequest
 from evidence.papers import PaperHit
 from service.papers.search import by_keyword
 from service.papers.snapshot import Snapshot
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 

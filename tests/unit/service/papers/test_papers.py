@@ -15,7 +15,7 @@ from service.papers import papers
 from service.papers.names import in_order
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.helpers.snapshots import DATA
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 

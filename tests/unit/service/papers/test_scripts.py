@@ -7,7 +7,7 @@ import pytest
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
 from service.papers.words import SPELLINGS_MAX
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.unit.service.papers.making import Made, made
 
 NOTES = SPELLINGS_MAX + 10

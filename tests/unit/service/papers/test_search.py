@@ -11,7 +11,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import PaperHit, PaperPage
 from service.papers.search import Paging, by_keyword, search
 from service.papers.snapshot import Snapshot
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, index, made, opened
 from tests.unit.service.papers.test_paper_query import SYNTAX
 

@@ -11,7 +11,7 @@ from evidence.papers import PaperHit
 from evidence.text import split
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
-from service.ports import PaperSearch
+from service.ports.papers import PaperSearch
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 

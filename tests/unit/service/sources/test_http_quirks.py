@@ -252,11 +252,11 @@ def test_binary_values_come_as_what_is_known_of_them(world: Scripted, value: Any
 def test_large_values_of_a_record_come_as_previews_unless_whole(world: Scripted) -> None:
     data = {"text": "ü" * 40_000, "rows": [{"b": 1, "a": 2}] * 9_999, "small": "x", "n": 1}
     world.gives(as_json({"id": "m", "data": data}))
-    shown = world.open().record(RecordRead(REF)).value.data
+    shown = world.open().record(REF).value.data
     assert (shown["small"], shown["n"]) == ("x", 1)
     assert shown["text"] == Preview("ü" * BUDGETS.preview_chars, 40_000, "string", 80_000)
     assert shown["rows"].text.startswith('[{"a":2,"b":1}')
-    assert world.open().record(RecordRead(REF, ("text",), whole=True)).value.data == data
+    assert world.open().record(REF, RecordRead(fields=("text",), whole=True)).value.data == data
 
 
 def test_warnings_are_few_and_short(world: Scripted) -> None:

@@ -75,7 +75,7 @@ SENT: list[tuple[Ask, str]] = [
         "streams/s/records?limit=25&changes_since=beginning",
     ),
     (
-        lambda rs: rs.record(RecordRead(RecordRef("s", "a/b?#%", "c"), ("f",))),
+        lambda rs: rs.record(RecordRef("s", "a/b?#%", "c"), RecordRead(fields=("f",))),
         "streams/s/records/a%2Fb%3F%23%25?connection_id=c&fields=f",
     ),
     (
@@ -117,7 +117,7 @@ def test_no_name_climbs_to_another_path(world: Scripted, name: str) -> None:
     for ask in (
         lambda rs: rs.stream(name),
         lambda rs: rs.records(RecordQuery(name)),
-        lambda rs: rs.record(RecordRead(RecordRef(name, "r"))),
+        lambda rs: rs.record(RecordRef(name, "r")),
         lambda rs: rs.blob(name),
     ):
         assert isinstance(world.refused(ask), InvalidRequest)
@@ -125,7 +125,7 @@ def test_no_name_climbs_to_another_path(world: Scripted, name: str) -> None:
 
 
 def test_an_empty_id_is_not_asked_for(world: Scripted) -> None:
-    error = world.refused(lambda rs: rs.record(RecordRead(RecordRef("s", ""))))
+    error = world.refused(lambda rs: rs.record(RecordRef("s", "")))
     assert isinstance(error, InvalidRequest) and world.targets == []
 
 
@@ -185,8 +185,8 @@ WRONG: list[tuple[Ask, Any]] = [
     (listed, {"data": [1]}),
     (lambda rs: rs.streams(), {"data": None}),
     (lambda rs: rs.connectors(), {"data": "x"}),
-    (lambda rs: rs.record(RecordRead(REF)), {"object": "record"}),
-    (lambda rs: rs.record(RecordRead(REF)), {"data": []}),
+    (lambda rs: rs.record(REF), {"object": "record"}),
+    (lambda rs: rs.record(REF), {"data": []}),
     (lambda rs: rs.aggregate(AggregateQuery("s", "count")), {"object": "aggregation"}),
     (lambda rs: rs.search(SearchQuery("x")), {"data": [[]]}),
     (lambda rs: rs.schema(SchemaQuery()), {"object": "schema"}),
@@ -211,7 +211,7 @@ def test_an_object_of_another_kind_is_an_invalid_answer(
 
 def test_a_body_over_the_cap_is_not_parsed(world: Scripted) -> None:
     world.gives(Reply(200, b'{"data": "' + b"x" * BUDGETS.upstream_bytes + b'"}'))
-    error = world.refused(lambda rs: rs.record(RecordRead(REF)))
+    error = world.refused(lambda rs: rs.record(REF))
     assert isinstance(error, TooLarge) and error.code == "upstream_too_large"
     assert "read_record_field" in str(error.hint)
     assert world.open().record is not None

@@ -14,7 +14,6 @@ from service.sources.package import PackageResourceServer
 from service.ports import (
     AggregateQuery,
     RecordQuery,
-    RecordRead,
     ResourceServer,
     SchemaQuery,
     SearchQuery,
@@ -33,8 +32,10 @@ Ask = Callable[[ResourceServer], Any]
 
 TARGETED: dict[str, Callable[[str | None], Ask]] = {
     "records": lambda at: lambda rs: rs.records(RecordQuery("notes", at)),
-    "record": lambda at: lambda rs: rs.record(RecordRead(RecordRef("notes", "n1", at))),
-    "aggregate": lambda at: lambda rs: rs.aggregate(AggregateQuery("notes", "count", at)),
+    "record": lambda at: lambda rs: rs.record(RecordRef("notes", "n1", at)),
+    "aggregate": lambda at: lambda rs: rs.aggregate(
+        AggregateQuery("notes", "count", connection_id=at)
+    ),
     "field_window": lambda at: lambda rs: rs.field_window(
         RecordRef("notes", "n1", at), "text", WindowRequest()
     ),
@@ -134,8 +135,8 @@ REFUSALS: tuple[Ask, ...] = (
     lambda rs: rs.search(SearchQuery("-only")),
     lambda rs: rs.records(RecordQuery("message")),
     lambda rs: rs.records(RecordQuery("messages", "nowhere")),
-    lambda rs: rs.record(RecordRead(RecordRef("messages", "m1", "nowhere"))),
-    lambda rs: rs.record(RecordRead(RecordRef("messages", "nobody", "bank"))),
+    lambda rs: rs.record(RecordRef("messages", "m1", "nowhere")),
+    lambda rs: rs.record(RecordRef("messages", "nobody", "bank")),
     lambda rs: rs.aggregate(AggregateQuery("nothing", "count")),
     lambda rs: rs.field_window(RecordRef("nothing", "m1"), "body", WindowRequest()),
     lambda rs: rs.blob("nothing", connection_id="nowhere"),
@@ -220,7 +221,7 @@ def test_every_hit_of_a_package_can_be_read(
     while True:
         page = package().search(SearchQuery("lantern", limit=4, cursor=cursor)).value
         for hit in page.hits:
-            assert package().record(RecordRead(hit.ref)).value.ref == hit.ref
+            assert package().record(hit.ref).value.ref == hit.ref
         shown += [hit.id for hit in page.hits]
         cursor = page.next_cursor
         if cursor is None:
@@ -237,11 +238,9 @@ def test_grants_that_overlap_show_a_record_once_and_read_what_either_shows(house
     package = of_grants(house, halves)
     page = package().search(SearchQuery("lantern")).value
     assert sorted(hit.ref.record_id for hit in page.hits) == ["m1", "m2"]
-    read = package().record(RecordRead(RecordRef("messages", "m2", "mail-home")))
+    read = package().record(RecordRef("messages", "m2", "mail-home"))
     assert read.value.ref.record_id == "m2"
-    error = refused(
-        lambda rs: rs.record(RecordRead(RecordRef("messages", "m3", "mail-home"))), package()
-    )
+    error = refused(lambda rs: rs.record(RecordRef("messages", "m3", "mail-home")), package())
     assert isinstance(error, (NotFound, Forbidden))
 
 

@@ -1,0 +1,176 @@
+"""The interface between operations and a library of papers."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Protocol
+
+from evidence.errors import InvalidRequest
+from evidence.limits import CONTRACT
+from evidence.papers import BY_KEYWORD, CATEGORIES, FACETS, METADATA, SEARCH, SOURCE, SUMMARY
+from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
+from service.ports.request import Request, optional, page_limit, required
+from service.ports.types import CURSOR, OFFSET_CHARS, PAPER_ID, Choice, Flag, Number, Text
+
+
+@dataclass(frozen=True, slots=True)
+class PaperSearch:
+    """A page of papers by words or by keyword. If given, `cursor` contains the offset."""
+
+    text: str
+    limit: int
+    offset: int = 0
+    cursor: str | None = None
+
+
+class PaperPaging(Request):
+    """The paging of both searches: both names of the page size work, and a page has one position.
+
+    Settled, it has `limit`, and `offset` or `cursor`.
+    """
+
+    _: KW_ONLY
+    limit: int = page_limit(CONTRACT.papers_default)
+    page_size: int | None = optional(Number("The same as limit.", 1, CONTRACT.page_items))
+    offset: int = optional(
+        Number(
+            f"Papers to skip; offset + limit must be at most {CONTRACT.paper_offset_items:,}.",
+            0,
+            CONTRACT.paper_offset_items,
+        ),
+        0,
+    )
+    page: int | None = optional(Number("Page number from 1, instead of offset.", 1))
+    cursor: str | None = optional(CURSOR)
+
+    @classmethod
+    def settled(cls, loaded: dict[str, Any]) -> dict[str, Any]:
+        """The page by `limit`, and by `offset` or `cursor`; raises `InvalidRequest` on a clash."""
+        limit = _single(loaded, "limit", "page_size") or CONTRACT.papers_default
+        if "page" in loaded and loaded.get("offset") == (loaded["page"] - 1) * limit:
+            del loaded["page"]  # the same page twice
+        start = _single(loaded, "offset", "page", "cursor")
+        rest = {key: value for key, value in loaded.items() if key not in ("page_size", "page")}
+        if start is None or "cursor" in loaded:
+            return {**rest, "limit": limit}
+        offset = start if "offset" in loaded else (start - 1) * limit
+        if offset + limit > CONTRACT.paper_offset_items:
+            raise InvalidRequest(
+                f"offset + limit is {offset + limit:,}; the maximum is "
+                f"{CONTRACT.paper_offset_items:,}.",
+                param="offset" if "offset" in loaded else "page",
+                hint="Narrow the search with more words, or with author:, venue: or year: terms.",
+            )
+        return {**rest, "limit": limit, "offset": offset}
+
+    def of_text(self, text: str) -> PaperSearch:
+        """The page of papers that a text finds."""
+        return PaperSearch(text, self.limit, self.offset, self.cursor)
+
+
+def _single(paging: dict[str, Any], *names: str) -> Any:
+    """The value of the single given name; None if none is given."""
+    present = [name for name in names if name in paging]
+    if len({paging[name] for name in present}) > 1 or (len(present) > 1 and names[0] != "limit"):
+        raise InvalidRequest(f"Use {' or '.join(present)}, not both.", param=present[1])
+    return paging[present[0]] if present else None
+
+
+class PaperQuery(PaperPaging, operation=SEARCH):
+    query: str = required(
+        Text(
+            'Words, in any form. Required: "a phrase", prefix*, -without, title:word, author:"ada '
+            'brandt", venue:, keyword:, tag:, year:2019..2021, a DOI or arXiv id.',
+            longest=CONTRACT.query_chars,
+        ),
+        rest_name="q",
+    )
+
+
+class KeywordQuery(PaperPaging, operation=BY_KEYWORD):
+    keyword: str = required(
+        Text(
+            "Text that a keyword or tag contains; case and accents are ignored.",
+            longest=CONTRACT.query_chars,
+        )
+    )
+
+
+class PaperRead(Request, operation=METADATA):
+    paper_id: str = required(PAPER_ID)
+
+
+class SummaryRead(Request, operation=SUMMARY):
+    """A window of a summary. `max_chars` is None for the default of the operation."""
+
+    paper_id: str = required(PAPER_ID)
+    template: str | None = optional(
+        Text("One of available_summary_templates; by default the preferred one.")
+    )
+    max_chars: int | None = optional(
+        Number(
+            f"Maximum text of one answer, {CONTRACT.summary_chars:,} characters by default.",
+            1,
+            CONTRACT.summary_chars_max,
+        )
+    )
+    offset_chars: int = optional(OFFSET_CHARS, 0)
+
+
+class SourceRead(Request, operation=SOURCE):
+    """A window of the source or of a translation, the matches of a query in it, or its outline.
+
+    With `query` or `outline`, `max_chars` is the size of the reads that the answer suggests.
+    """
+
+    paper_id: str = required(PAPER_ID)
+    lang: str | None = optional(Text("A translation instead of the source, such as zh."))
+    max_chars: int | None = optional(
+        Number(
+            f"Maximum text of one answer, {CONTRACT.source_chars:,} characters by default; with "
+            "query or outline, the size of the reads they offer.",
+            1,
+            CONTRACT.source_chars_max,
+        )
+    )
+    offset_chars: int = optional(OFFSET_CHARS, 0)
+    query: str | None = optional(
+        Text("Search in the text; returns excerpts with offsets.", longest=CONTRACT.query_chars),
+        rest_name="q",
+    )
+    outline: bool = optional(
+        Flag("List the headings with their offsets instead of the text."), False
+    )
+
+
+class FacetRequest(Request, operation=FACETS):
+    category: str = required(Choice("What to count.", CATEGORIES))
+    limit: int = page_limit(CONTRACT.facets_default)
+    offset: int = optional(Number("Values to skip, 0 by default.", 0), 0)
+
+
+class PaperLibrary(Protocol):
+    """The papers of one snapshot generation, from which a request reads everything.
+
+    A `paper_id` may also be a DOI, an arXiv id or an exact title; the answer has the canonical id.
+    Raises `NotFound` (`paper_not_found`, `template_not_available`, `source_not_available`,
+    `translation_not_available`), `Ambiguous` (`ambiguous_paper`), `Gone` (`cursor_expired`),
+    `Unavailable` (`asset_fetch_failed`, `asset_parse_failed`).
+    """
+
+    @property
+    def fence_key(self) -> bytes: ...
+
+    def search(self, request: PaperSearch) -> PaperPage: ...
+
+    def by_keyword(self, request: PaperSearch) -> PaperPage: ...
+
+    def paper(self, paper_id: str) -> Paper: ...
+
+    def summary(self, read: SummaryRead) -> PaperText: ...
+
+    def source(self, read: SourceRead) -> PaperText: ...
+
+    def find(self, read: SourceRead, query: str) -> PaperFinds: ...
+
+    def outline(self, read: SourceRead) -> PaperOutline: ...
+
+    def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets: ...
