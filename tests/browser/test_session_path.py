@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page
 
 from service.access.entries import Entries
 from service.access.owner import Owner
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from tests.browser.site import Site
 from tests.browser.visitor import DESK, Visitor, visiting
 from tests.helpers.signin import new_code
@@ -113,7 +113,7 @@ def test_a_session_that_has_ended_asks_again_and_goes_on_to_the_page(
     owner: Visitor, site: Site
 ) -> None:
     before = owner.page.evaluate(KEPT)
-    Owner(Entries(Sidecar(site.place))).set_passphrase("correct horse battery")
+    Owner(Entries(open_sidecar(site.place))).set_passphrase("correct horse battery")
     owner.go("/owner/grant")
     owner.page.get_by_label("Code or passphrase").fill(new_code(site.place))
     assert owner.page.evaluate(KEPT) is None

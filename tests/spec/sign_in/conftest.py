@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from tests.helpers import worlds
 from tests.helpers.asset_server import AssetServer, asset_server, certificate
 from tests.helpers.server import serving
@@ -67,7 +67,7 @@ def served(house: House, publisher: AssetServer) -> Iterator[str]:
 @pytest.fixture
 def nothing_kept(house: House) -> None:
     """No document was fetched yet."""
-    with Entries(Sidecar(house.path)).changing() as kept:
+    with Entries(open_sidecar(house.path)).changing() as kept:
         kept.end("document", "")
         kept.end("rate document", "")
 

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.place import Database, Place
 from service.records.postgres.ddl import OPEN
 from tests.helpers.operated import operated
@@ -54,7 +54,7 @@ def sign_ins_held(place: Place) -> Iterator[None]:
             db = held.enter_context(psycopg.connect(place.url))
             db.execute("LOCK TABLE access_entry IN EXCLUSIVE MODE")
         else:
-            held.enter_context(Entries(Sidecar(place)).changing())
+            held.enter_context(Entries(open_sidecar(place)).changing())
         yield
 
 

@@ -10,7 +10,7 @@ import pytest
 from evidence.errors import Unavailable
 from service.access import grants
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.registry import Registry
 from service.records.opening import open_writer
 from service.signin import owner_site
@@ -88,7 +88,7 @@ def test_no_grant_is_left_if_its_code_cannot_be_stored(
     house: House, browser: Browser, client: Client
 ) -> None:
     before = run_command(house, "grant", "list")
-    entries = Entries(Sidecar(house.path))
+    entries = Entries(open_sidecar(house.path))
     form = browser.fill(browser.prove(client.path()).text, MAIL, decision="allow")
 
     def form_is_used() -> bool:

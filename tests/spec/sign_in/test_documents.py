@@ -6,7 +6,7 @@ import pytest
 import requests
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.signin.clients import BYTES, MOST, USUAL
 from tests.helpers.asset_server import AssetServer, Mode
 from tests.helpers.signin import SAME, Browser, Client, call, new_code, signed_in
@@ -136,8 +136,8 @@ def test_a_document_is_kept_as_long_as_its_headers_say_within_bounds(
     url = published(publisher)
     publisher.header = f"{JSON}\r\nCache-Control: {header}"
     assert page(owner, url).status_code == 200
-    with Sidecar(house.path).transaction() as rows:
-        now = Entries(Sidecar(house.path))
+    with open_sidecar(house.path).transaction() as rows:
+        now = Entries(open_sidecar(house.path))
         ((ends,),) = rows("SELECT expires_at FROM access_entry WHERE kind = 'document'")
     with now.reading() as kept:
         assert seconds - 60 < ends - kept.now <= seconds

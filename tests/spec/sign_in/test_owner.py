@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from service.__main__ import rung
 from service.access.owner import TRIES
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.place import spelled
 from service.records.intake import Row
 from tests.helpers import worlds
@@ -200,7 +200,7 @@ def test_the_owner_sees_what_each_grant_read_by_day(
 ) -> None:
     grant_id = signed_in(browser, client)["grant_id"]
     today = datetime.now(UTC).date().isoformat()
-    with Sidecar(house.path).transaction() as rows:
+    with open_sidecar(house.path).transaction() as rows:
         for stream in ("mail-work/messages", "mail-work/threads"):
             rows(
                 "INSERT INTO access_use (day, grant_id, operation, stream, count)"

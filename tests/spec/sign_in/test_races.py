@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
 
 from service.access.entries import Entries
-from service.access.sidecar import Sidecar
+from service.records.sidecar import open_sidecar
 from service.access.owner import Owner, Passkeys
 from service.access.signins import REFRESHES, Signins
 from tests.helpers.passkeys import Device
@@ -14,7 +14,7 @@ ORIGIN = "http://localhost:8000"
 
 
 def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: House) -> None:
-    owner = Owner(Entries(Sidecar(house.path)))
+    owner = Owner(Entries(open_sidecar(house.path)))
     for _ in range(20):
         session = owner.sign_in(owner.new_code(), "/s/x")
         with ThreadPoolExecutor(4) as pool:
@@ -25,7 +25,7 @@ def test_a_session_that_has_ended_is_not_revived_by_requests_under_way(house: Ho
 
 
 def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> None:
-    owner = Owner(Entries(Sidecar(house.path)))
+    owner = Owner(Entries(open_sidecar(house.path)))
     owner.set_passphrase("passphrase number 0")
     for number in range(5):
         with ThreadPoolExecutor(4) as pool:
@@ -37,7 +37,7 @@ def test_a_sign_in_under_way_does_not_outlive_the_passphrase(house: House) -> No
 
 
 def test_a_sign_in_under_way_does_not_outlive_its_passkey(house: House) -> None:
-    owner = Owner(Entries(Sidecar(house.path)))
+    owner = Owner(Entries(open_sidecar(house.path)))
     passkeys = Passkeys(owner, ORIGIN)
     for _ in range(10):
         device, (first, *others) = Device(ORIGIN), [token_urlsafe() for _ in range(4)]
@@ -58,7 +58,7 @@ def test_a_sign_in_under_way_does_not_outlive_its_passkey(house: House) -> None:
 
 
 def test_no_refresh_under_way_outlives_the_end_of_the_tokens(house: House) -> None:
-    signins = Signins(Entries(Sidecar(house.path)))
+    signins = Signins(Entries(open_sidecar(house.path)))
     body = {"client_id": "c_1", "scope": "rung:read", "resource": [], "paths": []}
     for number in range(20):
         code = signins.consented(f"grt_{number}", {}, body)
