@@ -22,6 +22,7 @@ from service.access.registry import Registry
 from service.records.store import Store
 from service.importing.process.guard import header, records
 from service.importing.importer import Import
+from service.importing.plan import Plan
 from service.importing.source import Repair, Source
 from service.records.writing.streams import connect
 from service.records.opening import open_writer
@@ -126,7 +127,7 @@ def _fill(writer: Writing, group: str, documents: Sequence[Document]) -> str:
     """Imports the documents of a group and returns the token that reads them."""
     rows = ({name: row[name] for name in row if name != "group"} for row in documents)
     lines = b"\n".join(map(orjson.dumps, rows))
-    task = Import(writer, group, STREAM)
+    task = Import(writer, Plan(group, stream=STREAM))
 
     connect(writer, group, connector_key="quality")
     task.declare(manifest(documents))

@@ -9,14 +9,14 @@ import click
 
 from evidence.limits import BUDGETS
 from evidence.pointer import find
-from service.access.registry import Grant
+from service.access import coverage
+from service.access.registry import Registry
 from service.cli.output import say
 from service.cli.source import explicit_names
 from service.cli.store import active_grants
-from service.importing.importer import Import
 from service.importing.inference import Inferred
 from service.importing.process.parsing import FileReport, by_kind
-from evidence.manifest import StreamManifest
+from service.importing.plan import Report
 from service.records.writing import Writing
 
 SAMPLE_CHARS = 40
@@ -92,30 +92,33 @@ def of_skipped(skipped: Sequence[tuple[str, str, str]], *, detailed: bool) -> No
         say("--list-left-out lists each file that is left out, with its reason.")
 
 
-def report(task: Import) -> None:
-    """The summary of an import, and notes for its owner."""
-    counts = task.counts
+def of_import(report: Report, *, replaces: bool = False) -> None:
+    """Reports an import, with notes for its owner. One that `replaces` a stream has no summary."""
+    if error := report.unmerged:
+        say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
+        say(f"{error.hint} The next import merges them.")
+    counts = report.counts
     if counts.refused > len(counts.refusals):
         say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
-    for name, fields in sorted(task.undeclared.items()):
+    for name, fields in sorted(report.undeclared.items()):
         excerpt = ", ".join(sorted(fields)[: BUDGETS.names_shown])
         say(
             f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {excerpt}. "
             "Declare them with --manifest."
         )
-    for name, misfits in sorted(task.misfits.items()):
+    for name, misfits in sorted(report.misfits.items()):
         for path, misfit in misfits.items():
             lines = ", ".join(f"line {line}: {value!r}" for line, value in misfit.examples)
             say(
                 f"{name}: {misfit.count} values of {path} do not have its type. They are stored, "
                 f"but filters and aggregates skip them ({lines})."
             )
-    for name in sorted(task.keyless):
+    for name in sorted(report.keyless):
         say(
             f"{name}: no id field, so the id of a row is its content: an edited row is a new "
             "record. To use a field as the id, import into a new stream: --key FIELD --stream NAME."
         )
-    for name, count in sorted(task.apart.items()):
+    for name, count in sorted(report.apart.items()):
         say(
             f"{name}: {count} rows have the id of another record in an earlier file. They are kept "
             "apart, with ids that end in ~ and a hash. If they are newer versions, import the "
@@ -124,61 +127,28 @@ def report(task: Import) -> None:
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
     repeated = f", {counts.repeated} repeated" if counts.repeated else ""
-    if not task.writer.staged:  # or the stream is replaced, which has its own summary
-        say(f"{task.connection_id}: {summary}{repeated}.")
+    if not replaces:  # or the stream is replaced, which has its own summary
+        say(f"{report.connection_id}: {summary}{repeated}.")
     if counts.repeated:
         say(f"{counts.repeated} rows had the id of a later row, which replaced them.")
     if 0 < counts.refused < counts.rows:
         say(f"{counts.refused} of {counts.rows} rows were refused and are not in the store.")
 
 
-def report_coverage(writer: Writing, connection_id: str) -> None:
+def of_coverage(writer: Writing, report: Report) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
-    manifests = writer.manifests(connection_id)
+    connection_id = report.connection_id
     grants = active_grants(writer, click.get_current_context().params["store"])
-    labels = {grant.label for grant in grants}
-    lacking = [
-        (grant, lacks) for grant in grants if (lacks := _lacking(grant, connection_id, manifests))
-    ]
-    for grant, lacks in lacking[: BUDGETS.names_shown]:
-        names = [*_sibling_connections(writer, grant, connection_id), connection_id]
-        number, label = 2, grant.label
-        while label in labels and label is not None:
-            number, label = number + 1, f"{grant.label} {number}"
-        title = f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
-        say(f"Grant {title} does not cover {lacks}. {_command(names, label)}")
-    if (rest := len(lacking) - BUDGETS.names_shown) > 0:
+    gaps = coverage.gaps(Registry(writer), grants, connection_id, report.manifests)
+    for gap in gaps[: BUDGETS.names_shown]:
+        label, grant_id = gap.grant.label, gap.grant.grant_id
+        title = f"{label!r} ({grant_id})" if label else grant_id
+        say(f"Grant {title} does not cover {gap.lacks}. {_command(gap.connections, gap.label)}")
+    if (rest := len(gaps) - BUDGETS.names_shown) > 0:
         uncovered = "1 more grant does" if rest == 1 else f"{rest} more grants do"
         say(f"… and {uncovered} not cover it either. List them: rung grant list.")
-    if not grants and manifests:
+    if not grants and report.manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
-
-
-def _lacking(grant: Grant, connection_id: str, manifests: Sequence[StreamManifest]) -> str | None:
-    """Describes what a grant does not cover of a connection."""
-    covered = {
-        stream.stream: stream for stream in grant.streams if stream.connection_id == connection_id
-    }
-    if not covered:
-        return connection_id
-    parts = []
-    for manifest in manifests:
-        name = f"{connection_id}/{manifest.name}"
-        if manifest.name not in covered:
-            parts.append(name)
-        elif fields := sorted(manifest.fields.keys() - set(covered[manifest.name].fields)):
-            ellipsis = ", …" if len(fields) > BUDGETS.names_shown else ""
-            parts.append(f"{', '.join(fields[: BUDGETS.names_shown])}{ellipsis} of {name}")
-    return "; ".join(parts[: BUDGETS.names_shown]) or None
-
-
-def _sibling_connections(writer: Writing, grant: Grant, connection_id: str) -> list[str]:
-    """The other connections of a grant; none if it is narrower than these, or has limits."""
-    names = dict.fromkeys(stream.connection_id for stream in grant.streams)
-    siblings = [name for name in names if name != connection_id]
-    limits = {(stream.since, stream.until, stream.resources) for stream in grant.streams}
-    narrow = any(_lacking(grant, name, writer.manifests(name)) for name in siblings)
-    return [] if narrow or limits - {(None, None, None)} else siblings
 
 
 def _command(connections: Sequence[str], label: str | None) -> str:

@@ -4,41 +4,33 @@ import gc
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from evidence.errors import InvalidRequest, Unavailable
+from evidence.errors import InvalidRequest
+from evidence.manifest import StreamManifest
 from service.place import Place
 from service.cli import import_report
 from service.cli.source import FILE, NEW_FILE, read_json, store_option, explicit_names
 from service.cli.output import FileRows, Meter, say
-from service.cli.store import teaching
+from service.cli.store import existing, teaching
 from service.importing import formats
 from service.importing.formats import FORMATS, UNUSABLE
-from service.importing.importer import Import, Undone
+from service.importing.inference import Inferred
 from service.importing.process.parsing import FileReport, Parser
+from service.importing.plan import Listener, Plan, Report
 from service.importing.run import import_files
 from service.importing.source import Reading
-from service.records.intake import Counts
-from evidence.manifest import parse
-from service.records.opening import engine_of
-from service.records.writing.streams import connect, reindexes
-from service.records.writing import Writing
 
-NOTHING = "Nothing was imported."
-STOPPED = "Complete batches of rows are in the store. Run the same command to continue."
 #: Allocations between two garbage collections. An import makes many objects that live as long as
 #: their batch.
 COLLECT_AFTER = 100_000
 SOME_REFUSED = 3
-#: This much can be imported in one transaction within a second; more goes into a copy of the store.
-AT_ONCE_BYTES = 65_536
 
 
 @click.command("import")
@@ -85,23 +77,7 @@ AT_ONCE_BYTES = 65_536
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
 @store_option
-def import_(
-    paths: tuple[str, ...],
-    connection: str | None,
-    connector: str | None,
-    label: str | None,
-    stream: str | None,
-    key: tuple[str, ...],
-    manifest: Path | None,
-    written: Path | None,
-    form: str | None,
-    no_roles: bool,
-    detailed: bool,
-    dry_run: bool,
-    strict: bool,
-    store: Place,
-    **options: Any,
-) -> Counts:
+def import_(paths: tuple[str, ...], written: Path | None, store: Place, **options: Any) -> None:
     """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
 
     Importing a file again updates what changed and adds nothing twice. The id of a row is the
@@ -110,106 +86,126 @@ def import_(
     """
     with (
         teaching(),
-        _parser(paths, form, options, roles=not no_roles) as parser,
-        _fewer_collections(),
-        _import_target(store, dry_run) as target,
+        found_files(paths, options) as parser,
+        _import_target(store, options["dry_run"]) as target,
     ):
-        _find(parser, detailed=detailed)
-        listing = parser.listing
-        if connection is None:
-            connection = formats.connection_name(paths)
-            say(f"Importing into the connection {connection!r}; --connection names another.")
+        if options["connection"] is None:
+            options["connection"] = formats.connection_name(paths)
+            say(
+                f"Importing into the connection {options['connection']!r}; --connection names "
+                "another."
+            )
         if written is not None and written.exists():
             raise click.ClickException(f"{written} already exists. Choose a new file.")
-        for line in [*UNUSABLE, listing.recognized]:
+        plan = plan_of(options)
+        with Following(parser, plan, paths) as listener:
+            report = import_files(target, parser, plan, listener)
+        import_report.of_skipped(report.left_out, detailed=options["detailed"])
+        if written is not None:
+            _write_manifest(report.manifests, written)
+        import_report.of_import(report)
+        if not report.undone:
+            with existing(store) as writer:
+                import_report.of_coverage(writer, report)
+    _leave(report, plan)
+
+
+@contextmanager
+def found_files(paths: tuple[str, ...], options: dict[str, Any]) -> Iterator[Parser]:
+    """The parser of the files, which it has found; raises an error if there are none."""
+    with _parser(paths, options) as parser, _fewer_collections():
+        try:
+            parser.find()
+        except InvalidRequest:
+            if options["detailed"]:
+                import_report.of_skipped(parser.listing.left_out, detailed=True)
+            raise
+        yield parser
+
+
+def plan_of(options: dict[str, Any]) -> Plan:
+    """The plan of an import, from the options of the command."""
+    return Plan(
+        options["connection"],
+        options.get("connector"),
+        options.get("label"),
+        options["stream"],
+        options["key"],
+        not options["no_roles"],
+        options["manifest"] and read_json(options["manifest"]),
+        options.get("strict", False),
+        options.get("dry_run", False),
+    )
+
+
+class Following(Listener):
+    """Shows the progress of an import, each new stream and each file. Use as a context manager."""
+
+    def __init__(self, parser: Parser, plan: Plan, paths: tuple[str, ...]) -> None:
+        for line in [*UNUSABLE, parser.listing.recognized]:
             say(line)
-        large = (AT_ONCE_BYTES if listing.size is None else listing.size) >= AT_ONCE_BYTES
-        aside = large and (strict or dry_run)
-        with _writing(target, connection, manifest, aside=aside) as (writer, aside):
-            task = Import(writer, connection, stream, not no_roles, key)
-            full = dry_run or sys.stderr.isatty()
-            words = [*paths, "--connection", connection]
-            task.on_repeated = partial(_ask, words)
-            task.on_stream = lambda inferred, rows: import_report.preview(inferred, rows, full=full)
+        self._words = [*paths, "--connection", plan.connection_id]
+        self._full = plan.dry_run or sys.stderr.isatty()
+        self._meter = Meter(plan.connection_id, "rows")
+        self._rows = FileRows(self._meter, [file.size for file in parser.listing.files])
+        self._parser = parser
 
-            def work() -> None:
-                connect(writer, connection, connector_key=connector, label=label)
-                if manifest is not None:
-                    task.declare(read_json(manifest))
-                _import_files(task, parser, detailed=detailed)
-                if written is not None:
-                    _write_manifest(task, written)
+    def __enter__(self) -> "Following":
+        self._meter.__enter__()
+        return self
 
-            _run(task, work, strict, dry_run, aside)
-    _leave(task, strict, dry_run)
-    return task.counts
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._meter.__exit__()
+        for note in getattr(error, "__notes__", ()):
+            say(note)
 
+    def new_stream(self, inferred: Inferred, rows: list[dict[str, Any]]) -> None:
+        import_report.preview(inferred, rows, full=self._full)
 
-def _find(parser: Parser, *, detailed: bool) -> None:
-    """Finds the files; if there are none, raises an error, `detailed` with the files left out."""
-    try:
-        parser.find()
-    except InvalidRequest:
-        if detailed:
-            import_report.of_skipped(parser.listing.left_out, detailed=True)
-        raise
+    def repeated(self, new: str, old: str, count: int, rows: int) -> None:
+        """Asks whether to create the stream; without a terminal, raises an error."""
+        problem = f"{count} of the first {rows} rows of {new!r}, which is new, are in {old!r}."
+        with self._meter.paused():
+            if sys.stdin.isatty() and click.confirm(f"{problem} Create {new!r} anyway?"):
+                return
+        context, words = click.get_current_context(), self._words
+        if "store" in explicit_names(context):
+            words = [*words, "--store", str(context.params["store"])]
+        into_old, into_new = (
+            shlex.join(["rung", "import", *words, "--stream", name]) for name in (old, new)
+        )
+        raise click.ClickException(
+            f"{problem} Nothing of this file was imported. To add its rows to {old!r}: {into_old}\n"
+            f"To create {new!r}: {into_new}"
+        )
 
+    def row(self) -> None:
+        self._rows.row(self._parser.position)
 
-def _run(task: Import, work: Callable[[], None], strict: bool, dry: bool, aside: bool) -> None:
-    """Imports and reports. Raises `Undone` to discard the import.
-
-    A strict or dry import is one transaction, unless it is into a copy aside.
-    """
-    whole = strict or dry
-    with (
-        _stoppable(nothing=whole or aside),
-        task.writer.transaction() if whole and not aside else nullcontext(),
-    ):
-        work()
-        if undone := dry or strict and bool(task.counts.refused):
-            raise Undone
-    if not undone:
-        try:  # every row is in the store already
-            task.writer.finish()
-        except Unavailable as error:
-            say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
-            say(f"{error.hint} The next import merges them.")
-    import_report.report(task)
-    if undone:
-        raise Undone
-    import_report.report_coverage(task.writer, task.connection_id)
+    def file(self, report: FileReport) -> None:
+        self._rows.next_file()
+        import_report.of_file(report)
 
 
-def _ask(words: list[str], new: str, old: str, count: int, rows: int) -> None:
-    """Asks whether to create a stream with rows of another; without a terminal, raises an error."""
-    problem = f"{count} of the first {rows} rows of {new!r}, which is new, are in {old!r}."
-    if sys.stdin.isatty() and click.confirm(f"{problem} Create {new!r} anyway?"):
-        return
-    context = click.get_current_context()
-    if "store" in explicit_names(context):
-        words = [*words, "--store", str(context.params["store"])]
-    into_old, into_new = (
-        shlex.join(["rung", "import", *words, "--stream", name]) for name in (old, new)
-    )
-    raise click.ClickException(
-        f"{problem} Nothing of this file was imported. To add its rows to {old!r}: {into_old}\n"
-        f"To create {new!r}: {into_new}"
-    )
-
-
-def _leave(task: Import, strict: bool, dry_run: bool) -> None:
+def _leave(report: Report, plan: Plan) -> None:
     """Ends with the exit code of the import."""
-    counts = task.counts
-    if strict and counts.refused:
+    counts = report.counts
+    if plan.strict and counts.refused:
         raise click.ClickException("--strict: nothing was imported.")
-    if dry_run:
+    if plan.dry_run:
         say("Nothing was imported: --dry-run.")
-    elif not counts.rows and not task.writer.staged:
+    elif not counts.rows:
         raise click.ClickException("Nothing was imported: no record was found.")
-    if counts.refused and counts.refused == counts.rows:
-        raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
+    refuse_if_all_are(report)
     if counts.refused:
         raise click.exceptions.Exit(SOME_REFUSED)
+
+
+def refuse_if_all_are(report: Report) -> None:
+    """Raises an error if all rows are refused."""
+    counts = report.counts
+    if counts.refused and counts.refused == counts.rows:
+        raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
 
 
 @contextmanager
@@ -235,50 +231,7 @@ def _fewer_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-@contextmanager
-def _stoppable(*, nothing: bool) -> Iterator[None]:
-    """Reports what is in the store if a person stops the import; `nothing` if it is discarded."""
-    try:
-        yield
-    except Undone:
-        pass
-    except Unavailable as error:
-        error.hint = f"{error.hint or ''} {NOTHING if nothing else STOPPED}".strip()
-        raise
-    except KeyboardInterrupt:
-        say("Stopped. " + (NOTHING if nothing else STOPPED))
-        raise
-
-
-@contextmanager
-def _writing(
-    store: Place, connection: str, manifest: Path | None, *, aside: bool
-) -> Iterator[tuple[Writing, bool]]:
-    """The store, and whether it is a copy that replaces it at the end unless `Undone`.
-
-    It is a copy on request or if records are reindexed, so that others can write to the store
-    meanwhile. A database needs no copy. A store that the calling command has opened is used as it
-    is.
-    """
-    shared: Writing | None = click.get_current_context().obj
-    with suppress(Undone):
-        if shared is not None:
-            yield shared, False
-            return
-        engine = engine_of(store)
-        with engine.open_writer() as writer:
-            streams = parse(read_json(manifest)) if manifest is not None else []
-            long = aside or reindexes(writer, connection, streams)
-            if not (long and engine.works_in_a_copy):
-                yield writer, False
-                return
-        with engine.replacement() as writer:
-            yield writer, True
-
-
-def _parser(
-    paths: tuple[str, ...], form: str | None, options: dict[str, Any], *, roles: bool
-) -> Parser:
+def _parser(paths: tuple[str, ...], options: dict[str, Any]) -> Parser:
     """The parser of the files, with the owner's choices."""
     encoding, delimiter = options["encoding"], options["delimiter"]
     if encoding is not None:
@@ -290,35 +243,13 @@ def _parser(
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidRequest("--delimiter is one character, or the word tab.")
-    reading = Reading(encoding, delimiter, options["header"], roles)
-    return Parser(paths, form, reading, replace=options["replace_undecodable"])
+    reading = Reading(encoding, delimiter, options["header"], not options["no_roles"])
+    return Parser(paths, options["form"], reading, replace=options["replace_undecodable"])
 
 
-def _import_files(task: Import, parser: Parser, *, detailed: bool) -> None:
-    """Imports the files, and reports each."""
-    with Meter(task.connection_id, "rows") as meter:
-        progress = FileRows(meter, [file.size for file in parser.listing.files])
-
-        def on_file(report: FileReport) -> None:
-            progress.next_file()
-            import_report.of_file(report)
-
-        ask = task.on_repeated
-
-        def on_repeated(new: str, old: str, count: int, rows: int) -> None:
-            with meter.paused():
-                ask(new, old, count, rows)
-
-        task.on_repeated = on_repeated
-        skipped = import_files(
-            task, parser, on_row=lambda: progress.row(parser.position), on_file=on_file
-        )
-    import_report.of_skipped(skipped, detailed=detailed)
-
-
-def _write_manifest(task: Import, path: Path) -> None:
+def _write_manifest(manifests: list[StreamManifest], path: Path) -> None:
     """Writes the manifest of the connection to a new file."""
-    streams = [manifest.document for manifest in task.writer.manifests(task.connection_id)]
+    streams = [manifest.document for manifest in manifests]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
     say(f"{path} has the manifest. To change it, edit the file and pass it with --manifest.")

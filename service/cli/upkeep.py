@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from service.place import Place
-from service.cli import importing
+from service.cli import import_report, importing
+from service.importing.run import replace_stream
 from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
 from service.cli.output import ROWS_BETWEEN_LOOKS, Meter, say
 from service.cli.store import active_grants, existing, required, teaching
 from service.records import copying
-from service.records.intake import Counts
 from service.records.engine.health import Depth, Health
 from service.records.opening import engine_of, open_reader
 from service.records.writing import StreamCount, Writing
@@ -75,9 +75,8 @@ def remove(name: str, yes: bool, store: Place) -> None:
         writer.finish()
 
 
-@click.pass_context
 def _replace(
-    context: click.Context, /, target: str, infer: bool, yes: bool, store: Place, **options: Any
+    target: str, paths: tuple[str, ...], infer: bool, yes: bool, store: Place, **options: Any
 ) -> None:
     """Replace a stream with the rows of PATHS, in one commit.
 
@@ -91,33 +90,30 @@ def _replace(
         stream, *further = _streams(writer, target)
         if further or target == stream.connection_id:
             raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
-        files = ", ".join(options["paths"])
-        records = f"{stream.records} records"
+        files, records = ", ".join(paths), f"{stream.records} records"
         confirm(f"This replaces the {records} of {target} with those in {files}.", yes)
-        context.obj = writer
-        with writer.staging([(stream.connection_id, stream.stream)]) as stage:
-            if not (infer or options.get("manifest") or options.get("key")):
-                stage.keep_manifests()
-            names = {"connection": stream.connection_id, "stream": stream.stream, "store": store}
-            counts = stage.publish(_require_all(context, {**options, **names}))
-            say(
-                f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
-                f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
+        plan = importing.plan_of(
+            {**options, "connection": stream.connection_id, "stream": stream.stream}
+        )
+        keep_manifest = not (infer or options["manifest"] or options["key"])
+        with (
+            importing.found_files(paths, options) as parser,
+            importing.Following(parser, plan, paths) as listener,
+        ):
+            report, counts = replace_stream(
+                writer, parser, plan, listener, keep_manifest=keep_manifest
             )
-        writer.finish()
-
-
-def _require_all(context: click.Context, options: dict[str, Any]) -> Counts:
-    """Imports rows and counts them; raises if any was refused, or if there are none."""
-    try:
-        counts = context.invoke(importing.import_, **options)
-    except click.exceptions.Exit as stopped:
-        raise click.ClickException("Rows were refused, so nothing was replaced.") from stopped
-    assert isinstance(counts, Counts)
-    if counts.refused or not counts.rows:
-        what = f"{counts.refused} rows were refused" if counts.refused else "There are no rows"
-        raise click.ClickException(f"{what}, so nothing was replaced.")
-    return counts
+        import_report.of_skipped(report.left_out, detailed=options["detailed"])
+        import_report.of_import(report, replaces=True)
+        import_report.of_coverage(writer, report)
+        if counts is None:
+            importing.refuse_if_all_are(report)
+            what = "Rows were refused" if report.counts.refused else "There are no rows"
+            raise click.ClickException(f"{what}, so nothing was replaced.")
+        say(
+            f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
+            f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
+        )
 
 
 replace = click.Command(

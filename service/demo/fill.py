@@ -19,6 +19,7 @@ from service.access.grants import create, find
 from service.access.registry import Registry
 from service.importing.process.guard import header, records
 from service.importing.importer import Import
+from service.importing.plan import Plan
 from service.importing.source import Repair, Source
 from service.records.writing.streams import connect
 from service.records.writing import Writing
@@ -108,7 +109,7 @@ def _empty(writer: Writing, connections: Iterable[str]) -> None:
 def _put(writer: Writing, archive: ZipFile, name: str, connector_key: str, label: str) -> str:
     """Imports the files of a connection."""
     connect(writer, name, connector_key=connector_key, label=label)
-    task = Import(writer, name)
+    task = Import(writer, Plan(name))
     task.declare(manifest(connector_key))
     for member in archive.namelist():
         if member.startswith(f"{name}/"):

@@ -5,7 +5,7 @@ manifest is inferred from them, and they are imported first.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -25,6 +25,7 @@ from service.importing.json_values import Numeral
 from service.importing.process.guard import FileHeader, Received
 from service.importing.inference import Inferred, infer
 from service.importing.occurrences import Occurrences, Origins
+from service.importing.plan import Listener, Misfits, Plan, Report
 from service.importing.rows import ATTACHMENTS
 from service.records.writing.ingest import Batch, stored
 from evidence.names import Refused, check_name
@@ -35,21 +36,7 @@ from service.records.writing.streams import Streams
 from evidence.manifest.values import COMMA, sortable
 from service.records.writing import Writing
 
-EXAMPLES = 3
 _NUMBERS = (int, float)
-
-
-@dataclass(slots=True)
-class Misfits:
-    """Values of one field that are not of its type: they are kept, but not compared."""
-
-    count: int = 0
-    examples: list[tuple[int, str]] = field(default_factory=list)
-
-    def note(self, line: int, value: Any) -> None:
-        self.count += 1
-        if len(self.examples) < EXAMPLES:
-            self.examples.append((line, str(value)[:40]))
 
 
 class Fitter:
@@ -106,35 +93,20 @@ LEAST_REPEATED = 2
 _UNIVERSAL: Final = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I)
 
 
-class Undone(Exception):
-    """The import was a trial, or was strict and had to refuse a row; nothing is imported."""
-
-
 @dataclass(slots=True)
 class Import:
     """One run into one connection.
 
-    `stream` is for rows that name none; `key` is the primary key of new streams. `on_stream` is
-    called with each proposed stream and its first rows. `on_repeated` is called with a new stream,
-    an older one that has most of its first rows, their number and that of all first rows. `keyless`
-    are the streams with rows without any key; `misfits` are the values, by stream and field, that
-    are not of the field's type. If the run has several `files`, rows of later ones with the id of
-    another record of an earlier one are kept `apart`: their numbers by stream.
+    If the run has several `files`, rows of later ones with the id of another record of an earlier
+    one are kept apart.
     """
 
     writer: Writing
-    connection_id: str
-    stream: str | None = None
-    roles: bool = True
-    key: tuple[str, ...] = ()
-    misfits: dict[str, dict[str, Misfits]] = field(default_factory=dict)
-    keyless: set[str] = field(default_factory=set)
-    undeclared: dict[str, set[str]] = field(default_factory=dict)
+    plan: Plan
+    listener: Listener = Listener()
     files: int = 1
-    apart: dict[str, int] = field(default_factory=dict)
-    on_stream: Callable[[Inferred, list[dict[str, Any]]], None] = lambda inferred, rows: None
-    on_repeated: Callable[[str, str, int, int], None] = lambda new, old, count, rows: None
     batch: Batch = field(init=False)
+    report: Report = field(init=False)
     _handles: dict[str, StreamHandle] = field(init=False, default_factory=dict)
     _fitters: dict[str, Fitter] = field(init=False, default_factory=dict)
     #: How often the content of a row without a key has occurred in the current file.
@@ -159,8 +131,9 @@ class Import:
 
     def __post_init__(self) -> None:
         self.batch = Batch(self.writer)
-        self._streams = Streams(self.writer, self.connection_id)
-        self._destinations = Destinations(self.writer.manifests(self.connection_id))
+        self.report = Report(self.plan.connection_id, self.batch.counts)
+        self._streams = Streams(self.writer, self.plan.connection_id)
+        self._destinations = Destinations(self.writer.manifests(self.plan.connection_id))
 
     @property
     def counts(self) -> Counts:
@@ -173,22 +146,16 @@ class Import:
             self._handles.pop(name, None)
             self._fitters.pop(name, None)
 
-    def read(
-        self,
-        header: FileHeader,
-        rows: Iterable[Received],
-        *,
-        on_row: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Imports the rows of a file; calls `on_row` after each."""
+    def read(self, header: FileHeader, rows: Iterable[Received]) -> None:
+        """Imports the rows of a file."""
         if header.manifest is not None:
             streams = header.manifest
             if missing := [item for item in streams if self._open(item["name"]) is None]:
                 self.declare({"streams": missing})
                 self._unseen = {item["name"]: Inferred(item, {}) for item in missing}
-        default = self.stream or header.stream
+        default = self.plan.stream or header.stream
         self._untyped, self._shared, self._own = header.untyped, header.group, None
-        if self.stream is None and header.stream and self._open(header.stream) is None:
+        if self.plan.stream is None and header.stream and self._open(header.stream) is None:
             self._own = header.stream
         self._file += 1
         self._occurrences.clear()
@@ -203,7 +170,7 @@ class Import:
                 self._take(line, content, content.stream or default)
             else:
                 self.counts.refuse(line, content)
-            on_row()
+            self.listener.row()
         for name in [name for name in self._waiting if name not in self._groups]:
             self._settle(name)
         self.batch.flush()
@@ -229,7 +196,7 @@ class Import:
         handle = self._handles.get(name) or self._open(name)
         if handle is not None:
             if name in self._unseen:
-                self.on_stream(self._unseen.pop(name), [row.data])
+                self.listener.new_stream(self._unseen.pop(name), [row.data])
             self._add(handle, line, row)
             return
         if name not in self._waiting:
@@ -265,19 +232,19 @@ class Import:
                 records.append((key, fit))
             count = sum(stored(self.writer, handle, records))
             if count >= LEAST_REPEATED and count * 2 > len(rows):
-                self.on_repeated(name, older, count, len(rows))
+                self.listener.repeated(name, older, count, len(rows))
 
     def _settle(self, name: str) -> None:
         """Infers the manifest of a stream with waiting rows, and imports them."""
         rows, file = self._waiting.pop(name), self._file
         sample = [row.data for *_, row in rows if not row.deleted]
-        if self.stream is None:
+        if self.plan.stream is None:
             self._check_repeated(name, sample)
         inferred = infer(
             name,
             sample,
-            key=self.key,
-            roles=self.roles,
+            key=self.plan.key,
+            roles=self.plan.roles,
             untyped=self._untyped,
             comma=self._comma,
             decisive=self._decisive.get(name, self._decisive.get("", {})),
@@ -289,7 +256,7 @@ class Import:
                 self.counts.refuse(line, refusal)
             return
         self._check_key(name, document["schema"]["properties"])
-        self.on_stream(inferred, sample[:SAMPLES])
+        self.listener.new_stream(inferred, sample[:SAMPLES])
         waiting = iter(rows)
         # A disk that is full now must not leave an empty stream.
         with self.writer.transaction():
@@ -306,7 +273,7 @@ class Import:
 
     def _check_key(self, name: str, fields: Collection[str]) -> None:
         """Refuses a key with a field that a new stream does not have."""
-        for key in self.key:
+        for key in self.plan.key:
             if key not in fields:
                 near = get_close_matches(key, fields, 1)
                 names = ", ".join(sorted(fields)[: BUDGETS.names_shown])
@@ -319,7 +286,7 @@ class Import:
                 handle = self._streams.open(name)
             except NotFound:
                 return None
-            if self.key and self.key != handle.manifest.primary_key:
+            if self.plan.key and self.plan.key != handle.manifest.primary_key:
                 key = ", ".join(handle.manifest.primary_key) or "their whole content"
                 raise InvalidRequest(
                     f"Rows of {name!r} are identified by {key}; --key cannot change that. "
@@ -338,14 +305,14 @@ class Import:
             row = current
         if not row.data.keys() <= handle.manifest.fields.keys():
             unknown = row.data.keys() - handle.manifest.fields.keys()
-            self.undeclared.setdefault(name, set()).update(unknown)
+            self.report.undeclared.setdefault(name, set()).update(unknown)
         fitter = self._fitters.get(name)
         if fitter is None:
-            misfits = self.misfits.setdefault(name, {})
+            misfits = self.report.misfits.setdefault(name, {})
             fitter = self._fitters[name] = Fitter(handle.manifest, misfits)
         row = row._replace(data=fitter.fit(row.data, line, self._untyped))
         if row.key is None and not handle.manifest.primary_key and not row.deleted:
-            self.keyless.add(name)
+            self.report.keyless.add(name)
             # The id is a hash of the content, plus a number if the file repeats it.
             key = content_key(row.data)
             number = self._occurrences.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
@@ -387,7 +354,7 @@ class Import:
         content = sha256(sorted_json).hexdigest()
         if self._origins.first(f"{handle.id} {key}", self._file, content):
             return row
-        self.apart[handle.manifest.name] = self.apart.get(handle.manifest.name, 0) + 1
+        self.report.apart[handle.manifest.name] += 1
         key = f"{key}~{content[:8]}"
         data, primary = row.data, handle.manifest.primary_key
         if primary == ("id",) and handle.manifest.fields["id"].type == "string":

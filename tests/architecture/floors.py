@@ -89,8 +89,9 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/importing/",
         (
             *("evidence", "service.importing", "service.ports", "service.records.writing.ingest"),
-            *("service.records.intake", "service.records.engine.scopes"),
+            *("service.place", "service.records.intake", "service.records.engine.scopes"),
             *("service.records.writing.streams", "service.records.writing"),
+            "service.records.opening",
         ),
         "an importer writes to the store, and reads nothing else of the service",
     ),

@@ -13,11 +13,21 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.writing": ("", "ingest", "streams"),
     "service.records": (*("copying", "intake", "opening", "overview", "sidecar", "store"),),
     "service.access": (
-        *("activity", "entries", "grants", "guard", "issuers", "owner", "packages", "port"),
+        *(
+            "activity",
+            "coverage",
+            "entries",
+            "grants",
+            "guard",
+            "issuers",
+            "owner",
+            "packages",
+            "port",
+        ),
         *("rates", "registry", "sidecar", "signins", "tokens"),
     ),
     "service.importing.process": ("guard", "parsing"),
-    "service.importing": ("formats", "importer", "inference", "run", "source"),
+    "service.importing": ("formats", "importer", "inference", "plan", "run", "source"),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "remote_authority", "server"),

@@ -15,6 +15,7 @@ from service.importing.finding import find
 from service.importing.process.frames import decode, encode
 from service.importing.process.guard import Received, header, records
 from service.importing.importer import Import
+from service.importing.plan import Plan
 from service.importing.source import Reading, Repair, Source
 from evidence.names import Refused
 from service.records.opening import open_writer
@@ -36,7 +37,7 @@ TABLES = {
 
 def imported(writer: Writing, path: Path) -> Import:
     """Imports what is at a path as `import_files` does, in this process."""
-    task = Import(writer, "c")
+    task = Import(writer, Plan("c"))
     files, listing = find([str(path)], None, lambda: None)
     for file, entry in zip(files, listing.files):
         with file.open() as opened:

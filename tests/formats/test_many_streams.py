@@ -7,6 +7,7 @@ from types import FrameType
 
 from service.importing.process.guard import FileHeader
 from service.importing.importer import Import
+from service.importing.plan import Plan
 from service.records.intake import Row
 from service.records.sqlite.writer import open_writer
 from service.records.writing.streams import connect
@@ -29,7 +30,7 @@ def work(path: Path, count: int) -> tuple[int, int]:
 
     with open_writer(path) as writer:
         connect(writer, "c")
-        task = Import(writer, "c")
+        task = Import(writer, Plan("c"))
         writer.db.set_progress_handler(lambda: steps.update(("n",)), _STEPS)
         sys.setprofile(on_call)
         try:

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from service.importing.importer import Import
 from service.importing.process.parsing import FileReport, Parser
-from service.importing.run import import_files
+from service.importing.plan import Listener, Plan
+from service.importing.run import import_files, replace_stream
 from service.records.opening import open_writer
-from service.records.writing.streams import connect
 from tests.formats.owner import Owner, counts, write
 from tests.helpers.shell import Shell
 
@@ -222,16 +221,47 @@ def test_a_mail_with_an_attachment_of_64_mib_is_imported(owner: Owner) -> None:
     assert attached["data"]["blob_ref"]["size_bytes"] == 64 << 20
 
 
-def test_an_import_is_a_function_that_reports_each_file(tmp_path: Path) -> None:
+class Files(Listener):
+    """The reports of the files, in order."""
+
+    def __init__(self) -> None:
+        self.reports = list[FileReport]()
+
+    def file(self, report: FileReport) -> None:
+        self.reports.append(report)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_import_is_a_function_that_reports_what_it_did(tmp_path: Path, strict: bool) -> None:
     export = write(tmp_path / "export", {"a.ndjson": '{"id": 1}\nx\n', "b.png": b"\x89PNG"})
     (export / "c.png").symlink_to("b.png")
-    with Parser([str(export)]) as parser, open_writer(tmp_path / "rung.db") as writer:
+    store, files = tmp_path / "rung.db", Files()
+    with Parser([str(export)]) as parser:
         parser.find()
-        connect(writer, "c")
-        task = Import(writer, "c")
-        reports = list[FileReport]()
-        left_out = import_files(task, parser, on_file=reports.append)
-    (file,) = reports
-    assert (task.counts.new, task.counts.refused, file.rows) == (1, 1, 2)
+        report = import_files(store, parser, Plan("c", strict=strict), files)
+    (file,) = files.reports
+    assert (report.counts.new, report.counts.refused, file.rows) == (1, 1, 2)
     assert file.refusals[0][0] == 2 and "not JSON" in file.refusals[0][1]
-    assert len(left_out) == 2
+    assert len(report.left_out) == 2
+    assert [manifest.name for manifest in report.manifests] == ["a"]
+    with open_writer(store) as writer:
+        assert report.undone is strict and len(writer.counts()) == 1 - strict
+
+
+def test_a_stream_is_replaced_by_a_function_unless_a_row_is_refused(tmp_path: Path) -> None:
+    for name, text in (("a", '{"id": 1}\n{"id": 2}\n'), ("b", '{"id": 2}\n'), ("c", "x\n")):
+        write(tmp_path, {f"{name}.ndjson": text})
+    store, changed = tmp_path / "rung.db", list[tuple[int, int] | None]()
+    for name in "abc":
+        with Parser([str(tmp_path / f"{name}.ndjson")]) as parser:
+            parser.find()
+            if name == "a":
+                import_files(store, parser, Plan("notes", stream="a"))
+                continue
+            with open_writer(store) as writer:
+                plan = Plan("notes", stream="a")
+                _, counts = replace_stream(writer, parser, plan, Listener(), keep_manifest=True)
+                changed.append(counts and (counts.unchanged, counts.deleted))
+                (stream,) = writer.counts()
+                assert stream.records == 1
+    assert changed == [(1, 1), None]

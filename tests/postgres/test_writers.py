@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evidence.errors import EvidenceError, InvalidRequest
-from service.importing.importer import Import
 from service.importing.process.parsing import Parser
+from service.importing.plan import Plan
 from service.importing.run import import_files
 from service.place import Database
 from service.records.writing.ingest import Batch
@@ -193,11 +193,11 @@ def test_an_unchanged_mail_is_known_by_its_bytes(tmp_path: Path) -> None:
     digests = list[list[int]]()
     for mails, counts in (("12", (2, 0, 0)), ("123", (1, 0, 2)), ("1", (0, 0, 1))):
         box.write_text("".join(map(mail.format, mails)))
-        with Parser([str(box)]) as parser, open_writer(place) as writer:
+        with Parser([str(box)]) as parser:
             parser.find()
-            connect(writer, "c")
-            import_files(task := Import(writer, "c"), parser)
-            assert (task.counts.new, task.counts.changed, task.counts.unchanged) == counts
+            done = import_files(place, parser, Plan("c")).counts
+            assert (done.new, done.changed, done.unchanged) == counts
+        with open_writer(place) as writer:
             digests.append(list(writer.digests("c")))
     assert list(map(len, digests)) == [2, 3, 3] and set(digests[0]) < set(digests[1])
     with open_writer(place) as writer:
