@@ -51,7 +51,7 @@ class Begun(NamedTuple):
 
 
 class AccessTables(Protocol):
-    """The tables of `records/access_tables.py` in one engine."""
+    """The tables of `tables.py` in one engine."""
 
     def begin(self, mark: str, *, writes: bool) -> AbstractContextManager[Begun]:
         """One transaction, in which the SQL expression `mark` is read first.

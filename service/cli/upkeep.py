@@ -1,10 +1,8 @@
 """The owner's upkeep of a store: remove, replace, back up, restore, check and copy."""
 
 import sys
-from contextlib import closing
 from datetime import datetime
 from difflib import get_close_matches
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +12,17 @@ from service.place import Place
 from service.cli import import_report, importing
 from service.importing.run import replace_stream
 from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
-from service.cli.output import ROWS_BETWEEN_LOOKS, Meter, say
+from service.cli.output import FileRows, Meter, say
 from service.cli.store import active_grants, existing, required, teaching
 from service.records import copying
 from service.records.engine.health import Depth, Health
-from service.records.opening import engine_of, open_reader
+from service.records.opening import engine_of
 from service.records.writing import StreamCount, Writing
 
 MEGABYTE = 1_000_000
 #: Options of `rung import` that `rung replace` does not have: it names the stream, and replaces it
 #: only if every row was imported.
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
-
-#: The time limit for reading a store to copy it, in seconds: a week.
-READ_SECONDS = 604_800
 
 ERASING = "The old records are being erased."
 
@@ -246,20 +241,9 @@ def copy(source: Place, target: Place) -> None:
     count and SHA-256 before the copy becomes visible. SOURCE can be served during the copy; changes
     after the start are not copied. TARGET must be a new file or an empty database.
     """
-    with teaching(), closing(open_reader(required(source))) as reader:
-        with engine_of(target).new_store() as writer:
-            unit = "rows copied, indexed or verified"
-            with Meter(str(target), unit) as meter, writer.transaction():
-                counted = count(1)
-
-                def on_row(what: str) -> None:
-                    if (done := next(counted)) % ROWS_BETWEEN_LOOKS == 0:
-                        meter.to(done, None)
-
-                with reader.snapshot(READ_SECONDS) as snapshot:
-                    copied = copying.fill(snapshot, writer, on_row)
-                copying.complete(writer, copied, on_row)
-            writer.finish()
+    with teaching(), Meter(str(target), "rows copied, indexed or verified") as meter:
+        rows = FileRows(meter, [None])
+        copied = copying.copy(required(source), target, lambda step: rows.row(0))
     counts = ", ".join(f"{number} {part}" for part, number in copied.counts.items())
     say(f"Rows copied and verified: {counts}. SHA-256 {copied.hash.hexdigest()}.")
     say(f"Serve it with: RUNG_STORE={target}")

@@ -9,15 +9,18 @@ written in one transaction: until it commits, readers of the target see an empty
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any, Final
 
 import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
+from service import place
 from service.records.engine.content import Content, Row
 from service.records.engine import Snapshot
 from service.records.engine.large import Place
+from service.records.opening import engine_of, open_reader
 from service.records.writing import Writing
 
 #: The keys of the store's own data that are copied.
@@ -29,6 +32,8 @@ PARTS: Final = (
 )
 BATCH_ROWS: Final = 500
 LARGE_ROWS: Final = {"chunk": 100, "blob_part": 16}
+#: The time limit for reading a store, in seconds: a week.
+READ_SECONDS: Final = 604_800
 #: The columns with the number of a connection, and of a stream.
 _CONNECTION: Final = {
     **{"stream": 1, "record": 1, "chunk": 2, "change": 3, "blob": 1, "blob_part": 2, "blob_use": 3}
@@ -92,6 +97,20 @@ class Walk:
                 for no, text in enumerate(self._content.chunks(value, chunks)):
                     yield first, no, self._connections[connection], text
                 first += chunks
+
+
+def copy(source: place.Place, target: place.Place, on_row: Callable[[str], None]) -> Walk:
+    """Copies a store to a new one, which becomes visible once it is verified.
+
+    Calls `on_row` with the step for each row.
+    """
+    with closing(open_reader(source)) as reader, engine_of(target).new_store() as writer:
+        with writer.transaction():
+            with reader.snapshot(READ_SECONDS) as snapshot:
+                copied = fill(snapshot, writer, on_row)
+            complete(writer, copied, on_row)
+        writer.finish()
+    return copied
 
 
 def fill(source: Snapshot, writer: Writing, on_row: Callable[[str], None]) -> Walk:

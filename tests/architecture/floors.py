@@ -63,7 +63,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             f"service/records/{engine}/",
             (
                 *("evidence", "service.records", "service.place", *DURABLE),
-                *("service.access.port", "service.access.tokens"),
+                *("service.access.port", "service.access.tables", "service.access.tokens"),
             ),
             "an engine knows records, and no grant, request or body",
         )

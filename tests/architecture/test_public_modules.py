@@ -24,7 +24,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
             "packages",
             "port",
         ),
-        *("rates", "registry", "sidecar", "signins", "tokens"),
+        *("rates", "registry", "sidecar", "signins", "tables", "tokens"),
     ),
     "service.importing.process": ("guard", "parsing"),
     "service.importing": ("formats", "importer", "inference", "plan", "run", "source"),

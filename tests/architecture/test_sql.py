@@ -19,7 +19,7 @@ SQL = (
     "service/access/registry.py",
     "service/access/sidecar.py",
     "service/access/entries.py",
-    "service/records/access_tables.py",
+    "service/access/tables.py",
     "service/papers/",
     "service/importing/occurrences.py",
     "service/importing/readers/sqlite_tables.py",

@@ -21,7 +21,7 @@ from service.ports import AggregateQuery, RecordQuery, SchemaQuery, SearchQuery
 from service.records.reading import aggregate, blobs, changes, lists, schema
 from service.records.search import pages
 from service.records.engine import Snapshot
-from service.records.access_tables import TABLES
+from service.access.tables import TABLES
 from service.records.opening import open_reader, open_writer
 from service.records.overview import overview
 from service.records.postgres.ddl import GUARDED, HELD, VIEWED, WEB_GRANT

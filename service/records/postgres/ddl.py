@@ -28,7 +28,7 @@ import psycopg
 from evidence.errors import Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.work import Deadline
-from service.records.access_tables import SCRIPTS, TABLES
+from service.access.tables import SCRIPTS, TABLES
 
 #: Numbers of records and large values are allocated in blocks of this size, the increment of their
 #: sequences.

@@ -11,7 +11,7 @@ from typing import Any
 
 from evidence.errors import Unavailable
 from service.access.port import BUSY_SECONDS, Begun, off
-from service.records.access_tables import SCRIPTS
+from service.access.tables import SCRIPTS
 
 
 class AccessFile:

@@ -1,7 +1,7 @@
 """The tables of the sidecar, for data that changes often and must not wait for an import.
 
 Both engines run these scripts, so they use only SQL that SQLite and PostgreSQL share. To change the
-layout, append a script. `access/sidecar.py` opens the tables.
+layout, append a script.
 """
 
 from typing import Final
