@@ -1,9 +1,10 @@
 """Typed arguments to query parameters: lists as repeated keys, objects as brackets."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from service.ports import Filter, Scalar
+from service.ports import Scalar
+from service.ports.request import Request
 
 Pair = tuple[str, str]
 
@@ -22,14 +23,21 @@ def pairs_of(arguments: Mapping[str, Any]) -> list[Pair]:
     ]
 
 
-def filter_pairs(conditions: Filter) -> list[Pair]:
-    """`filter[field]=value` and `filter[field][gte]=value`."""
-    return list(_bracketed("filter", conditions))
+def arguments_of(request: Request, *omitted: str) -> list[Pair]:
+    """The arguments of a request that differ from their default, by their REST names.
 
-
-def expand_pairs(relations: Iterable[str], limits: Mapping[str, int]) -> list[Pair]:
-    """`expand=relation` and `expand_limit[relation]=n`."""
-    return [*(("expand", name) for name in relations), *_bracketed("expand_limit", limits)]
+    The size of a page is always included, because servers have defaults of their own.
+    """
+    names = [*request.arguments.fields, *request.rest_only]
+    changed = {"limit": getattr(request, "limit", None), **request.changed()}
+    rest_names = request.marked("rest_name")
+    return pairs_of(
+        {
+            rest_names.get(name, name): changed[name]
+            for name in names
+            if name in changed and name not in omitted
+        }
+    )
 
 
 def _pairs(name: str, value: Any) -> Iterator[Pair]:

@@ -126,18 +126,19 @@ class Request:
         return {f.name: f.metadata[mark] for f in cls._fields if mark in f.metadata}
 
     @classmethod
-    def unmarked(cls, *marks: str) -> dict[str, Any]:
-        """{name: default} of the fields that have none of these marks."""
-        return {f.name: _default(f) for f in cls._fields if not f.metadata.keys() & set(marks)}
+    def unmarked(cls, *marks: str) -> list[str]:
+        """The fields that have none of these marks."""
+        return [field.name for field in cls._fields if not field.metadata.keys() & set(marks)]
+
+    def changed(self) -> dict[str, Any]:
+        """The fields that differ from their default."""
+        values = {field: getattr(self, field.name) for field in self._fields}
+        return {field.name: value for field, value in values.items() if value != _default(field)}
 
     def identity(self) -> dict[str, Any]:
         """The fields that differ from their default, without those that pages may differ in."""
-        return {
-            field.name: value
-            for field in self._fields
-            if not field.metadata.get("paging")
-            and (value := getattr(self, field.name)) != _default(field)
-        }
+        paging = self.marked("paging")
+        return {name: value for name, value in self.changed().items() if name not in paging}
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -12,7 +12,6 @@ from service import llms, openapi
 from service.access.guard import SCOPE, WELL_KNOWN
 from service.bootstrap import Services
 from service.openapi import Mounted
-from service.operations.records import SEARCH
 from service.ports import SEARCH_EXTENSIONS
 from service.rest.web import prefers_page
 from service.running.readiness import READY, readiness
@@ -108,11 +107,10 @@ def _index(services: Services) -> Response:
 
 def _search() -> dict[str, Any]:
     """The search arguments that a store supports beyond PDPP, for servers in front of it."""
-    fields = SEARCH.arguments.fields
     return {
         "supported": True,
         "endpoint": "/v1/search",
-        "parameters": [name for name in SEARCH_EXTENSIONS if name in fields],
+        "parameters": [*SEARCH_EXTENSIONS],
         "score": {"supported": False},
     }
 

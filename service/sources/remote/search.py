@@ -18,12 +18,12 @@ from evidence.errors import EvidenceError, InvalidRequest, TooLarge
 from evidence.fold import fold
 from evidence.hits import Counts, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import distinct, members
+from evidence.model import distinct
 from evidence.proven import Judge, Order, languages_of
 from evidence.question import find_period, parse, spelling
 from evidence.ranking import TAIL
 from service.keys import identity
-from service.pdpp.brackets import Pair, filter_pairs, parameters
+from service.pdpp.brackets import Pair, arguments_of, parameters
 from service.pdpp.decode import object_of, search as decode
 from service.ports import SEARCH_EXTENSIONS, Answer, SearchQuery
 from service.sources.remote import bodies, refusals
@@ -273,12 +273,7 @@ def _page(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> Search
 
 def _search_body(client: OriginClient, query: SearchQuery, extra: list[Pair]) -> Body:
     """The body of one search; raises errors with an explanation."""
-    params = [
-        *parameters(q=query.query),
-        *parameters(**members(query, "streams", "connection_id", "limit", "cursor")),
-        *filter_pairs(query.filter),
-        *extra,
-    ]
+    params = [*arguments_of(query, *SEARCH_EXTENSIONS), *extra]
     try:
         body = client.read("/v1/search", params)
     except TooLarge as error:
@@ -291,8 +286,7 @@ def _search_body(client: OriginClient, query: SearchQuery, extra: list[Pair]) ->
 
 def _extra(client: OriginClient, query: SearchQuery) -> tuple[list[Pair], list[Body]]:
     """The arguments beyond PDPP, and a warning about omitted ones."""
-    arguments = {name: getattr(query, name) for name in SEARCH_EXTENSIONS}
-    used = {name: value for name, value in arguments.items() if value != SEARCH_EXTENSIONS[name]}
+    used = {name: value for name, value in query.changed().items() if name in SEARCH_EXTENSIONS}
     if not used:
         return [], []
     declared = client.search_extensions()

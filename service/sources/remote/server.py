@@ -13,7 +13,7 @@ from evidence.find import literals, spans
 from evidence.handles import RecordRef, segment
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Buckets, members
+from evidence.model import Buckets
 from evidence.question import parse_query
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
@@ -21,7 +21,7 @@ from evidence.values import Base64, BlobRef, previewed, text_of
 from evidence.work import Deadline
 from service.sources.remote import bodies, refusals, remote_errors, search
 from service.pdpp.decode import schema
-from service.pdpp.brackets import Pair, expand_pairs, filter_pairs, parameters
+from service.pdpp.brackets import Pair, arguments_of, parameters
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
 from service.pdpp.decode.records import decode_value
 from service.sources.remote.origin import OriginClient, Origin, Permit
@@ -107,19 +107,11 @@ class HttpResourceServer:
                 query = replace(query, limit=max(1, query.limit // 4))
 
     def _page(self, query: ports.RecordQuery) -> Answer[RecordPage]:
-        sized = {name: getattr(query, name) for name in ("count", "window")}
-        params = [
-            *_query_pairs(query, "connection_id", "fields", "sort", "order", "limit", "cursor"),
-            *parameters(**{name: mode for name, mode in sized.items() if mode != "none"}),
-            *(_query_pairs(query, "changes_since") if query.cursor is None else []),
-            *_query_pairs(query, "view"),
-            *filter_pairs(query.filter),
-            *expand_pairs(query.expand, query.expand_limit),
-        ]
-
+        # The cursor of a feed continues it alone.
+        omitted = ("stream", "changes_since") if query.cursor else ("stream",)
         body = self._body(
             f"{_stream(query.stream)}/records",
-            params,
+            arguments_of(query, *omitted),
             check=lambda body: bodies.page(body, query),
             explain=lambda error: refusals.of_list(error, query),
         )
@@ -129,11 +121,8 @@ class HttpResourceServer:
         return Answer(page, body)
 
     def record(self, ref: RecordRef, read: ports.RecordRead = ports.RecordRead()) -> Answer[Record]:
-        params = [
-            *parameters(connection_id=ref.connection_id, fields=read.fields),
-            *expand_pairs(read.expand, read.expand_limit),
-        ]
-
+        params = parameters(connection_id=ref.connection_id)
+        params += arguments_of(read, "id", "connection_id")
         selected = read.whole and read.fields
 
         body = self._body(
@@ -147,15 +136,9 @@ class HttpResourceServer:
         return Answer(record if read.whole else _previewed(record), body)
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
-        params = [
-            *_query_pairs(query, "metric", "connection_id", "field", "group_by", "group_by_time"),
-            *_query_pairs(query, "granularity", "time_zone", "limit", "cursor"),
-            *filter_pairs(query.filter),
-        ]
-
         body = self._body(
             f"{_stream(query.stream)}/aggregate",
-            params,
+            arguments_of(query, "stream"),
             check=lambda body: bodies.figure(body, query),
             explain=lambda error: refusals.of_aggregate(error, query),
         )
@@ -167,13 +150,8 @@ class HttpResourceServer:
     def field_window(
         self, ref: RecordRef, field_path: str, window: ports.WindowRequest
     ) -> Answer[FieldRead]:
-        match = window.match if window.query and window.match > 1 else None
-        params = [
-            *parameters(field=field_path, connection_id=ref.connection_id),
-            *_query_pairs(window, "offset_chars", "limit_chars"),
-            *parameters(q=window.query, match=match),
-            *_query_pairs(window, "before_chars", "after_chars"),
-        ]
+        params = parameters(field=field_path, connection_id=ref.connection_id)
+        params += arguments_of(window)
 
         def check(body: Body) -> Body:
             right = bodies.window(body, window)
@@ -269,11 +247,6 @@ def _segment(text: str) -> str:
     if text in ("", ".", ".."):
         raise InvalidRequest("A name or id is empty or only dots. Use it exactly as printed.")
     return quote(text, safe="")
-
-
-def _query_pairs(query: Any, *names: str) -> list[Pair]:
-    """The parameters that have the names of fields of a request."""
-    return parameters(**members(query, *names))
 
 
 def _stream(name: str) -> str:

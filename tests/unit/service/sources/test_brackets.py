@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from service.operations import OPERATIONS
 from service.rest import arguments
-from service.pdpp.brackets import expand_pairs, filter_pairs, parameters
+from service.pdpp.brackets import pairs_of, parameters
 
 QUERY_RECORDS = next(found for found in OPERATIONS if found.name == "query_records")
 
@@ -23,12 +23,12 @@ def test_lists_repeat_their_name_and_what_is_not_given_is_left_out() -> None:
 
 
 def test_filters_and_limits_are_brackets() -> None:
-    assert filter_pairs({"unread": True, "size": {"gte": 9, "lt": 1.5}}) == [
+    assert pairs_of({"filter": {"unread": True, "size": {"gte": 9, "lt": 1.5}}}) == [
         ("filter[unread]", "true"),
         ("filter[size][gte]", "9"),
         ("filter[size][lt]", "1.5"),
     ]
-    assert expand_pairs(("replies",), {"replies": 5}) == [
+    assert pairs_of({"expand": ("replies",), "expand_limit": {"replies": 5}}) == [
         ("expand", "replies"),
         ("expand_limit[replies]", "5"),
     ]
@@ -36,7 +36,7 @@ def test_filters_and_limits_are_brackets() -> None:
 
 @given(FILTERS)
 def test_our_own_routes_read_a_filter_as_it_was_meant(found: dict[str, object]) -> None:
-    sent = urlencode(filter_pairs(found))  # type: ignore[arg-type]
+    sent = urlencode(pairs_of({"filter": found}))
     read, _ = arguments.read(QUERY_RECORDS, sent)
     assert read.get("filter", {}) == {
         name: (

@@ -66,9 +66,10 @@ SENT: list[tuple[Ask, str]] = [
                 {"replies": 2},
             )
         ),
-        "streams/s/records?connection_id=c&fields=a&fields=b&sort=-at&order=desc&limit=5"
-        "&cursor=cur%2B%2F%3D&count=exact&window=exact&view=basic"
-        "&filter%5Bx%5D=true&filter%5By%5D%5Bgte%5D=1&expand=replies&expand_limit%5Breplies%5D=2",
+        "streams/s/records?connection_id=c&fields=a&fields=b"
+        "&filter%5Bx%5D=true&filter%5By%5D%5Bgte%5D=1&sort=-at&limit=5"
+        "&cursor=cur%2B%2F%3D&count=exact&view=basic"
+        "&expand=replies&expand_limit%5Breplies%5D=2&order=desc&window=exact",
     ),
     (
         lambda rs: rs.records(RecordQuery("s", changes_since="beginning")),

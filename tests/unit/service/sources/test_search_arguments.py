@@ -40,7 +40,7 @@ def test_words_that_is_not_declared_is_left_out_with_a_warning_in_both_forms() -
 
 
 def test_what_is_declared_is_sent_and_asked_about_once() -> None:
-    assert SEARCH_EXTENSIONS.keys() == {"words", *ARGUMENTS}
+    assert set(SEARCH_EXTENSIONS) == {"words", *ARGUMENTS}
     source = AllWords(NOTES, declared=list(SEARCH_EXTENSIONS))
     with answering(source) as server:
         world = Scripted(server)
