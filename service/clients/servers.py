@@ -31,10 +31,10 @@ def add(config: Config, text: str, name: str, entry: Entry, *, force: bool = Fal
 
     Raises `Unreadable`, and `Taken` if the name has another entry and `force` is not given.
     """
-    there = server(config, text, name)
+    old_entry = server(config, text, name)
     try:
-        if there != entry:
-            if there is not None and not force:
+        if old_entry != entry:
+            if old_entry is not None and not force:
                 raise Taken(name)
             text = _editor(config).put(text, (config.table, name), entry)
         asks = config.prompts and _reference(name) in str(entry)

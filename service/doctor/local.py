@@ -125,8 +125,8 @@ def snapshot(host: Host) -> Finding:
 def disk(host: Host) -> Finding:
     paths = filter(None, (host.values["store"], host.values["papers_db"]))
     above = ((path.parent.absolute(), *path.parent.absolute().parents) for path in paths)
-    there = {next(folder for folder in parents if folder.is_dir()) for parents in above}
-    folders = there | {Path(tempfile.gettempdir())}
+    existing = {next(folder for folder in parents if folder.is_dir()) for parents in above}
+    folders = existing | {Path(tempfile.gettempdir())}
     free = {folder: shutil.disk_usage(folder).free for folder in sorted(folders)}
     space = ", ".join(f"{size // 1_048_576} MB at {folder}" for folder, size in free.items())
     if min(free.values()) < BUDGETS.disk_free_bytes:

@@ -215,12 +215,15 @@ def foreign_answer(route: Route, reply: Reply, request: str) -> Finding | None:
 
 def _redirect(route: Route, reply: Reply, request: str) -> Finding:
     target = urljoin(route.endpoint, reply.headers.get("Location", ""))
-    there, expected = urlsplit(target), urlsplit(route.endpoint)
-    if (there.scheme, expected.scheme) == ("https", "http") and there.hostname == expected.hostname:
+    actual, expected = urlsplit(target), urlsplit(route.endpoint)
+    if (actual.scheme, expected.scheme) == (
+        "https",
+        "http",
+    ) and actual.hostname == expected.hostname:
         name = "redirected-to-tls"
-    elif there.path.rstrip("/") == expected.path.rstrip("/") and there.netloc == expected.netloc:
+    elif actual.path.rstrip("/") == expected.path.rstrip("/") and actual.netloc == expected.netloc:
         name = "redirected-by-slash"
     else:
         name = "redirected-elsewhere"
-    facts = {"asked": request, "status": reply.status, "there": there}
+    facts = {"asked": request, "status": reply.status, "there": actual}
     return problem(name, tls=route.base.replace("http://", "https://", 1), **facts)

@@ -257,7 +257,7 @@ def _add_members(tree: Tree, path: str, within: str | None, limit: int) -> int:
         if info.is_dir() or "__MACOSX" in parts or any(part.startswith("._") for part in parts):
             continue
         nested = name.lower().endswith(".zip")
-        reason = _refused(info, name)
+        reason = _refusal(info, name)
         if nested and within is None and not reason:
             try:
                 room = min(most(info.file_size), limit - unpacked)
@@ -287,7 +287,7 @@ def _member_name(info: zipfile.ZipInfo) -> str:
         return info.filename
 
 
-def _refused(info: zipfile.ZipInfo, name: str) -> str | None:
+def _refusal(info: zipfile.ZipInfo, name: str) -> str | None:
     parts = name.replace("\\", "/").split("/")
     if len(name) > NAME_CHARS:
         return f"and {len(name) - NAME_CHARS} more characters are too long a name. Rename it."

@@ -116,10 +116,10 @@ class Settings:
 
 
 def _declared(declared: "Field[Any]") -> Setting:
-    about, texts = dict(declared.metadata), TEXTS["settings"][declared.name]
-    about["variable"] = about["variable"] or f"RUNG_{declared.name.upper()}"
+    metadata, texts = dict(declared.metadata), TEXTS["settings"][declared.name]
+    metadata["variable"] = metadata["variable"] or f"RUNG_{declared.name.upper()}"
     help = texts["help"].format(threads=THREADS, waiting=WAITING_THREADS)
-    return Setting(declared.name, **about, example=texts["example"], help=help)
+    return Setting(declared.name, **metadata, example=texts["example"], help=help)
 
 
 SETTINGS: tuple[Setting, ...] = tuple(map(_declared, fields(Settings)))

@@ -18,7 +18,7 @@ from evidence.limits import BUDGETS
 from service.cli import output
 from service.cli.commands import Spelling, report_errors
 from service.cli.export import copying
-from service.cli.export.reading import Asker, FieldText, blob_of
+from service.cli.export.reading import RetryingReader, FieldText, blob_of
 from service.cli.export.sinks import STDOUT, Sink, State, destination
 from service.cli.output import Meter
 from service.cli.reading import ENTRIES, RAW
@@ -28,7 +28,7 @@ from service.ports import FieldRequest, RecordQuery
 
 Work = Callable[[Sink, Meter], Any]
 #: Describes an export and runs it.
-Begin = Callable[[Asker], tuple[State, Work]]
+Begin = Callable[[RetryingReader], tuple[State, Work]]
 
 #: Paging arguments, which the export sets itself, and those of related records, which have their
 #: own streams.
@@ -90,11 +90,11 @@ def field(
     Pointer. Values that are not strings are written as JSON.
     """
 
-    def begin(asker: Asker) -> tuple[State, Work]:
+    def begin(reader: RetryingReader) -> tuple[State, Work]:
         reference, _ = resolve(
             FieldRequest(id=id, field_path=field_path, connection_id=connection_id)
         )
-        text = FieldText(asker, reference.record, reference.field_path)
+        text = FieldText(reader, reference.record, reference.field_path)
         what = {"field": text.path, "record": str(text.ref)}
         return what, partial(copying.text, text)
 
@@ -109,9 +109,9 @@ def field(
 def record(source: Source, target: Target, id: str, connection_id: str | None) -> None:
     """Export one record with all its fields as JSON."""
 
-    def begin(asker: Asker) -> tuple[State, Work]:
+    def begin(reader: RetryingReader) -> tuple[State, Work]:
         ref = handles.parse(id, connection_id=connection_id)
-        return {"record": str(ref)}, partial(copying.record, asker, ref)
+        return {"record": str(ref)}, partial(copying.record, reader, ref)
 
     _run(source, target, "bytes", begin)
 
@@ -120,16 +120,16 @@ def stream(source: Source, target: Target, form: str | None, raw: bool, **option
     """Write all records of STREAM, one per line, with large values whole."""
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
-    def begin(asker: Asker) -> tuple[State, Work]:
+    def begin(reader: RetryingReader) -> tuple[State, Work]:
         arguments = QUERY.arguments_of(options)
         loaded = RecordQuery.of(QUERY.load(arguments))
         query = replace(loaded, limit=copying.PAGE, whole=True)
         what = {"stream": arguments, "format": kind}
         if kind == "ndjson":
-            return what, partial(copying.copy, asker, query, b"", copying.line)
-        columns = copying.fields_of(asker, query)
+            return what, partial(copying.copy, reader, query, b"", copying.line)
+        columns = copying.fields_of(reader, query)
         table = copying.Table(columns, raw)
-        does = partial(copying.copy, asker, query, table.head(), table.row)
+        does = partial(copying.copy, reader, query, table.head(), table.row)
         return {**what, "fields": columns, "raw": raw}, does
 
     _run(source, target, "records", begin)
@@ -173,16 +173,16 @@ def blob(
 def _blob(
     source: Source, target: Target, name: str, field_path: str | None, connection_id: str | None
 ) -> None:
-    def begin(asker: Asker) -> tuple[State, Work]:
+    def begin(reader: RetryingReader) -> tuple[State, Work]:
         if field_path is None:
             what = {"blob": name, "connection_id": connection_id}
             return what, partial(
-                copying.blob, asker, lambda rs: rs.blob(name, connection_id=connection_id)
+                copying.blob, reader, lambda rs: rs.blob(name, connection_id=connection_id)
             )
         ref = handles.parse(name, connection_id=connection_id)
         path = field_path
         what = {"blob": path, "record": str(ref)}
-        return what, partial(copying.blob, asker, lambda rs: blob_of(rs, ref, path))
+        return what, partial(copying.blob, reader, lambda rs: blob_of(rs, ref, path))
 
     _run(source, target, "bytes", begin)
 
@@ -227,7 +227,7 @@ def _run(source: Source, target: Target, unit: str, begin: Begin) -> None:
     spelling = Spelling(GROUP, ENTRIES, source.words)
     with _explained(target, spelling, server=source.server):
         open = opener(source)
-        what, does = begin(Asker(lambda: open(BUDGETS.upstream_seconds)))
+        what, does = begin(RetryingReader(lambda: open(BUDGETS.upstream_seconds)))
         location = source.server or str(source.store.absolute())
         _write(target, {**what, "source": location}, unit, does)
 

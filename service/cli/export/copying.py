@@ -14,7 +14,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.pointer import is_nested, top_level
 from renderers.rendering import warning
 from service.cli.export import reading
-from service.cli.export.reading import Asker, Changed, FieldText, is_cut
+from service.cli.export.reading import RetryingReader, Changed, FieldText, is_cut
 from service.cli.export.sinks import Sink
 from service.cli.output import Meter, say
 from service.cli.rows import RECORD_COLUMNS, column
@@ -40,13 +40,13 @@ def text(source: FieldText, sink: Sink, meter: Meter) -> None:
     reading.steady(lambda: _anew(sink), work)
 
 
-def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
+def record(reader: RetryingReader, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     """A record with all its granted fields, whole, as one line of JSON."""
 
     def work() -> None:
-        answer = asker.ask(lambda rs: rs.record(ref, RecordRead(whole=True)))
+        answer = reader.ask(lambda rs: rs.record(ref, RecordRead(whole=True)))
         body = body_of(answer)
-        segments = reading.segments(asker, body, ref)
+        segments = reading.segments(reader, body, ref)
         is_of = hashlib.sha256(orjson.dumps(body)).hexdigest()
         if sink.state and sink.state["record"] != is_of:
             raise Changed
@@ -65,7 +65,7 @@ def record(asker: Asker, ref: RecordRef, sink: Sink, meter: Meter) -> None:
     reading.steady(lambda: _anew(sink), work)
 
 
-def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
+def blob(reader: RetryingReader, find: Find, sink: Sink, meter: Meter) -> None:
     """Exports the bytes of a blob and verifies its size and, if reported, its SHA-256."""
 
     def work() -> None:
@@ -75,7 +75,7 @@ def blob(asker: Asker, find: Find, sink: Sink, meter: Meter) -> None:
                 none = f"The source returned no bytes after byte {before}."
                 raise Unavailable(f"{none} Try again later.")
             before = sink.size
-            asker.ask(lambda rs: _some(find(rs), sink, meter))
+            reader.ask(lambda rs: _some(find(rs), sink, meter))
 
     reading.steady(lambda: _anew(sink), work)
 
@@ -121,12 +121,12 @@ PAGE = CONTRACT.page_items
 
 
 #: The line of a record in a file, piece by piece.
-Line = Callable[[Asker, Body, RecordRef], Iterator[bytes]]
+Line = Callable[[RetryingReader, Body, RecordRef], Iterator[bytes]]
 
 
-def line(asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
+def line(reader: RetryingReader, row: Body, ref: RecordRef) -> Iterator[bytes]:
     """A REST record as a line of JSON, reading its large values."""
-    for segment in reading.segments(asker, row, ref):
+    for segment in reading.segments(reader, row, ref):
         for data, _ in reading.as_json(segment, {}):
             yield data
 
@@ -141,7 +141,7 @@ class Table:
     def head(self) -> bytes:
         return self._line((*RECORD_COLUMNS, *map(column, self.fields))) + b"\r\n"
 
-    def row(self, asker: Asker, row: Body, ref: RecordRef) -> Iterator[bytes]:
+    def row(self, reader: RetryingReader, row: Body, ref: RecordRef) -> Iterator[bytes]:
         data = row.get("data")
         data = data if isinstance(data, dict) else {}
         own = (str(ref), ref.connection_id, text_of(row, "emitted_at"))
@@ -149,7 +149,7 @@ class Table:
         for name in self.fields:
             yield b","
             value: Any = data.get(name)
-            value = reading.Large(asker, ref, name, value) if is_cut(value) else value
+            value = reading.Large(reader, ref, name, value) if is_cut(value) else value
             yield from reading.as_cell(value, raw=self.raw)
         yield b"\r\n"
 
@@ -184,7 +184,7 @@ class Progress:
 
 
 def copy(
-    asker: Asker, query: RecordQuery, head: bytes, line: Line, sink: Sink, meter: Meter
+    reader: RetryingReader, query: RecordQuery, head: bytes, line: Line, sink: Sink, meter: Meter
 ) -> None:
     """All records of a stream after the `head` of the file, page by page.
 
@@ -196,18 +196,20 @@ def copy(
         while not sink.state.get("ended"):
             if not sink.state:
                 sink.write(head)
-            _page(asker, query, sink, line, progress)
+            _page(reader, query, sink, line, progress)
             meter.to(sink.state["records"], sink.state["total"])
 
     meter.to(sink.state.get("records", 0), sink.state.get("total"))
     reading.steady(sink.rewind, work)
 
 
-def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Progress) -> None:
+def _page(
+    reader: RetryingReader, query: RecordQuery, sink: Sink, line: Line, progress: Progress
+) -> None:
     """Writes the next page, completely or not at all."""
     state = sink.state
     cursor, total = state.get("cursor"), state.get("total")
-    body, total = _read_page(asker, replace(query, cursor=cursor), total, counted=not state)
+    body, total = _read_page(reader, replace(query, cursor=cursor), total, counted=not state)
     for notice in warnings_of(body):
         progress.say(warning(notice))
     page_rows = rows(body, "data", "records")
@@ -218,7 +220,7 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Pr
             progress.say("warning: a row without a record id was skipped")
             continue
         refs.append(ref)
-        for data in line(asker, row, ref):
+        for data in line(reader, row, ref):
             sink.write(data)
     following = text_of(body, "next_cursor") or text_of(body.get("meta"), "next_cursor")
     continues = bool(body.get("has_more"))
@@ -235,30 +237,30 @@ def _page(asker: Asker, query: RecordQuery, sink: Sink, line: Line, progress: Pr
 
 
 def _read_page(
-    asker: Asker, query: RecordQuery, total: int | None, *, counted: bool
+    reader: RetryingReader, query: RecordQuery, total: int | None, *, counted: bool
 ) -> tuple[Body, int | None]:
     """(page, total number of records, if the source counts them)."""
     if not counted:
-        return _body(asker, query), total
+        return _body(reader, query), total
     try:
-        body = _body(asker, replace(query, count="exact"))
+        body = _body(reader, replace(query, count="exact"))
     except InvalidRequest:
-        return _body(asker, query), None
+        return _body(reader, query), None
     count = (body.get("meta") or {}).get("count")
     value = count.get("value") if isinstance(count, dict) else count
     return body, value if isinstance(value, int) and value >= 0 else None
 
 
-def _body(asker: Asker, query: RecordQuery) -> Body:
-    return body_of(asker.ask(lambda rs: rs.records(query)))
+def _body(reader: RetryingReader, query: RecordQuery) -> Body:
+    return body_of(reader.ask(lambda rs: rs.records(query)))
 
 
-def fields_of(asker: Asker, query: RecordQuery) -> tuple[str, ...]:
+def fields_of(reader: RetryingReader, query: RecordQuery) -> tuple[str, ...]:
     """The columns of a stream: the requested fields, or all granted fields."""
     if query.fields:
         return query.fields
     schema_query = SchemaQuery(stream=query.stream, connection_id=query.connection_id)
-    rows_of = asker.ask(lambda rs: rs.schema(schema_query)).value.rows
+    rows_of = reader.ask(lambda rs: rs.schema(schema_query)).value.rows
     streams = [row.stream for row in rows_of if row.stream.name == query.stream]
     # A field inside another has no column of its own.
     names = [

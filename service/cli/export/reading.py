@@ -37,7 +37,7 @@ def _pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-class Asker:
+class RetryingReader:
     """Sends many requests to a source. `open` returns a session for one request."""
 
     def __init__(
@@ -134,14 +134,14 @@ def _hashed(text: str) -> str:
 class FieldText:
     """The text of a field. Values other than strings are read as JSON."""
 
-    asker: Asker
+    reader: RetryingReader
     ref: RecordRef
     path: str
 
     def window(self, offset: int, limit: int | None = None) -> FieldRead:
         """Reads a window; raises `NotText` for a binary field, and the errors of the source."""
         request = WindowRequest(offset_chars=offset, limit_chars=limit or CONTRACT.window_chars_max)
-        window = self.asker.ask(lambda rs: rs.field_window(self.ref, self.path, request)).value
+        window = self.reader.ask(lambda rs: rs.field_window(self.ref, self.path, request)).value
         if window.binary is not None:
             command = shlex.join(["rung", "export", "blob", str(self.ref), self.path])
             hint = f"Export its bytes: {command}"
@@ -152,7 +152,7 @@ class FieldText:
         """The record's `emitted_at`; empty if the source has none."""
         try:
             # Without `fields`: HTTP returns large values whole if they are named.
-            record = self.asker.ask(lambda rs: rs.record(self.ref)).value
+            record = self.reader.ask(lambda rs: rs.record(self.ref)).value
         except TooLarge:  # a server without previews
             return ""
         return record.emitted_at or ""
@@ -216,14 +216,14 @@ Body = dict[str, Any]
 class Large:
     """A value that is read separately. `preview` is its preview in the record."""
 
-    asker: Asker
+    reader: RetryingReader
     ref: RecordRef
     name: str
     preview: Body
 
     @property
     def text(self) -> FieldText:
-        return FieldText(self.asker, self.ref, pointer.path_of(self.name))
+        return FieldText(self.reader, self.ref, pointer.path_of(self.name))
 
     @property
     def size(self) -> int:
@@ -241,7 +241,7 @@ class Large:
         if self.is_text and self.size > CONTRACT.whole_bytes:
             return self.preview
         try:
-            return self.asker.ask(lambda rs: value_of(rs, self.ref, self.name))
+            return self.reader.ask(lambda rs: value_of(rs, self.ref, self.name))
         except TooLarge:
             if not self.is_text:
                 what = f"{self.name} of {self.ref} is a binary field over 32 MB"
@@ -252,12 +252,12 @@ class Large:
 Segment = bytes | Large
 
 
-def segments(asker: Asker, record: Body, ref: RecordRef) -> list[Segment]:
+def segments(reader: RetryingReader, record: Body, ref: RecordRef) -> list[Segment]:
     """A record as a line of JSON in pieces, with the values that are read separately."""
     data, mark = record.get("data"), token_hex()
     if not isinstance(data, dict):
         return [orjson.dumps(record) + b"\n"]
-    large = [Large(asker, ref, name, value) for name, value in data.items() if is_cut(value)]
+    large = [Large(reader, ref, name, value) for name, value in data.items() if is_cut(value)]
     marked = {name: mark if is_cut(value) else value for name, value in data.items()}
     first, *rest = (orjson.dumps({**record, "data": marked}) + b"\n").split(orjson.dumps(mark))
     return [first, *(segment for pair in zip(large, rest) for segment in pair)]

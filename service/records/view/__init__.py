@@ -239,10 +239,10 @@ class View:
             for stream in self.streams:
                 codes = stream.languages
                 if stream.limit:
-                    there = chain.from_iterable(
+                    stream_codes = chain.from_iterable(
                         inside.get(ordinal, ()) for ordinal in stream.searchable
                     )
-                    codes = tuple(dict.fromkeys(there))
+                    codes = tuple(dict.fromkeys(stream_codes))
                 fields_by_codes.setdefault(codes, []).extend(stream.searchable)
             all_codes = tuple(dict.fromkeys(chain.from_iterable(fields_by_codes))) or ("en",)
             rest = fields_by_codes.pop((), [])

@@ -56,7 +56,7 @@ class GrantedRecord:
         """These fields of the record; large and binary values are described."""
         return {
             field: self._preview(field) if field in self.stored.big else self._value(field)
-            for field in self._present(fields)
+            for field in self._present_fields(fields)
         }
 
     def whole(self, fields: Iterable[str]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class GrantedRecord:
 
         In a larger record, the largest values become previews. Reads no more than is shown.
         """
-        present, most = self._present(fields), BUDGETS.rest_page_bytes
+        present, most = self._present_fields(fields), BUDGETS.rest_page_bytes
         if self._most_bytes(present) <= most:
             return {field: self._up_to_whole(field) for field in present}
         values, costs, used = dict[str, Any](), dict[str, int](), 0
@@ -81,7 +81,9 @@ class GrantedRecord:
 
     def in_full(self, fields: Iterable[str]) -> dict[str, Any]:
         """The same, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
-        stored, sizes = self.stored, {field: self._bytes(field) for field in self._present(fields)}
+        stored, sizes = self.stored, {
+            field: self._bytes(field) for field in self._present_fields(fields)
+        }
         if sum(sizes.values()) > CONTRACT.export_bytes:
             largest = max(sizes, key=lambda field: sizes[field])
             raise TooLarge(
@@ -118,7 +120,7 @@ class GrantedRecord:
         """The blob that the field delivered under a name, with this hash if the data has one."""
         return self.snapshot.blob_of(self.stored.seq, field, blob_id, sha256 or None)
 
-    def _present(self, fields: Iterable[str]) -> list[str]:
+    def _present_fields(self, fields: Iterable[str]) -> list[str]:
         stored = self.stored
         return [field for field in fields if field in stored.data or field in stored.big]
 

@@ -62,8 +62,8 @@ class Vocabulary:
         limited = self.limited
         if among is not None:
             fields = tuple(ordinal for ordinal in fields if ordinal in among)
-            there = tuple(ordinal for ordinal in limited.fields if ordinal in among)
-            limited = replace(limited, fields=there)
+            limited_fields = tuple(ordinal for ordinal in limited.fields if ordinal in among)
+            limited = replace(limited, fields=limited_fields)
         counts = self.snapshot.word_counts(fields, entries)
         if limited.fields:
             return self._with_limited(

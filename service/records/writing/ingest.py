@@ -153,9 +153,9 @@ def stored(
     """Whether each record is in a stream with a key and with these members."""
     rows = [Arrival(stream, key, dump(members), "") for key, members in records]
     with writer.transaction():
-        there = writer.find(rows)
+        old_records = writer.find(rows)
         return [
-            (old := there.get((stream.id, key))) is not None
+            (old := old_records.get((stream.id, key))) is not None
             and not old.deleted
             and not compare(old, row.json or b"", writer.read_large) & members.keys()
             for row, (key, members) in zip(rows, records)

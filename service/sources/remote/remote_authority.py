@@ -119,14 +119,14 @@ class RemoteAuthority:
         return verdict
 
     def _introspected(
-        self, there: Introspection, token: str, deadline: Deadline, permit: Permit
+        self, server: Introspection, token: str, deadline: Deadline, permit: Permit
     ) -> Verdict:
-        credentials = f"{quote_plus(there.client_id)}:{quote_plus(there.client_secret)}".encode()
+        credentials = f"{quote_plus(server.client_id)}:{quote_plus(server.client_secret)}".encode()
         headers = {**JSON, "Authorization": f"Basic {base64.b64encode(credentials).decode()}"}
-        with permit, there.breaker.guard():
+        with permit, server.breaker.guard():
             answer = outbound.ask(
                 "POST",
-                there.url,
+                server.url,
                 deadline=deadline,
                 most_bytes=BUDGETS.upstream_bytes,
                 headers=headers,

@@ -11,7 +11,7 @@ from evidence.limits import BUDGETS
 from evidence.model import Source
 from evidence.records import FieldRead
 from service.cli.export import reading
-from service.cli.export.reading import Asker, Changed
+from service.cli.export.reading import RetryingReader, Changed
 from service.cli.output import Meter
 from service.operations.base import Session
 from service.ports import ResourceServer
@@ -104,8 +104,8 @@ def test_what_changes_every_time_is_given_up() -> None:
     assert len(begun) == reading.TRIES - 1
 
 
-def asker(waited: list[float]) -> Asker:
-    return Asker(lambda: Session(ListServer("notes", "c", Plan(0))), waited.append)
+def reader(waited: list[float]) -> RetryingReader:
+    return RetryingReader(lambda: Session(ListServer("notes", "c", Plan(0))), waited.append)
 
 
 def test_waits_are_as_told_or_grow_and_end() -> None:
@@ -117,7 +117,7 @@ def test_waits_are_as_told_or_grow_and_end() -> None:
             raise errors.pop(0)
         return "here"
 
-    assert asker(waited).ask(ask) == "here"
+    assert reader(waited).ask(ask) == "here"
     pause = BUDGETS.export_pause_seconds
     assert waited == [7, 2 * pause, 4 * pause]
 
@@ -132,10 +132,10 @@ def test_what_does_not_pass_is_raised_at_once_or_in_the_end() -> None:
         raise Unavailable("Away.")
 
     with pytest.raises(Unavailable):
-        asker(waited).ask(broken)
+        reader(waited).ask(broken)
     assert waited == []
     with pytest.raises(Unavailable):
-        asker(waited).ask(away)
+        reader(waited).ask(away)
     assert len(waited) == BUDGETS.export_tries - 1
 
 
