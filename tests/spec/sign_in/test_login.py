@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +10,13 @@ from subprocess import PIPE, Popen
 
 import pytest
 import requests
+from click.testing import Result
 
 from service.records.sidecar import open_sidecar
 from service.cli import tokens
 from service.credentials import cache_file
 from tests.helpers.server import serving
+from tests.helpers.shell import Shell
 from tests.helpers.signin import MAIL, Browser, call, later, onward, run_command
 from tests.helpers.worlds import House
 
@@ -32,10 +33,8 @@ def started(root: Path, *words: str) -> Popen[str]:
     return Popen(command, env=environ, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
 
 
-def ran(root: Path, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    process = started(root, *words)
-    out, err = process.communicate(given)
-    return subprocess.CompletedProcess(words, process.returncode, out, err)
+def ran(root: Path, *words: str) -> Result:
+    return Shell({"PDPP_CACHE_ROOT": str(root)}).run(*words)
 
 
 def log_in(
@@ -84,9 +83,9 @@ def credential(file: Path) -> dict[str, str]:
 def test_after_a_login_commands_read_what_was_ticked(root: Path, file: Path, base: str) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     found = ran(root, *SEARCH, base)
-    assert found.returncode == 0, found.stderr
+    assert found.exit_code == 0, found.stderr
     assert "Lantern" in found.stdout
-    assert ran(root, "query", "threads", "--url", base).returncode in (4, 5)
+    assert ran(root, "query", "threads", "--url", base).exit_code in (4, 5)
 
 
 def test_after_a_login_stdio_serves_the_records(root: Path, file: Path, base: str) -> None:
@@ -99,9 +98,10 @@ def test_after_a_login_stdio_serves_the_records(root: Path, file: Path, base: st
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
     )
     given = "".join(json.dumps(message) + "\n" for message in messages)
-    found = ran(root, "stdio", "--provider-url", base, given=given)
-    assert found.returncode == 0, found.stderr
-    assert "Lantern" in found.stdout
+    process = started(root, "stdio", "--provider-url", base)
+    out, err = process.communicate(given)
+    assert process.returncode == 0, err
+    assert "Lantern" in out
 
 
 def test_processes_that_find_an_expired_token_refresh_it_once(
@@ -132,24 +132,24 @@ def test_a_login_that_was_revoked_asks_for_another_one(
             "SELECT owner FROM access_entry WHERE kind = 'refresh' ORDER BY expires_at DESC LIMIT 1"
         )
     run_command(house, "grant", "revoke", grant)
-    assert ran(root, *SEARCH, base).returncode == 3
+    assert ran(root, *SEARCH, base).exit_code == 3
     expire(house, file)
     found = ran(root, *SEARCH, base)
-    assert found.returncode == 3
+    assert found.exit_code == 3
     assert f"rung login {base}" in found.stderr and token not in found.stderr
 
 
 def test_a_logout_revokes_the_tokens_and_deletes_them(root: Path, file: Path, base: str) -> None:
     kept = json.loads(file.read_bytes())
     found = ran(root, "logout", base)
-    assert found.returncode == 0, found.stderr
+    assert found.exit_code == 0, found.stderr
     assert not file.exists()
     form = {"grant_type": "refresh_token", "client_id": kept["client_id"]}
     form["refresh_token"] = kept["credential"]["refresh_token"]
     assert requests.post(kept["token_endpoint"], form).status_code == 400
     assert call(base, kept["credential"]["access_token"], "/v1/streams").status_code == 401
     found = ran(root, "logout", base)
-    assert found.returncode == 1 and f"rung login {base}" in found.stderr
+    assert found.exit_code == 1 and f"rung login {base}" in found.stderr
 
 
 def test_a_logout_from_a_server_that_is_gone_deletes_the_tokens(
@@ -159,7 +159,7 @@ def test_a_logout_from_a_server_that_is_gone_deletes_the_tokens(
         there = root / "clients" / f"127.0.0.1_{other.rpartition(':')[2]}.json"
         there.write_text(file.read_text().replace(base, other))
     found = ran(root, "logout", other)
-    assert found.returncode == 1 and "are not revoked" in found.stderr
+    assert found.exit_code == 1 and "are not revoked" in found.stderr
     assert not there.exists() and file.exists()
     assert credential(file)["refresh_token"] not in found.stderr
 
@@ -170,7 +170,7 @@ def test_a_logout_keeps_the_credential_of_another_program(
     document = json.loads(file.read_bytes())
     del document["client_id"]
     file.write_text(json.dumps(document))
-    assert ran(root, "logout", base).returncode == 1
+    assert ran(root, "logout", base).exit_code == 1
     assert file.exists()
 
 
@@ -184,23 +184,23 @@ def test_a_command_without_a_token_names_the_login_of_that_server(
     root: Path, base: str, house: House
 ) -> None:
     found = ran(root, *SEARCH, base)
-    assert found.returncode == 3 and f"`rung login {base}`" in found.stderr
+    assert found.exit_code == 3 and f"`rung login {base}`" in found.stderr
     with serving("wsgi:app", house.environment) as other:
         found = ran(root, *SEARCH, other)
-    assert found.returncode == 3 and "rung login" not in found.stderr
+    assert found.exit_code == 3 and "rung login" not in found.stderr
 
 
 def test_a_login_needs_sign_in_at_that_address(root: Path, base: str, house: House) -> None:
     found = ran(root, "login", base.replace("127.0.0.1", "localhost"))
-    assert found.returncode == 1 and f"calls itself '{base}'" in found.stderr
+    assert found.exit_code == 1 and f"calls itself '{base}'" in found.stderr
     for elsewhere in ("http://rung.example.com", "http://127.example.com"):
         found = ran(root, "login", elsewhere)
-        assert found.returncode == 1 and "requires https" in found.stderr
+        assert found.exit_code == 1 and "requires https" in found.stderr
     with serving("wsgi:app", house.environment) as other:
         found = ran(root, "login", other)
-    assert found.returncode == 1 and "RUNG_SIGN_IN=on" in found.stderr
+    assert found.exit_code == 1 and "RUNG_SIGN_IN=on" in found.stderr
     found = ran(root, "login", other)
-    assert found.returncode == 1 and f"{other} does not answer" in found.stderr
+    assert found.exit_code == 1 and f"{other} does not answer" in found.stderr
 
 
 def test_a_login_writes_nothing_into_the_current_directory(
