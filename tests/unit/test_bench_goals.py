@@ -15,6 +15,8 @@ from bench.load import read_wrk
 from bench.page import markdown
 from bench.plan import FULL, QUICK
 
+pytestmark = pytest.mark.slow
+
 RECORDS = 100_000
 
 

@@ -105,6 +105,7 @@ def owned(house: House, clock: Clock | DatabaseClock) -> Iterator[Owned]:
         yield Owned(server, Shell(env))
 
 
+@pytest.mark.slow
 def test_a_year_forward_and_back_revives_nothing_and_what_is_new_ends_in_time(
     owned: Owned, clock: Clock | DatabaseClock
 ) -> None:
