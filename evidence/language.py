@@ -7,7 +7,7 @@ conjunctions and auxiliary verbs. None of them is a word that a person would sea
 
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from itertools import islice, product
 from os.path import commonprefix
@@ -66,42 +66,42 @@ def _beginnings(stemmed: str, language: str) -> tuple[str, ...]:
     return (begin,)
 
 
-def inflected(
-    words: Iterable[str],
-    languages: Iterable[str],
-    beginning: Callable[[list[str]], Iterable[str]],
-    *,
-    least: int = 1,
-) -> set[str]:
-    """The words that have the stem of one of these words in one of these languages.
+class Inflections:
+    """The words that have the stem of one of some words in one of some languages."""
 
-    `beginning` returns all words that begin with one of some prefixes, of `least` letters or more.
-    """
-    words = list(words)
-    stems_by_language = {
-        language: {
-            stem
-            for stem in stems(words, language)
-            if len(stem) >= _SHORTEST_STEM or language in _FEW_SHORT_STEMS
+    def __init__(self, words: Iterable[str], languages: Iterable[str]) -> None:
+        words = list(words)
+        self._stems = {
+            language: {
+                stem
+                for stem in stems(words, language)
+                if len(stem) >= _SHORTEST_STEM or language in _FEW_SHORT_STEMS
+            }
+            for language in languages
         }
-        for language in languages
-    }
-    begins = {
-        language: tuple({begin for stem in own for begin in _beginnings(stem, language)})
-        for language, own in stems_by_language.items()
-    }
-    prefixes = list[str]()
-    for prefix in sorted(
-        begin for group in begins.values() for begin in group if len(begin) >= least
-    ):
-        if not prefixes or not prefix.startswith(prefixes[-1]):
-            prefixes.append(prefix)
-    near, forms = list(beginning(prefixes)), set[str]()
-    for language, own in stems_by_language.items():
-        likely = [word for word in near if word.startswith(begins[language])]
-        pairs = zip(likely, stems(likely, language))
-        forms.update([word for word, stem in pairs if stem in own])
-    return forms
+        self._begins = {
+            language: tuple({begin for stem in own for begin in _beginnings(stem, language)})
+            for language, own in self._stems.items()
+        }
+
+    def prefixes(self, least: int = 1) -> list[str]:
+        """Prefixes of `least` letters or more with which all of them begin."""
+        prefixes = list[str]()
+        for prefix in sorted(
+            begin for group in self._begins.values() for begin in group if len(begin) >= least
+        ):
+            if not prefixes or not prefix.startswith(prefixes[-1]):
+                prefixes.append(prefix)
+        return prefixes
+
+    def among(self, near: Collection[str]) -> set[str]:
+        """Those among some words."""
+        forms = set[str]()
+        for language, own in self._stems.items():
+            likely = [word for word in near if word.startswith(self._begins[language])]
+            pairs = zip(likely, stems(likely, language))
+            forms.update([word for word, stem in pairs if stem in own])
+        return forms
 
 
 def _stemmer(language: str) -> Any:

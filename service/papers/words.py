@@ -19,7 +19,7 @@ from string import ascii_lowercase
 import orjson
 
 from evidence.fold import fold
-from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, detect, edits, inflected, umlauts
+from evidence.language import REPAIRED_CHARS, REPAIRS_MAX, Inflections, detect, edits, umlauts
 from evidence.limits import BUDGETS
 from evidence.question import Term, is_unspaced
 from evidence.ranking import Group
@@ -253,15 +253,11 @@ class _Lexicon:
 
     def _forms(self, words: Iterable[str]) -> dict[str, int]:
         """The words with the stem of one of these, in any of the languages, and their counts."""
-        counts: dict[str, int] = {}
-
-        def beginning(prefixes: list[str]) -> dict[str, int]:
-            for prefix in prefixes:
-                counts.update(self._beginning(prefix))
-            return counts
-
-        words = list(words)
-        forms = inflected(words, self.languages, beginning, least=BEGIN_CHARS)
+        words, counts = list(words), dict[str, int]()
+        inflections = Inflections(words, self.languages)
+        for prefix in inflections.prefixes(BEGIN_CHARS):
+            counts.update(self._beginning(prefix))
+        forms = inflections.among(counts)
         return self._occurring(words) | {word: counts[word] for word in forms}
 
     def _occurring(self, words: Iterable[str]) -> dict[str, int]:

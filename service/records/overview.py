@@ -68,7 +68,7 @@ def local_member(registry: RegistryReader, snapshot: Snapshot, name: str) -> Mem
 
 def _described(snapshot: Snapshot, stream: StreamView, samples: int) -> StreamOverview:
     selection = stream.selection()
-    records, first, last = snapshot.span(selection)
+    records, first, last = snapshot.span(selection).get()
     order = Order(by_cursor=stream.sort_field is not None, descending=True)
     seqs = [row.seq for row in snapshot.page([selection], order, None, samples)] if samples else []
     titles = (_title(stream, stored.data) for stored in snapshot.each(seqs))

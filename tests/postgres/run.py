@@ -48,6 +48,7 @@ QUALITY = ("quality", "--only", "needles", "own", "--gate")
 #: What takes a few minutes.
 SHORT = (
     *("tests/golden", "tests/postgres", "tests/contract/test_resource_server.py"),
+    "tests/contract/test_promises.py",
     *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
     *("tests/spec/test_search.py", "tests/spec/test_aggregate.py"),
     "tests/spec/test_matching_words.py",

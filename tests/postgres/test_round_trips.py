@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -24,8 +23,8 @@ from tests.helpers.worlds import Api, Connection, House, World
 
 #: The token; the words, the candidates and the records of a question.
 LEAST = 1 + 3
-#: Three more, to count the matches in a long value that is shown, if a passage may hold all words.
-MOST = LEAST + 3
+#: Two more, to count the matches in a long value that is shown, if a passage may hold all words.
+MOST = LEAST + 2
 #: The words that share a key with two that do not occur, their counts, and those of their forms.
 REPAIRED = LEAST + 3
 #: The record, and the first chunk with those of the window.
@@ -162,9 +161,9 @@ def test_statements_that_are_sent_together_stay_within_the_deadline() -> None:
     place = new_database()
     worlds.fill(place, letters("home", 1))
     with open_reader(place).snapshot(1) as snapshot:
-        slow = [partial(snapshot.run, "SELECT pg_sleep(0.1), ?", n) for n in range(60)]
+        slow = [snapshot.later("SELECT pg_sleep(0.1), ?", n) for n in range(60)]
         with pytest.raises(TimedOut):
-            snapshot.ahead(slow)
+            slow[-1].get()
 
 
 def test_a_session_sees_what_was_committed_after_its_token_was_checked(tmp_path: Path) -> None:
@@ -186,7 +185,7 @@ def test_statements_that_are_sent_together_share_the_deadline() -> None:
     sleeping = "SELECT pid FROM pg_stat_activity WHERE starts_with(query, ?) AND state = 'active'"
     with closing(reader):
         with pytest.raises(TimedOut), reader.snapshot(0.5) as snapshot:
-            snapshot.ahead([partial(snapshot.run, pause, number) for number in range(10)])
+            [snapshot.later(pause, number) for number in range(10)][0].get()
         with reader.snapshot() as snapshot:  # the pool has another connection
             assert snapshot.run(pause, 1)[0][1] == 1
             assert snapshot.run(sleeping, "SELECT pg_sleep") == []

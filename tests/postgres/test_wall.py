@@ -188,11 +188,9 @@ def test_without_our_own_check_no_count_comes_out(web: Database, leaky: View) ->
             THEIRS: 0,
         }
         own = (one for one in leaky.streams if one.connection_id == MINE)
-        mine = snapshot.statistics(*zip(*((one.id, *one.searchable) for one in own)))
-        assert (
-            snapshot.statistics(tuple(leaky.covered.selections), leaky.covered.scope().fields)
-            == mine
-        )
+        mine = snapshot.statistics(*zip(*((one.id, *one.searchable) for one in own))).get()
+        streams, fields = tuple(leaky.covered.selections), leaky.covered.scope().fields
+        assert snapshot.statistics(streams, fields).get() == mine
         assert mine[0] == 3
 
 

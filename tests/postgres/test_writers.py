@@ -118,8 +118,8 @@ def test_two_imports_into_one_stream_lose_no_record_and_no_count() -> None:
         assert stream is not None
         fields = list(stream.fields.values())
         assert count.records == ROUNDS * 4
-        assert snapshot.word_counts(fields, ["lantern"]) == {"lantern": ROUNDS * 4}
-        assert snapshot.statistics([stream.id], fields)[0] == ROUNDS * 4
+        assert snapshot.word_counts(fields, ["lantern"]).get() == {"lantern": ROUNDS * 4}
+        assert snapshot.statistics([stream.id], fields).get()[0] == ROUNDS * 4
 
 
 def test_an_import_that_fails_leaves_nothing_half_done() -> None:
@@ -136,7 +136,7 @@ def test_an_import_that_fails_leaves_nothing_half_done() -> None:
         stream = snapshot.stream("c", "letters")
         assert stream is not None
         assert list(snapshot.changes(stream.id, 0)) == []
-        assert snapshot.word_counts(list(stream.fields.values()), ["lantern"]) == {}
+        assert snapshot.word_counts(list(stream.fields.values()), ["lantern"]).get() == {}
         assert writer.counts()[0].records == 0
 
 
@@ -178,7 +178,9 @@ def test_a_key_that_only_one_engine_could_hold_is_refused_by_both() -> None:
         snapshot.confine(["c"])
         found = snapshot.stream("c", "letters")
         assert found is not None
-        assert snapshot.word_counts(list(found.fields.values()), ["lantern"]) == {"lantern": 1}
+        assert snapshot.word_counts(list(found.fields.values()), ["lantern"]).get() == {
+            "lantern": 1
+        }
 
 
 def test_a_database_without_a_store_says_how_to_fill_one() -> None:

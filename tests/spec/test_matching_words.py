@@ -16,6 +16,7 @@ from evidence.fold import fold
 from evidence.language import edits
 from evidence.limits import BUDGETS, CONTRACT
 from service.access.registry import Grant, StreamGrant
+from service.records.engine.later import run
 from service.records.engine import Snapshot
 from service.records.opening import open_reader
 from service.records.view import View, open_view
@@ -112,7 +113,7 @@ def test_a_correction_is_any_granted_word_one_edit_away(
             for word in typed:
                 near = {one for one in edits(word, LETTERS) & granted.keys() if _is_word(one)}
                 expected = near if len(word) >= 5 and _is_word(word) else set()
-                assert vocabulary.near(word).keys() == expected, (word, streams)
+                assert run(vocabulary.near(word)).keys() == expected, (word, streams)
 
 
 def _is_word(text: str) -> bool:
@@ -139,16 +140,16 @@ def test_many_letters_cost_a_correction_nothing(tmp_path: Path) -> None:
         with view_of(house, streams) as (snapshot, view):
             vocabulary = view.vocabulary(snapshot)
             for typed, meant in ((word[:-2] + "xg", word), (long[:-2] + "xg", long)):
-                vocabulary.near(typed)
+                run(vocabulary.near(typed))
                 tracemalloc.start()
-                assert list(vocabulary.near(typed)) == [meant]
+                assert list(run(vocabulary.near(typed))) == [meant]
                 _, most = tracemalloc.get_traced_memory()
                 tracemalloc.stop()
                 assert most < MOST_BYTES
     with view_of(house, [StreamGrant("two", "letters", FIELDS)]) as (snapshot, view):
-        assert view.vocabulary(snapshot).near(word[:-1]) == {}  # as near to thousands
+        assert run(view.vocabulary(snapshot).near(word[:-1])) == {}  # as near to thousands
     with view_of(house, [StreamGrant("one", "letters", FIELDS)]) as (snapshot, view):
-        assert list(view.vocabulary(snapshot).near(word[:-1])) == [word]
+        assert list(run(view.vocabulary(snapshot).near(word[:-1]))) == [word]
 
 
 #: More words with one first letter than a prefix reaches, in records of a hundred words each.

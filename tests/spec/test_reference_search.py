@@ -208,7 +208,7 @@ def check(
 def slices(search: Search) -> list[tuple[list[str], list[str]]]:
     """(the candidates of the blocks before, its own) of every block."""
     own = list(takewhile(bool, (search.slice_of(number)[1] for number in count())))
-    records = search.snapshot.load(seq for seqs in own for seq in seqs)
+    records = search.snapshot.load([seq for seqs in own for seq in seqs]).get()
     ids = [[records[seq].record_key for seq in seqs] for seqs in own]
     return [([id for each in ids[:n] for id in each], mine) for n, mine in enumerate(ids)]
 

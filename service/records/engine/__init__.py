@@ -16,6 +16,7 @@ from evidence.question import Term
 from service.access.port import Tables
 from service.records.engine.content import Content
 from service.records.engine.change_log import Change, RecordState
+from service.records.engine.later import Later
 from evidence.manifest import StreamManifest
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
 
@@ -159,6 +160,8 @@ PassageKey = tuple[int, int, int]
 Size = tuple[int, int, int]
 #: A value in the index: record, ordinal, passages of a long one, folded text of a short one.
 ValueText = tuple[int, int, int, str]
+#: Loads records by their seq.
+Loader = Callable[[Iterable[int]], Later[dict[int, Stored]]]
 
 
 #: (where the commits are counted, how many there were, the epoch of the last one).
@@ -170,7 +173,10 @@ class Moved(Exception):
 
 
 class Snapshot(Tables, Protocol):
-    """One consistent view of the store."""
+    """One consistent view of the store.
+
+    A method that returns a `Later` reads nothing yet. See `engine.later`.
+    """
 
     def content(self) -> Content:
         """The rows of the tables, to copy the store."""
@@ -194,17 +200,10 @@ class Snapshot(Tables, Protocol):
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Limits the request to some connections, None for all; PostgreSQL enforces this too."""
 
-    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Calls that will follow: an engine that is far away fetches them in one go.
-
-        A call is made until it asks the engine, in each turn for the next time, so it must have no
-        effect. An engine that is near does not even ask which calls they are.
-        """
-
     # Records
 
-    def find(self, selection: Selection, record_key: str) -> int | None:
-        """The seq of a record by its key."""
+    def find(self, selection: Selection, record_key: str) -> Later[Stored | None]:
+        """A record by its key."""
 
     def page(
         self, selections: Sequence[Selection], order: Order, after: Position | None, limit: int
@@ -214,17 +213,20 @@ class Snapshot(Tables, Protocol):
         Equal records are in the order of their selections.
         """
 
-    def count(self, selection: Selection) -> int:
+    def count(self, selection: Selection) -> Later[int]:
         """The number of records."""
 
-    def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
+    def span(self, selection: Selection) -> Later[tuple[int, int | None, int | None]]:
         """(number of records, earliest event time, latest event time)."""
 
-    def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
+    def load(self, seqs: Iterable[int]) -> Later[dict[int, Stored]]:
         """Records by their seq; those that are deleted or not there are left out."""
 
-    def prepare(self, seqs: Sequence[int]) -> None:
-        """Notes that some of these records may be loaded: an engine that is far away reads all."""
+    def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
+        """Loads some of these records, of which few will be read, and with them their passages.
+
+        A far engine promises itself all of them now, with the chunks of the passages.
+        """
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         """The same in the order of `seqs`, each read when it is asked for."""
@@ -239,31 +241,33 @@ class Snapshot(Tables, Protocol):
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         """The chunks `first` to `last`, counted from 0 and inclusive, of a large value."""
 
-    def fetch(self, places: Sequence[PassageKey]) -> None:
-        """Notes that the chunks of some passages may be read, as `prepare` does for records."""
+    def text(self, big: Big, first: int, last: int) -> Later[str]:
+        """The text of a few chunks; a far engine keeps them."""
 
     # Search
 
-    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
+    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> Later[tuple[int, int]]:
         """(live records of the streams, words in these fields of theirs)."""
 
     def words_like(
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
-    ) -> list[str]:
+    ) -> Later[list[str]]:
         """The words of some fields with one of some prefixes, at most `most` for each prefix.
 
         Words of other fields may be among them, as long as none of these is left out for them.
         """
 
-    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
+    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> Later[dict[str, int]]:
         """How many values of some fields hold each word; those that none holds are left out."""
 
-    def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
+    def words_by_key(
+        self, fields: Sequence[int], keys: Iterable[int], most: int
+    ) -> Later[list[str]]:
         """The words of some fields with one of some keys (see vocabulary.py), `most` at most."""
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
-    ) -> Rows:
+    ) -> Later[Rows]:
         """Index rows that hold one of every group, at most `limit` short ones and passages each.
 
         Without groups, with `newest`: any rows.
@@ -271,30 +275,30 @@ class Snapshot(Tables, Protocol):
         With `newest` the fields share the limit, and each gives the rows of its newest records.
         """
 
-    def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
+    def sizes(self, values: Sequence[tuple[int, int]]) -> Later[list[Size]]:
         """The sizes of some values, which are given by record and ordinal.
 
         A value that is not in the index may be left out, or have the size 0.
         """
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Later[Rows]:
         """All rows of some records, in the fields of a scope, that hold one of the terms."""
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
-    ) -> list[int]:
+    ) -> Later[list[int]]:
         """The starts, in code points, of passages of a long value that hold one of every group."""
 
-    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
+    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> Later[list[ValueText]]:
         """The values of some records in some fields, whose ordinals ascend."""
 
-    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
+    def passages(self, places: Sequence[PassageKey]) -> Later[dict[PassageKey, str]]:
         """The folded texts of passages, without words that their ends may cut.
 
-        They are passages of values that `texts` gave, or was called ahead for.
+        They are passages of values that `texts` gives, whose promise is read before.
         """
 
-    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> Later[dict[int, dict[int, int]]]:
         """{record: {neighbour: distance}}: one and two records before and after in its thread.
 
         Places are those in the whole thread, without the tests of the scope. Only records that pass
@@ -303,13 +307,13 @@ class Snapshot(Tables, Protocol):
 
     # Values of fields, for aggregates. A value that several fields have may come once for each.
 
-    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> tuple[Decimal, int]:
+    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> Later[tuple[Decimal, int]]:
         """(exact sum, number of values) of number fields, or of fields with keys of decimals."""
 
-    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> list[tuple[Value, int]]:
+    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> Later[list[tuple[Value, int]]]:
         """(value, seq) of the least or greatest value of each field, or of all; ties go by seq."""
 
-    def distinct(self, fields: Sequence[Grouped]) -> int:
+    def distinct(self, fields: Sequence[Grouped]) -> Later[int]:
         """The number of different values of some fields."""
 
     def groups(

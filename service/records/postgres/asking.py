@@ -1,12 +1,13 @@
 """Statements of a snapshot, each within its deadline, and several in one round trip."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from evidence.work import Deadline
 from service.records.engine import Generation, Moved
 from service.records.engine.failures import timed_out
+from service.records.engine.later import Later
 from service.records.postgres.catalog import Catalog
 from service.records.sql.snapshot import SharedMethods
 from service.records.postgres.connections import Connection, Loan, Rows, Statement
@@ -19,15 +20,24 @@ _CONFINE = "SELECT rung_confine(%s::text[])"
 Opened = Callable[[tuple[Any, ...]], tuple[Generation, Catalog]]
 
 
-class _Later(Exception):
-    """A statement was noted that is not made yet."""
+class Request:
+    """A statement that waits to be sent, then its rows, which `keep` gets as soon as they come."""
+
+    __slots__ = ("sql", "values", "keep", "rows")
+
+    def __init__(
+        self, sql: str, values: tuple[Any, ...], keep: Callable[[Rows], None] | None
+    ) -> None:
+        self.sql, self.values, self.keep = sql, values, keep
+        self.rows: Rows | None = None
+
+    def waits(self) -> bool:
+        """Whether the statement is not sent yet."""
+        return self.rows is None
 
 
 class Asking(SharedMethods):
-    """A transaction that reads, and what it knows without asking.
-
-    The statements in `opening` begin it, together with the first one that is asked.
-    """
+    """A transaction that reads. The first of its statements is sent after those of `opening`."""
 
     def __init__(
         self,
@@ -42,9 +52,9 @@ class Asking(SharedMethods):
         self._opening, self._opened = opening, opened
         self._generation: Generation | None = None
         self._expected: Generation | None = None
-        #: Answers to statements that were fetched ahead, by the statement with its parameters.
-        self._known: dict[str, Rows] = {}
-        self._noted: dict[str, Statement] | None = None
+        self._waiting = list[Request]()
+        #: What was promised, by the statement with its values: it is sent once.
+        self._promised: dict[str, Request] = {}
         #: The connections of the request, None for all; what is cached is limited to them too.
         self._connections: Sequence[str] | None = ()
         #: The statement that limits the connections; it is sent with the next one.
@@ -53,7 +63,7 @@ class Asking(SharedMethods):
     @property
     def db(self) -> Connection:
         """The connection inside the transaction."""
-        self._together([])
+        self._send()
         return self._loan.db
 
     def generation(self, expected: Generation | None = None) -> Generation:
@@ -61,7 +71,7 @@ class Asking(SharedMethods):
             self._expected = expected or self._expected
             if self._expected is not None:
                 return self._expected
-            self._together([])
+            self._send()
         assert self._generation is not None
         return self._generation
 
@@ -80,65 +90,52 @@ class Asking(SharedMethods):
         self.catalog = catalog
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
+        self._send_all()  # they are confined as they were when they were made
         ids = None if connection_ids is None else sorted(connection_ids)
         self._connections, self._confined = ids, [(_CONFINE, (ids,))]
 
-    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Makes the next statement of each call, all in one round trip; see `engine.Snapshot`."""
-        if self._noted is not None:  # one of these calls calls it
-            self._note(calls)
-            return
-        calls = tuple(calls)
-        for _ in range(turns):
-            noted: dict[str, Statement] = {}
-            self._noted = noted
-            try:
-                self._note(calls)
-            finally:
-                self._noted = None
-            if not noted:
-                break
-            # One alone may be needed by several calls.
-            self._known |= zip(noted, self._together(list(noted.values())))
-
-    def _note(self, calls: Iterable[Callable[[], object]]) -> None:
-        for call in calls:
-            with suppress(_Later):
-                call()
-
-    def know(self, rows: Rows, sql: str, *values: Any) -> None:
-        """Takes the rows of a statement that need not be asked then."""
-        self._known[repr((sql, values))] = rows
-
-    def rows_of(self, sql: str, *values: Any) -> Rows:
-        """All rows of a statement; raises `TimedOut` past the deadline."""
-        if self._known or self._noted is not None:
-            key = repr((sql, values))
-            if key in self._known:
-                return self._known[key]
-            if self._noted is not None:
-                self._noted[key] = sql, values
-                raise _Later
-        return self.rows_at_once(sql, *values)
-
-    def rows_at_once(self, sql: str, *values: Any) -> Rows:
-        """The same, even where statements are only noted."""
-        return self._together([(sql, values)])[0]
+    def later(self, sql: str, *values: Any) -> Later[Rows]:
+        key = repr((sql, values))
+        request = self._promised.get(key)
+        if request is None:
+            request = self._promised[key] = self.request(sql, *values)
+        return Later(partial(self.rows_of, request), request.waits)
 
     def run(self, sql: str, *values: Any) -> Rows:
-        return self.rows_of(sql, *values)
+        return self.rows_of(self.request(sql, *values))
 
-    def _together(self, statements: Sequence[Statement]) -> list[Rows]:
-        """The rows of several statements, in one round trip unless they are many."""
-        rows = list[Rows]()
-        for start in range(0, max(1, len(statements)), TOGETHER_MOST):
-            if self._deadline.expired():
-                raise timed_out()
-            opening = self._opening if self._generation is None else ()
-            before, self._confined = (*opening, *self._confined), []
-            batch = statements[start : start + TOGETHER_MOST]
-            answers = self._loan.run(*before, *batch) if before or batch else []
-            if opening:
-                self.begun(answers[len(opening) - 1])
-            rows += answers[len(before) :]
-        return rows
+    def request(
+        self, sql: str, *values: Any, keep: Callable[[Rows], None] | None = None
+    ) -> Request:
+        """A statement that is sent with all that wait once the rows of one of them are read."""
+        request = Request(sql, values, keep)
+        self._waiting.append(request)
+        return request
+
+    def rows_of(self, request: Request) -> Rows:
+        """The rows of a statement; raises `TimedOut` past the deadline."""
+        if request.rows is None:
+            self._send_all()
+        assert request.rows is not None
+        return request.rows
+
+    def _send_all(self) -> None:
+        """Sends the statements that wait, in one round trip unless they are many."""
+        while self._waiting:
+            self._send()
+
+    def _send(self) -> None:
+        """Sends those that have waited longest."""
+        if self._deadline.expired():
+            raise timed_out()
+        opening = self._opening if self._generation is None else ()
+        before, self._confined = (*opening, *self._confined), []
+        batch, self._waiting = self._waiting[:TOGETHER_MOST], self._waiting[TOGETHER_MOST:]
+        statements = [*before, *((request.sql, request.values) for request in batch)]
+        answers = self._loan.run(*statements) if statements else []
+        if opening:
+            self.begun(answers[len(opening) - 1])
+        for request, rows in zip(batch, answers[len(before) :]):
+            request.rows = rows
+            if request.keep is not None:
+                request.keep(rows)

@@ -20,6 +20,7 @@ from service.records.engine import (
     ValueText,
 )
 from service.records.engine.selections import Value
+from service.records.engine.later import Later, ready
 from service.records.writing.passages import STRIDE
 from service.records.postgres.asking import Asking
 from service.records.postgres.catalog import SETS_MOST, Counts
@@ -98,28 +99,32 @@ class SearchMethods(Asking):
     def list_parameter(self, values: Iterable[Any]) -> list[Any]:
         return list(values)
 
-    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
-        ((records, words),) = self.rows_of(_STATISTICS, _array(streams), _array(fields))
-        return records, words
+    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> Later[tuple[int, int]]:
+        rows = self.later(_STATISTICS, _array(streams), _array(fields))
+        return rows.then(lambda rows: rows[0])
 
     def words_like(
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
-    ) -> list[str]:
+    ) -> Later[list[str]]:
         complete, rest = self._counts(fields), list[str]()
         unknown = [prefix for prefix in prefixes if prefix not in complete]
-        if unknown:
-            lasts = [prefix + LAST for prefix in unknown]
-            sql = _LIKE.format(_scanned(fields))
-            rows = self.rows_of(sql, unknown, lasts, _array(fields), most)
+
+        def words(rows: Sequence[tuple[Any, ...]]) -> list[str]:
             for prefix in unknown:
                 counts = {word: n for first, word, n in rows if first == prefix}
                 if len(counts) < most:
                     complete[prefix] = counts
                 else:
-                    rest += counts
-        return [*rest, *(word for prefix in prefixes for word in complete.get(prefix, ()))]
+                    rest.extend(counts)
+            return [*rest, *(word for prefix in prefixes for word in complete.get(prefix, ()))]
 
-    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
+        if not unknown:
+            return ready(words([]))
+        lasts = [prefix + LAST for prefix in unknown]
+        sql = _LIKE.format(_scanned(fields))
+        return self.later(sql, unknown, lasts, _array(fields), most).then(words)
+
+    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> Later[dict[str, int]]:
         totals, unknown = dict[str, int](), list[str]()
         by_prefix = dict(self._counts(fields))
         sizes = set(map(len, by_prefix))
@@ -131,36 +136,41 @@ class SearchMethods(Asking):
             elif word in counts:
                 totals[word] = counts[word]
         if not unknown:
-            return totals
-        return totals | dict(
-            self.rows_of(_COUNTS.format(_scanned(fields)), unknown, _array(fields))
-        )
+            return ready(totals)
+        rows = self.later(_COUNTS.format(_scanned(fields)), unknown, _array(fields))
+        return rows.then(lambda rows: totals | dict(rows))
 
     def _counts(self, fields: Sequence[int]) -> Counts:
         """How many values hold each word with a prefix, as this and other snapshots found it."""
         connections = None if self._connections is None else tuple(self._connections)
         return self.catalog.counts(self.generation(), (connections, tuple(fields)))
 
-    def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
+    def words_by_key(
+        self, fields: Sequence[int], keys: Iterable[int], most: int
+    ) -> Later[list[str]]:
         parameters = _array(sorted(keys)), _array(fields), most
-        return [word for (word,) in self.rows_of(_BY_KEY.format(_scanned(fields)), *parameters)]
+        rows = self.later(_BY_KEY.format(_scanned(fields)), *parameters)
+        return rows.then(lambda rows: [word for (word,) in rows])
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
-    ) -> Rows:
+    ) -> Later[Rows]:
         if not scope.fields:
-            return Rows(([], []), ([], [], []))
-        terms = query(groups, self.catalog.scope(self.rows_at_once, scope.fields))
+            return ready(Rows(([], []), ([], [], [])))
+        terms = query(groups, self.catalog.scope(self.run, scope.fields))
         # As many of every field that is sought by itself, from which `shared` takes its part.
         apart = newest and scope.apart
         short, values = self._rows(scope, terms, limit, newest, apart, "term")
         passages, passage_values = self._rows(scope, terms, limit, newest, apart, "passage")
-        ((seqs, ordinals, *parts),) = self.run(
-            f"SELECT * FROM ({short}) s CROSS JOIN ({passages}) p", *values, *passage_values
-        )
-        if apart:
-            return shared(scope.fields, (seqs, ordinals), tuple(parts), limit)
-        return Rows((seqs, ordinals), tuple(parts), limit in (len(seqs), len(parts[0])))
+        sql = f"SELECT * FROM ({short}) s CROSS JOIN ({passages}) p"
+
+        def by_columns(rows: Sequence[tuple[Any, ...]]) -> Rows:
+            ((seqs, ordinals, *parts),) = rows
+            if apart:
+                return shared(scope.fields, (seqs, ordinals), tuple(parts), limit)
+            return Rows((seqs, ordinals), tuple(parts), limit in (len(seqs), len(parts[0])))
+
+        return self.later(sql, *values, *passage_values).then(by_columns)
 
     def _rows(
         self, scope: Scope, terms: str, limit: int, newest: bool, apart: bool, table: str
@@ -192,33 +202,39 @@ class SearchMethods(Asking):
         arrays = ", ".join(f"coalesce(array_agg({column}), '{{}}')" for column in columns)
         return f"SELECT {arrays} FROM ({sql}) t", [*condition.values, limit]
 
-    def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
-        return self.rows_of(_SIZES, *map(_array, zip(*values))) if values else []
+    def sizes(self, values: Sequence[tuple[int, int]]) -> Later[list[Size]]:
+        return self.later(_SIZES, *map(_array, zip(*values))) if values else ready([])
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Later[Rows]:
         parameters = [_array(seqs), _array(scope.fields), query([spellings])]
-        rows = Rows(([], []), ([], [], []))
-        for *row, start in self.rows_of(_HOLDING, *parameters, *parameters):
-            columns = rows.short if start is None else rows.passages
-            for column, value in zip(columns, (*row, start)):
-                column.append(value)
-        return rows
+        return self.later(_HOLDING, *parameters, *parameters).then(_by_kind)
 
     def passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
-    ) -> list[int]:
+    ) -> Later[list[int]]:
         terms = query(groups, f"'@s{seq}'")
-        return [start for (start,) in self.rows_of(_PASSAGES, terms, seq, ordinal, limit)]
+        rows = self.later(_PASSAGES, terms, seq, ordinal, limit)
+        return rows.then(lambda rows: [start for (start,) in rows])
 
-    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
+    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> Later[list[ValueText]]:
         records, among = _array(seqs), _array(fields)
-        return self.rows_of(_TEXTS.format(_scanned(fields)), records, among, among, records)
+        return self.later(_TEXTS.format(_scanned(fields)), records, among, among, records)
 
-    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
+    def passages(self, places: Sequence[PassageKey]) -> Later[dict[PassageKey, str]]:
         if not places:
-            return {}
-        rows = self.rows_of(_FOLDED, *map(_array, zip(*places)))
-        return {(seq, ordinal, start): text for seq, ordinal, start, text in rows}
+            return ready({})
+        rows = self.later(_FOLDED, *map(_array, zip(*places)))
+        return rows.then(lambda rows: {(*key,): text for *key, text in rows})
+
+
+def _by_kind(found: Sequence[tuple[Any, ...]]) -> Rows:
+    """The rows of `_HOLDING` by columns."""
+    rows = Rows(([], []), ([], [], []))
+    for *row, start in found:
+        columns = rows.short if start is None else rows.passages
+        for column, value in zip(columns, (*row, start)):
+            column.append(value)
+    return rows
 
 
 def _scanned(fields: Sequence[int]) -> str:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from evidence.limits import CONTRACT
-from service.records.engine import Big, PassageKey, Stored, StreamRow
+from service.records.engine import Big, Loader, PassageKey, Stored, StreamRow
 from service.records.engine.content import Content
-from service.records.engine.selections import Cells, Selection, Value
+from service.records.engine.later import Later, ready
+from service.records.engine.selections import Cells, Value
 from evidence.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
+from service.records.postgres.asking import Request
+from service.records.postgres.connections import Rows
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchMethods
 from service.records.sql.snapshot import RECORDS, stored
@@ -43,6 +46,10 @@ SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.conn
 ORDER BY c.connection_id COLLATE "C", s.name COLLATE "C"
 """
 _LOAD = f"{RECORDS} WHERE d.seq = ANY(%s)"
+_TEXT = """
+SELECT value, no, text FROM unnest(%s::bigint[], %s::integer[]) p(value, no)
+JOIN chunk USING (value, no)
+"""
 _CHUNKS = "SELECT text FROM chunk WHERE value = %s AND no BETWEEN %s AND %s ORDER BY no"
 _FETCH = """
 WITH place AS MATERIALIZED (SELECT (d.big::jsonb -> s.field ->> 0)::bigint AS value, p.no
@@ -72,6 +79,9 @@ class PostgresSnapshot(SearchMethods):
         for name in ("week", "month", "quarter", "year")
     }
 
+    #: The statement that reads the next chunks, several values together.
+    _chunk_request: Request | None = None
+
     def content(self) -> Content:
         from service.records.postgres.copying import PostgresContent
 
@@ -80,41 +90,31 @@ class PostgresSnapshot(SearchMethods):
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         if self._connections is not None and connection_id not in self._connections:
             return None
-        return self.catalog.stream(self.rows_of, connection_id, name)
+        return self.catalog.stream(self.run, connection_id, name)
 
     def names(self) -> list[tuple[str, str]]:
-        return [(row[0], row[1]) for row in self.rows_of(_NAMES)]
+        return [(row[0], row[1]) for row in self.run(_NAMES)]
 
     # Records
 
-    def find(self, selection: Selection, record_key: str) -> int | None:
-        condition = self.selected(selection)
-        condition.add("r.record_key = ?", record_key)
-        row = self.row(f"{RECORDS} WHERE {condition.sql()}", *condition.values)
-        if row is None:
-            return None
-        self.know([row], _LOAD, [row[0]])  # it will be read
-        return int(row[0])
-
-    def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
-        record_seqs, prepared = list(seqs), self._prepared
-        if not prepared.keys() >= {*record_seqs}:
-            return {row[0]: stored(row) for row in self.rows_of(_LOAD, record_seqs)}
-        return {seq: stored(prepared[seq]) for seq in record_seqs}
-
-    def prepare(self, seqs: Sequence[int]) -> None:
-        self._prepared |= {row[0]: row for row in self.rows_of(_LOAD, list(seqs))}
-
-    @cached_property
-    def _prepared(self) -> dict[int, tuple[Any, ...]]:
-        """The data that `prepare` has read, by record."""
-        return {}
+    def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
+        rows = self.later(_LOAD, list(seqs)).then(lambda rows: {row[0]: row for row in rows})
+        numbered = {
+            (seq, ordinal, number)
+            for seq, ordinal, start in passages
+            for number in chunks_of(start, start + CONTRACT.passage_chars)
+        }
+        if numbered:
+            self.request(_FETCH, *map(list, zip(*sorted(numbered))), keep=self._keep)
+        return lambda some: rows.then(
+            lambda rows: {seq: stored(rows[seq]) for seq in some if seq in rows}
+        )
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         ordered = list(seqs)
         for start in range(0, len(ordered), DOCUMENTS):
             batch = ordered[start : start + DOCUMENTS]
-            records = self.load(batch)
+            records = self.load(batch).get()
             yield from (records.pop(seq) for seq in batch if seq in records)
 
     # Large values
@@ -122,33 +122,32 @@ class PostgresSnapshot(SearchMethods):
     def chunks(self, big: Big, first: int = 0, last: int | None = None) -> Iterator[str]:
         stop = big.chunks if last is None else last + 1
         for start in range(first, stop, CHUNKS):
-            numbers = range(start, min(start + CHUNKS, stop))
-            texts = [self._chunks.get((big.first, no)) for no in numbers]
-            if None in texts:
-                rows = self.rows_of(_CHUNKS, big.first, start, numbers[-1])
-                texts = [text for (text,) in rows]
-            yield from (text.decode() for text in texts if text is not None)
+            rows = self.run(_CHUNKS, big.first, start, min(start + CHUNKS, stop) - 1)
+            yield from (text.decode() for (text,) in rows)
 
-    def fetch(self, places: Sequence[PassageKey]) -> None:
-        numbered = {
-            (seq, ordinal, number)
-            for seq, ordinal, start in places
-            for number in chunks_of(start, start + CONTRACT.passage_chars)
-        } - self._fetched
-        if not numbered:
-            return
-        rows = self.rows_of(_FETCH, *map(list, zip(*sorted(numbered))))
-        self._chunks |= {(value, no): text for value, no, text in rows}
-        self._fetched |= numbered
+    def text(self, big: Big, first: int, last: int) -> Later[str]:
+        keys = [(big.first, number) for number in range(first, last + 1)]
+        if lacking := [key for key in keys if key not in self._chunks]:
+            request = self._chunk_request
+            if request is None or not request.waits():
+                request = self._chunk_request = self.request(_TEXT, [], [], keep=self._keep)
+            for key in lacking:
+                for column, number in zip(request.values, key):
+                    column.append(number)
+            return Later(partial(self.rows_of, request), request.waits).then(
+                lambda _: self._joined(keys)
+            )
+        return ready(self._joined(keys))
 
-    @cached_property
-    def _fetched(self) -> set[tuple[int, int, int]]:
-        """What `fetch` has looked for: records, ordinals and numbers of chunks."""
-        return set()
+    def _joined(self, keys: Sequence[tuple[int, int]]) -> str:
+        return "".join(self._chunks[key].decode() for key in keys if key in self._chunks)
+
+    def _keep(self, rows: Rows) -> None:
+        self._chunks |= {(value, number): text for value, number, text in rows}
 
     @cached_property
     def _chunks(self) -> dict[tuple[int, int], bytes]:
-        """The chunks that `fetch` has read, by value and number."""
+        """The chunks that were read, by value and number."""
         return {}
 
     # Values of fields
@@ -162,13 +161,15 @@ class PostgresSnapshot(SearchMethods):
     def figure_parameter(self, figure: Value) -> Any:
         return decimal_of_key(figure) if isinstance(figure, str) else figure
 
-    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> tuple[Decimal, int]:
+    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> Later[tuple[Decimal, int]]:
         number = self.number(is_decimal, False)
         rows = self.cells(fields, f"coalesce(sum({number}), 0), count(*)")
-        return decimal_total((total, 1) for total, _ in rows), sum(count for _, count in rows)
+        return rows.then(
+            lambda rows: (decimal_total((total, 1) for total, _ in rows), sum(n for _, n in rows))
+        )
 
-    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> list[tuple[Value, int]]:
+    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> Later[list[tuple[Value, int]]]:
         order = "DESC" if greatest else "ASC"
         tail = f"ORDER BY v.key {order}, v.seq {order} LIMIT 1"
         rows = self.cells(fields, "v.key, v.number, v.seq", tail)
-        return [(kept_value(key, number), seq) for key, number, seq in rows]
+        return rows.then(lambda rows: [(kept_value(key, number), seq) for key, number, seq in rows])

@@ -182,7 +182,9 @@ def _change(
 ) -> Record:
     stream, change = event.stream, event.change
     if not event.leaves:
-        granted = GrantedRecord(snapshot, view, stream, snapshot.load([change.seq])[change.seq])
+        granted = GrantedRecord(
+            snapshot, view, stream, snapshot.load([change.seq]).get()[change.seq]
+        )
         return granted.record((granted.whole if whole else granted.brief)(fields))
     key, _, deleted_at = snapshot.state(change.seq)
     ref = RecordRef(stream.name, key, stream.connection_id)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import orjson
@@ -16,6 +15,7 @@ from evidence.records import FieldRead
 from evidence.text import looks_binary
 from evidence.values import is_reference, text_of
 from service.records.engine import Snapshot
+from service.records.engine.later import iterate
 from service import port_rules
 from service.ports import WindowRequest
 from service.records.reading import blobs, lists
@@ -33,11 +33,11 @@ def read_window(
     candidates = view.stream(ref.stream, ref.connection_id)
     if not any(name in candidate.granted for candidate in candidates):
         candidates[0].require(name, param="field_path")
-    stream, seq = lists.find(
+    stream, stored = lists.find(
         snapshot, view, ref, lambda stream: stream.require(name, param="field_path")
     )
     stream.require(name, param="field_path")
-    granted = GrantedRecord(snapshot, view, stream, snapshot.load([seq])[seq])
+    granted = GrantedRecord(snapshot, view, stream, stored)
     kind, value = _value(granted, path, name, window)
     read = FieldRead(granted.ref, stream.origin, path, kind)
     binary = blobs.described(granted, name, value)
@@ -50,7 +50,11 @@ def read_window(
     if window.query is not None:
         groups = groups_to_read(snapshot, view, view.question(snapshot, window.query))
     return port_rules.window(
-        read, window, value.total, value.read, lambda query: matches(value, query, groups)
+        read,
+        window,
+        value.total,
+        lambda start, end: value.read(start, end).get(),
+        lambda query: iterate(matches(value, query, groups)),
     )
 
 
@@ -60,12 +64,10 @@ def _value(granted: GrantedRecord, path: str, name: str, window: WindowRequest) 
     if name in stored.big and path in (name, pointer.escaped(name)):
         big = stored.big[name]
         text = ChunkedText(snapshot, stored.seq, big, stream.search_ordinal(name))
-        head_of, start = partial(read_chunks, snapshot, big, 0, 0), window.offset_chars or 0
-        if window.query is None:
-            size = window.limit_chars or CONTRACT.window_chars
-            snapshot.ahead([head_of, partial(text.read, start, start + size)])
-        head = head_of()
-        if big.type == "string" and looks_binary(head):
+        head, start = snapshot.text(big, 0, 0), window.offset_chars or 0
+        if window.query is None:  # a far engine reads the window with the head
+            text.read(start, start + (window.limit_chars or CONTRACT.window_chars))
+        if big.type == "string" and looks_binary(head.get()):
             return "string", read_chunks(snapshot, big)
         return big.type, text
     if name in stored.big:

@@ -3,10 +3,10 @@
 Only the groups of a page are in memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from evidence import pointer
 from evidence.model import Group
 from service.ports import AggregateQuery
 from service.records.engine import Snapshot
+from service.records.engine.later import Later, all_of
 from service.records.engine.selections import Cells, Grouped, GroupRow, Selection, Test, Value
 from evidence.manifest.forms import decimal_average, decimal_of_key, decimal_total, plain_decimal
 from service.records.reading.local_time import FIRST, SPAN, Clock, key
@@ -72,20 +73,19 @@ def figures(
     snapshot: Snapshot, scopes: Sequence[Sequence[Source]], query: AggregateQuery
 ) -> list[Any]:
     """The metric of a field over the records of each scope, None if no value has one."""
-    calls = [partial(_figure, snapshot, sources, query) for sources in scopes]
-    snapshot.ahead(calls)
-    found = [call() for call in calls]
+    promises = [_figure(snapshot, sources, query) for sources in scopes]
+    found = [promise.get() for promise in promises]
     if query.metric not in ("min", "max"):
         return found
     paths = {
         one.selection.stream: one.stream.path(str(query.field)) for some in scopes for one in some
     }
-    records = snapshot.load({seq for seq in found if seq is not None})
+    records = snapshot.load({seq for seq in found if seq is not None}).get()
     loaded = [None if seq is None else records[seq] for seq in found]
     return [record and pointer.find(record.data, paths[record.stream]) for record in loaded]
 
 
-def _figure(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Any:
+def _figure(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Later[Any]:
     """A sum, an average or a count; of `min` and `max` the seq of the record with the value."""
     name = str(query.field)
     if query.metric == "count_distinct":
@@ -100,17 +100,28 @@ def _figure(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery
             for is_decimal, some in forms.items()
             if some
         ]
-        total, count = decimal_total((total, 1) for total, _ in totals), sum(n for _, n in totals)
-        if query.metric == "sum":
-            return _shown(total, bool(forms[True]))
-        return _shown(decimal_average(total, count), bool(forms[True])) if count else None
-    greatest, best = query.metric == "max", list[tuple[Decimal, int]]()
-    for some in filter(None, forms.values()):
-        extremes = snapshot.extreme([one.cells(name) for one in some], greatest=greatest)
-        best += [(_number(value), seq) for value, seq in extremes]
-    if not best:
-        return None
-    return (max if greatest else min)(best)[1]
+        average = query.metric == "avg"
+        return all_of(totals).then(lambda sums: _total(sums, average, bool(forms[True])))
+    greatest = query.metric == "max"
+    extremes = [
+        snapshot.extreme([one.cells(name) for one in some], greatest=greatest)
+        for some in filter(None, forms.values())
+    ]
+    return all_of(extremes).then(lambda ends: _extreme(chain.from_iterable(ends), greatest))
+
+
+def _total(sums: Sequence[tuple[Decimal, int]], average: bool, is_decimal: bool) -> Any:
+    """The sum of (sum, number of values) of several fields, or the average of the values."""
+    total, count = decimal_total((total, 1) for total, _ in sums), sum(n for _, n in sums)
+    if not average:
+        return _shown(total, is_decimal)
+    return _shown(decimal_average(total, count), is_decimal) if count else None
+
+
+def _extreme(ends: Iterable[tuple[Value, int]], greatest: bool) -> int | None:
+    """The seq of the record with the greatest or least of some values."""
+    best = [(_number(value), seq) for value, seq in ends]
+    return (max if greatest else min)(best)[1] if best else None
 
 
 def by_value(

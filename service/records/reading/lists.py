@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import orjson
 
@@ -11,7 +10,7 @@ from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.records import Count, Record, RecordPage, TimeSpan
 from evidence.work import checked
-from service.records.engine import Order, Position, Row, Snapshot
+from service.records.engine import Order, Position, Row, Snapshot, Stored
 from service.records.engine.selections import Selection
 from service.keys import Sealer, identity
 from service.pdpp.encode import encode_row
@@ -62,8 +61,7 @@ def read_record(snapshot: Snapshot, view: View, ref: RecordRef, read: RecordRead
         if read.expand:
             relations(view, stream, read.expand, read.expand_limit)
 
-    stream, seq = find(snapshot, view, ref, suits)
-    stored = snapshot.load([seq])[seq]
+    stream, stored = find(snapshot, view, ref, suits)
     fields = stream.project(read.fields)
     granted = GrantedRecord(snapshot, view, stream, stored)
     show = granted.brief
@@ -83,17 +81,16 @@ def read_record(snapshot: Snapshot, view: View, ref: RecordRef, read: RecordRead
 
 def find(
     snapshot: Snapshot, view: View, ref: RecordRef, suits: Callable[[StreamView], None]
-) -> tuple[StreamView, int]:
-    """The granted stream and the seq of a visible record.
+) -> tuple[StreamView, Stored]:
+    """The granted stream of a visible record, and the record.
 
     If several have it, only those that `suits` accepts are suggested; if it refuses all, its first
     refusal is raised.
     """
     streams = view.stream(ref.stream, ref.connection_id)
-    queries = [partial(snapshot.find, stream.selection(), ref.record_id) for stream in streams]
-    snapshot.ahead(queries)
-    matches = [(stream, ask()) for stream, ask in zip(streams, queries)]
-    hits = [(stream, seq) for stream, seq in matches if seq is not None]
+    matches = [snapshot.find(stream.selection(), ref.record_id) for stream in streams]
+    records = [(stream, match.get()) for stream, match in zip(streams, matches)]
+    hits = [(stream, record) for stream, record in records if record is not None]
     if not hits:
         raise NotFound("No such record in this grant. Use search or query_records to find ids.")
     if len(hits) > 1:
@@ -192,11 +189,10 @@ def _span(
 ) -> TimeSpan:
     """The number of records on all pages and the times they span."""
     total, times = 0, list[int]()
-    queries = [partial(snapshot.span, selection) for selection in selections]
-    snapshot.ahead(queries)
-    for stream, ask in zip(streams, queries):
+    spans = [snapshot.span(selection) for selection in selections]
+    for stream, span in zip(streams, spans):
         shows_time = stream.manifest.time_field in stream.granted
-        counted, first, last = ask()
+        counted, first, last = span.get()
         total += counted
         times += [at for at in (first, last) if shows_time and at is not None]
     ends = [moment(at) for at in (min(times), max(times))] if times else []

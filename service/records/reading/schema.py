@@ -58,8 +58,10 @@ def connectors(view: View) -> ConnectorList:
 def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> StreamList:
     """One row per granted (stream, connection), with the number of visible records."""
     rows = []
-    for stream in view.within(connection_id):
-        count, _, last = snapshot.span(stream.selection())
+    streams = view.within(connection_id)
+    spans = [snapshot.span(stream.selection()) for stream in streams]
+    for stream, span in zip(streams, spans):
+        count, _, last = span.get()
         shows_time = stream.manifest.time_field in stream.granted
         updated = moment(last) if shows_time and last is not None else None
         source = Source(stream.connection_id, None, stream.display_name or None)

@@ -4,9 +4,8 @@ They are ranked by the folded texts of the index. The records themselves are rea
 or if their times decide an order; a far engine sends them together with the texts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from heapq import heapreplace
 from typing import Final, NamedTuple
 
@@ -14,13 +13,14 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
 from service.records.search.candidates import Candidates, Passages, length_of
-from service.records.engine import PassageKey, Stored
+from service.records.engine import Loader, PassageKey, Stored
+from service.records.engine.later import Later
 from service.records.view.texts import text_of
 from evidence.manifest.values import EARLIEST
 from service.records.view import Coverage, SearchedField, StreamView
 
-#: Passages of which the chunks are fetched before it is known which of them are shown.
-FETCHED_MOST: Final = 100
+#: Passages of which the chunks are read before it is known which of them are shown.
+CHUNKED_MOST: Final = 100
 
 #: Digits after the point of a score; what follows depends on the order in which it was summed.
 DIGITS: Final = 9
@@ -48,7 +48,7 @@ class Likely(NamedTuple):
     field: str
     worth: float
     key: PassageKey | None
-    read: Callable[[], Part]
+    part: Later[Part]
 
 
 @dataclass(slots=True)
@@ -103,12 +103,13 @@ class Reader:
         self._saw_all = candidates.saw_all(ranker.groups)
         self._texts: dict[int, _Texts] = {}
         self._records: dict[int, Stored] = {}
+        self._loaders: dict[int, Loader] = {}
         self._passages: dict[int, Passages] = {}
 
-    def load(self, seqs: Sequence[int], near: Callable[[], Near]) -> Near:
-        """Loads the texts of some records; returns what is near."""
+    def load(self, seqs: Sequence[int]) -> None:
+        """Loads the texts of some records."""
         if not seqs:
-            return {}
+            return
         snapshot, candidates = self._snapshot, self._candidates
         passages = candidates.passages_of(seqs)
         self._passages |= passages
@@ -117,16 +118,12 @@ class Reader:
             for seq, by_ordinal in passages.items()
             for ordinal, places in by_ordinal.items()
         }
-        texts = partial(snapshot.texts, self._covered.scope().fields, seqs)
         places = _places(starts)
-        parts = partial(snapshot.passages, places)
-        prepare = partial(snapshot.prepare, seqs)
-        fetch = partial(snapshot.fetch, places[:FETCHED_MOST])
-        snapshot.ahead([prepare, near, texts, parts, fetch])
-        prepare()
-        fetch()
+        self._loaders |= dict.fromkeys(seqs, snapshot.loader(seqs, places[:CHUNKED_MOST]))
+        texts = snapshot.texts(self._covered.scope().fields, seqs)
+        parts = snapshot.passages(places)
         unseen, fields, saw_all = list[tuple[int, int]](), self._fields, self._saw_all
-        for seq, ordinal, count, folded in texts():
+        for seq, ordinal, count, folded in texts.get():
             record_texts = self._of(seq, ordinal)
             if not count:
                 field = fields[ordinal]
@@ -140,9 +137,8 @@ class Reader:
             record_texts.words.append(length_of(count, self.ranker.mean))
             if not saw_all and (seq, ordinal) not in starts:
                 unseen.append((seq, ordinal))
-        self._add_passages(parts(), starts)
+        self._add_passages(parts.get(), starts)
         self._add_likely(unseen)
-        return near()
 
     def _of(self, seq: int, ordinal: int) -> _Texts:
         if seq not in self._texts:
@@ -169,36 +165,28 @@ class Reader:
 
     def _add_likely(self, unseen: Sequence[tuple[int, int]]) -> None:
         """Adds passages of long values that no row was seen of."""
-        if not unseen:
-            return
-        self._snapshot.ahead(ask for field_key in unseen for ask in self._asks(*field_key))
-        likely = {
-            field_key: dict.fromkeys(self._likely(*field_key), self._of(*field_key).possible)
-            for field_key in unseen
-        }
-        self._add_passages(self._snapshot.passages(_places(likely)), likely)
+        promises = [(field_key, self._likely(*field_key)) for field_key in unseen]
+        most, likely = BUDGETS.passages_ranked, dict[tuple[int, int], dict[int, int]]()
+        for field_key, passages in promises:
+            starts, possible = likely.setdefault(field_key, {}), self._of(*field_key).possible
+            for some in passages:
+                if len(starts) >= most:
+                    break
+                starts |= dict.fromkeys(some.get()[: most - len(starts)], possible)
+        self._add_passages(self._snapshot.passages(_places(likely)).get(), likely)
 
-    def _likely(self, seq: int, ordinal: int) -> list[int]:
-        """Where the passages of a long value start that hold most of the rarest words."""
-        most, starts = BUDGETS.passages_ranked, dict[int, None]()
-        for ask in self._asks(seq, ordinal):
-            if len(starts) >= most:
-                break
-            starts.update(dict.fromkeys(ask()[: most - len(starts)]))
-        return list(starts)
-
-    def _asks(self, seq: int, ordinal: int) -> list[Callable[[], list[int]]]:
-        """Asks for passages of a long value: with the rarest words together, then with each."""
+    def _likely(self, seq: int, ordinal: int) -> list[Later[list[int]]]:
+        """Where passages of a long value start: with the rarest words together, then with each."""
         groups = sorted(
             (group for group in self.ranker.groups if group.count and not group.word.prefix),
             key=lambda group: -group.idf,
         )
         terms = [group.spellings for group in groups]
         together = [terms[:size] for size in range(min(3, len(terms)), 1, -1)]
-        ask = partial(self._snapshot.passages_with, seq, ordinal)
         most = BUDGETS.passages_ranked
         return [
-            partial(ask, required, most) for required in (*together, *([term] for term in terms))
+            self._snapshot.passages_with(seq, ordinal, required, most)
+            for required in (*together, *([term] for term in terms))
         ]
 
     def ranked(self, most: int | None = None) -> dict[int, Ranked]:
@@ -223,9 +211,12 @@ class Reader:
 
     def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
         """Records by their seq, each read once."""
-        record_seqs = list(seqs)
-        if lacking := [seq for seq in record_seqs if seq not in self._records]:
-            self._records |= self._snapshot.load(lacking)
+        record_seqs, lacking = list(seqs), dict[Loader, list[int]]()
+        for seq in record_seqs:
+            if seq not in self._records:
+                lacking.setdefault(self._loaders[seq], []).append(seq)
+        for load, some in lacking.items():
+            self._records |= load(some).get()
         return {seq: self._records[seq] for seq in record_seqs}
 
     def times(self, ranked: Iterable[Ranked]) -> dict[int, int | None]:
@@ -264,7 +255,7 @@ class Reader:
                 names[ordinal],
                 worth,
                 (candidate.seq, ordinal, start) if text.part else None,
-                partial(self._part, record, names[ordinal], ordinal, start),
+                self._part(record, names[ordinal], ordinal, start),
             )
             for text, (ordinal, start), worth in zip(texts, places, candidate.score.worths)
             if worth
@@ -284,9 +275,10 @@ class Reader:
             candidate.stream, record, candidate.score, likely, folded, possible, apart, starts
         )
 
-    def _part(self, record: Stored, name: str, ordinal: int, start: int) -> Part:
+    def _part(self, record: Stored, name: str, ordinal: int, start: int) -> Later[Part]:
         value = text_of(self._snapshot, record, name, ordinal)
-        return Part(name, start, value.read(start, start + CONTRACT.passage_chars), value.total)
+        text = value.read(start, start + CONTRACT.passage_chars)
+        return text.then(lambda text: Part(name, start, text, value.total))
 
 
 NOTHING: Final = Score(0.0, frozenset())

@@ -9,14 +9,15 @@ score that is to be expected from that, from their length and from where the wor
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from itertools import chain, combinations
 from operator import or_
 from typing import Final
 
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.ranking import TITLE_WEIGHT, Group, Ranker
-from service.records.engine import Rows, Scope, Snapshot
+from service.records.engine import Rows, Scope, Size, Snapshot, ValueText
+from service.records.engine.later import Later, ready
 from service.records.view import Coverage
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
@@ -121,8 +122,10 @@ class Candidates:
     ) -> dict[int, float]:
         """The scores of records if each word occurs once in every value with a row of it."""
         worths, scores = dict[GroupLocations, tuple[float, float, float]](), dict[int, float]()
-        lengths = self._lengths(seqs, ranker, covered)
-        for seq, locations in self._locations(seqs, ranker, covered):
+        lengths_later = self._lengths(seqs, ranker, covered)
+        locations_later = self._locations(seqs, ranker, covered)
+        lengths = lengths_later.get()
+        for seq, locations in locations_later.get():
             if locations not in worths:
                 worths[locations] = self._worths(locations, ranker.groups)
             body, title, both = worths[locations]
@@ -135,14 +138,16 @@ class Candidates:
             )
         return scores
 
-    def _lengths(self, seqs: Sequence[int], ranker: Ranker, covered: Coverage) -> dict[int, int]:
+    def _lengths(
+        self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
+    ) -> Later[dict[int, int]]:
         """The words of records, without titles and the like if there are other fields."""
         long = {
             stream.id: [n for n, name in stream.searchable.items() if name not in stream.everywhere]
             or list(stream.searchable)
             for stream in covered.streams
         }
-        field_of, lengths = dict[int, int](), dict.fromkeys(seqs, 0)
+        field_of = dict[int, int]()
         for _, rows in self._rows:
             for records, ordinals, *_ in (rows.short, rows.passages):
                 field_of.update(zip(records, ordinals))
@@ -152,13 +157,18 @@ class Candidates:
             if seq in field_of
             for ordinal in long[covered.fields[field_of[seq]].stream.id]
         ]
-        for seq, count, words in self.snapshot.sizes(values):
-            lengths[seq] += length_of(count, ranker.mean) if count else words
-        return lengths
+
+        def summed(sizes: Iterable[Size]) -> dict[int, int]:
+            lengths = dict.fromkeys(seqs, 0)
+            for seq, count, words in sizes:
+                lengths[seq] += length_of(count, ranker.mean) if count else words
+            return lengths
+
+        return self.snapshot.sizes(values).then(summed)
 
     def _locations(
         self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
-    ) -> Iterator[tuple[int, GroupLocations]]:
+    ) -> Later[Iterator[tuple[int, GroupLocations]]]:
         """Where the groups of each record are, as far as rows and short texts tell."""
         titled, short, free = (dict.fromkeys(seqs, 0) for _ in range(3))
         fields, passages = covered.fields, self.passages_of(seqs)
@@ -173,14 +183,18 @@ class Candidates:
             for seq, ordinal in zip(*rows.short):
                 if seq in titled:
                     note(seq, ordinal, bits)
-        if repeated := [seq for seq in seqs if titled[seq] & self.in_titles]:
-            elsewhere = sorted(n for n, field in fields.items() if not field.is_title)
+        repeated = [seq for seq in seqs if titled[seq] & self.in_titles]
+        elsewhere = sorted(n for n, field in fields.items() if not field.is_title)
+
+        def locations(texts: Iterable[ValueText]) -> Iterator[tuple[int, GroupLocations]]:
             # Long values are not read: they come without their text.
-            for seq, ordinal, _, text in self.snapshot.texts(elsewhere, repeated):
+            for seq, ordinal, _, text in texts:
                 note(seq, ordinal, bits_of(ranker.places(text, self.in_titles)))
-        for seq in seqs:
-            places = frozenset[int]().union(*(starts.values() for starts in passages[seq].values()))
-            yield seq, (self.group_bits[seq], titled[seq], short[seq], free[seq], places)
+            for seq in seqs:
+                places = frozenset(chain(*(starts.values() for starts in passages[seq].values())))
+                yield seq, (self.group_bits[seq], titled[seq], short[seq], free[seq], places)
+
+        return (self.snapshot.texts(elsewhere, repeated) if repeated else ready([])).then(locations)
 
     def _worths(
         self, locations: GroupLocations, groups: Sequence[Group]
@@ -247,13 +261,10 @@ class Candidates:
 
     def see(self, scope: Scope, groups: Mapping[int, Group]) -> None:
         """Notes which groups the records hold, by all rows of theirs."""
-        ask = self.snapshot.holding
-        queries = [
-            partial(ask, scope, group.spellings, self.group_bits) for group in groups.values()
-        ]
-        self.snapshot.ahead(queries)
-        for number, rows in zip(groups, [ask() for ask in queries]):
-            self.add(rows, [number])
+        seqs = list(self.group_bits)
+        holding = [self.snapshot.holding(scope, group.spellings, seqs) for group in groups.values()]
+        for number, rows in zip(groups, holding):
+            self.add(rows.get(), [number])
             self.complete_groups |= 1 << number
 
     def keep(self, seqs: Iterable[int]) -> None:
@@ -281,10 +292,10 @@ def of_words(
     `titles` is the part of the scope that has titles, `records` how many the scope has, if known.
     """
     words = _Words(snapshot, scope, groups, records)
-    words.add_rare()
+    words.select(words.promise)
+    words.common = words.select(words.add)
     if words.common:
         words.candidates.complete = False
-        words.add_pairs()
         if len(words.candidates.group_bits) < BUDGETS.candidates_ranked:
             words.add_titled_and_newest(titles)
     return words.candidates
@@ -299,67 +310,62 @@ class _Words:
         self.candidates, self.common = Candidates(snapshot), list[int]()
         self._snapshot, self._scope, self._groups = snapshot, scope, groups
         self._records = records
+        self._promises: dict[tuple[int, ...], Later[Rows]] = {}
 
-    def _rows(self, numbers: Sequence[int], scope: Scope | None = None) -> Rows:
+    def _rows(self, numbers: Sequence[int], scope: Scope | None = None) -> Later[Rows]:
         """Rows that hold all of some groups."""
         terms = [self._groups[number].spellings for number in numbers]
         return self._snapshot.rows(scope or self._scope, terms, BUDGETS.candidate_rows)
 
-    def _newest(self, numbers: Sequence[int]) -> Rows:
+    def _newest(self, numbers: Sequence[int]) -> Later[Rows]:
         """The newest of them."""
         terms = [self._groups[number].spellings for number in numbers]
         return self._snapshot.rows(self._scope, terms, BUDGETS.candidates_newest, newest=True)
 
-    def add_rare(self) -> None:
-        """Adds the records of each group as long as there is room, the rarest first."""
-        groups, candidates, room = self._groups, self.candidates, BUDGETS.candidate_rows
-        numbers = sorted(
-            (n for n, group in enumerate(groups) if group.count), key=lambda n: groups[n].count
-        )
-        self._snapshot.ahead(partial(self._rows, pair) for pair in self._expected(numbers))
-        for number in numbers:
-            if groups[number].count > room:
-                self.common.append(number)
-                continue
-            rows = self._rows([number])
-            room -= candidates.add(rows, [number])
-            if rows.cut:
-                candidates.complete = False
-            else:
-                candidates.complete_groups |= 1 << number
+    def select(self, use: Callable[[tuple[int, ...], int], int]) -> list[int]:
+        """Selects by each group as long as there is room, the rarest first, then by pairs.
 
-    def _expected(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """The groups, and the pairs of them, that select by their counts."""
+        The pairs are of groups too common to select alone, which it returns, if there is room for
+        them should words be independent. `use` takes groups that select together and the room, and
+        returns how many rows of them fill it.
+        """
         groups, room, common = self._groups, BUDGETS.candidate_rows, list[int]()
-        for number in numbers:
+        numbers = (number for number, group in enumerate(groups) if group.count)
+        for number in sorted(numbers, key=lambda number: groups[number].count):
             if groups[number].count > room:
                 common.append(number)
             else:
-                yield [number]
-                room -= groups[number].count
+                room -= use((number,), room)
         room = BUDGETS.candidate_rows
-        for pair in self._pairs(common, lambda: room):
-            yield pair
-            first_count, second_count = (groups[number].count for number in pair)
-            brought = first_count * second_count // max(1, self._records)
-            room -= brought if brought < room else 0  # as `add_pairs` leaves out a pair
-
-    def _pairs(self, common: Sequence[int], room: Callable[[], int]) -> Iterator[tuple[int, int]]:
-        """Pairs of common groups for which there is room if words are independent."""
         for pair in combinations(common[:PAIRED_MAX], 2):
-            first_count, second_count = (self._groups[number].count for number in pair)
-            if room() <= 0:
+            first_count, second_count = (groups[number].count for number in pair)
+            if room <= 0:
                 break
-            if not self._records or first_count * second_count <= room() * self._records:
-                yield pair
+            if not self._records or first_count * second_count <= room * self._records:
+                room -= use(pair, room)
+        return common
 
-    def add_pairs(self) -> None:
-        """Adds the records that hold two words together that are too common alone."""
-        room = BUDGETS.candidate_rows
-        for pair in self._pairs(self.common, lambda: room):
-            rows = self._rows(pair)
-            if max(len(rows.short[0]), len(rows.passages[0])) < room:
-                room -= self.candidates.add(rows, pair)
+    def promise(self, numbers: tuple[int, ...], room: int) -> int:
+        """Promises the rows of some groups; returns how many of them to expect."""
+        self._promises[numbers] = self._rows(numbers)
+        first, *second = (self._groups[number].count for number in numbers)
+        if not second:
+            return first
+        brought = first * second[0] // max(1, self._records)
+        return brought if brought < room else 0
+
+    def add(self, numbers: tuple[int, ...], room: int) -> int:
+        """Adds the records of some groups, of a pair only if there is room for all of them."""
+        promise, candidates = self._promises.get(numbers), self.candidates
+        rows = (promise or self._rows(numbers)).get()
+        if len(numbers) == 1:
+            if rows.cut:
+                candidates.complete = False
+            else:
+                candidates.complete_groups |= 1 << numbers[0]
+        elif max(len(rows.short[0]), len(rows.passages[0])) >= room:
+            return 0
+        return candidates.add(rows, numbers)
 
     def add_titled_and_newest(self, titles: Scope) -> None:
         """Adds records with a common word in the title.
@@ -368,10 +374,10 @@ class _Words:
         """
         pair = [self.common[:2]] if len(self.common) > 1 else []
         newest = [*pair, *([number] for number in self.common)]
-        titled = [partial(self._rows, [number], titles) for number in self.common]
-        self._snapshot.ahead(chain(titled, (partial(self._newest, numbers) for numbers in newest)))
-        for number, ask in zip(self.common, titled):
-            self.candidates.add(ask(), [number])
-        for numbers in newest:
-            self.candidates.add(self._newest(numbers), numbers)
+        titled = [self._rows([number], titles) for number in self.common]
+        newest_rows = [self._newest(numbers) for numbers in newest]
+        for number, rows in zip(self.common, titled):
+            self.candidates.add(rows.get(), [number])
+        for numbers, rows in zip(newest, newest_rows):
+            self.candidates.add(rows.get(), numbers)
         self.candidates.in_titles = bits_of(self.common)

@@ -5,9 +5,8 @@ than its name. In a longer one the first hits print the query with the number of
 that `next_match` walks on; others print offsets.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
-from itertools import chain, islice
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from evidence.find import Passage
@@ -20,15 +19,14 @@ from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
 from service.records.search.blocks import Likely, Part, RankedRecord
 from service.records.engine import Snapshot
+from service.records.engine.later import gather, run
 from service.records.search.required_parts import groups_to_read
 from service.records.view.texts import (
     PassageStarts,
-    Text,
     TooLong,
     either,
     matches,
     passages_at,
-    sought,
     text_of,
 )
 from service.records.view import View
@@ -37,9 +35,8 @@ from service.records.view import View
 MATCHES_TRIED: Final = 10
 #: Phrases, prefixes and the like of a query; a call of one with more carries offsets.
 PARTS_MAX: Final = 4
-#: Segments of a large value that are read for it, and how often it is read from.
+#: Segments of a large value that are read for it.
 SEGMENTS_READ: Final = 16
-LOOKS: Final = 3
 
 
 class Window(NamedTuple):
@@ -82,16 +79,27 @@ class Window(NamedTuple):
 
 
 class Reads:
-    """The calls for the hits of one question; `groups` are its words as a read has them."""
+    """The calls for the hits of one question; `groups` are its words as a read has them.
+
+    Without, they are looked for when a call needs them. If they are `alike`, they are those that
+    the search has looked for.
+    """
 
     def __init__(
-        self, snapshot: Snapshot, view: View, question: Question, groups: Sequence[Group] | None
+        self,
+        snapshot: Snapshot,
+        view: View,
+        question: Question,
+        groups: Sequence[Group] | None,
+        *,
+        alike: bool,
     ) -> None:
         self._snapshot, self._view, self._question = snapshot, view, question
-        self._query_groups = groups
+        self._read_groups, self._alike = groups, alike
         #: Whether the records that match each part of the query are counted quickly.
         self._is_plain = len(question.required) <= PARTS_MAX
-        self._starts: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        self._matches: dict[tuple[int, str], AsyncIterator[tuple[int, int]]] = {}
+        self._ranges: dict[tuple[int, str], list[tuple[int, int]]] = {}
 
     def of(self, id: str, ranked: RankedRecord, window: Window, *, walks: bool) -> Continuation:
         """The call of a window; one that `walks` carries the query if it leads there."""
@@ -108,37 +116,26 @@ class Reads:
             id, path, {"offset_chars": first, "limit_chars": min(size, CONTRACT.window_chars_max)}
         )
 
-    def ahead(self, records: Sequence[RankedRecord], walking: int) -> None:
-        """Fetches what windows will read, and what finds the matches of those that walk."""
-        keys = [likely.key for ranked in records for likely in ranked.likely if likely.key]
-        fields = dict.fromkeys(
-            (number, likely.field, likely.key[:2])
-            for number, ranked in enumerate(records[:walking] if self._is_plain else ())
-            for likely in ranked.likely
-            if likely.key
-        )
-        for number, field, field_key in fields:
-            starts = records[number].starts.get(field, ())
-            keys += [(*field_key, start) for start in starts if len(starts) <= SEGMENTS_READ]
-        fetch = partial(self._snapshot.fetch, keys)
-        asks = (ask for n, field, _ in fields for ask in self._sought(records[n], field))
-        self._snapshot.ahead(chain([fetch], asks))
-        fetch()
+    def begin(self, records: Sequence[RankedRecord]) -> None:
+        """Begins to look for the matches of long values that windows of these records may show."""
+        for ranked in records if self._is_plain and self._read_groups is not None else ():
+            for field in {likely.field for likely in ranked.likely} & ranked.record.big.keys():
+                self._matches[ranked.record.seq, field] = self._matches_of(ranked, field)
 
-    def walks_ahead(
-        self, records: Sequence[RankedRecord], windows: Sequence[Sequence[Window]]
-    ) -> None:
-        """Fetches the matches of the fields of some windows."""
-        if not self._is_plain:
-            return
-        fields = dict.fromkeys(
-            (number, window.part.field)
-            for number, hit_windows in enumerate(windows)
+    def number(self, records: Sequence[RankedRecord], windows: Sequence[Sequence[Window]]) -> None:
+        """Numbers the matches of the long fields of some windows."""
+        fields = {
+            (ranked.record.seq, window.part.field): ranked
+            for ranked, hit_windows in zip(records, windows)
             for window in hit_windows
             if window.part.total > CONTRACT.window_chars
-        )
-        asks = (partial(self._first_matches, records[n], field) for n, field in fields)
-        self._snapshot.ahead(asks, turns=LOOKS)
+        }
+        if self._is_plain:
+            ranges = [
+                self._matches.get(field_key) or self._matches_of(ranked, field_key[1])
+                for field_key, ranked in fields.items()
+            ]
+            self._ranges |= zip(fields, run(gather(map(_first_of, ranges))))
 
     def _by_query(self, number: int, window: Window) -> dict[str, Any]:
         return {
@@ -150,45 +147,42 @@ class Reads:
 
     @cached_property
     def _groups(self) -> Sequence[Group]:
-        if self._query_groups is not None:
-            return self._query_groups
+        if self._read_groups is not None:
+            return self._read_groups
         return groups_to_read(self._snapshot, self._view, self._question)
 
     def _number(self, ranked: RankedRecord, window: Window) -> int | None:
         """Which match of its field a window shows; None if it is none of the first."""
-        ranges = self._first_matches(ranked, window.part.field)
+        ranges = self._ranges[ranked.record.seq, window.part.field]
         for number, (start, end) in enumerate(ranges, start=1):
             if start == window.match[0] and end >= window.end - CONTRACT.match_after_chars:
                 return number
         return None
 
-    def _first_matches(self, ranked: RankedRecord, field: str) -> list[tuple[int, int]]:
-        """The first matches of a field; none if too much would have to be read for them."""
-        key = ranked.record.seq, field
-        if key not in self._starts:
-            try:
-                ranges = list(islice(matches(*self._looked_for(ranked, field)), MATCHES_TRIED))
-            except TooLong:
-                ranges = []
-            self._starts[key] = ranges
-        return self._starts[key]
-
-    def _sought(self, ranked: RankedRecord, field: str) -> Iterator[Callable[[], object]]:
-        return sought(*self._looked_for(ranked, field))
-
-    def _looked_for(
-        self, ranked: RankedRecord, field: str
-    ) -> tuple[Text, str, Sequence[Group], int, bool]:
+    def _matches_of(self, ranked: RankedRecord, field: str) -> AsyncIterator[tuple[int, int]]:
         ordinal = ranked.stream.search_ordinal(field)
         groups, possible, apart, passage_starts = self._groups, -1, False, None
-        if self._query_groups is not None:
+        if self._alike:
             possible, apart = ranked.possible, field in ranked.apart
             starts = ranked.starts.get(field)
             passage_starts = (
                 None if starts is None else PassageStarts(either(groups, possible), starts)
             )
         text = text_of(self._snapshot, ranked.record, field, ordinal, SEGMENTS_READ, passage_starts)
-        return text, self._question.text, groups, possible, apart
+        return matches(text, self._question.text, groups, possible, apart, at_once=True)
+
+
+async def _first_of(ranges: AsyncIterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The first matches of a field; none if too much would have to be read for them."""
+    first = list[tuple[int, int]]()
+    try:
+        async for span in ranges:
+            first.append(span)
+            if len(first) == MATCHES_TRIED:
+                break
+    except TooLong:
+        return []
+    return first
 
 
 #: A passage with the part of a record that it is in.
@@ -204,9 +198,9 @@ def hits_of(ranker: Ranker, records: Sequence[RankedRecord], first: int, reads: 
     """The hits of ranked records; `first` is the rank of the first one."""
     groups, ranks = ranker.groups, range(first, first + len(records))
     walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
-    reads.ahead(records, walking)
+    reads.begin(records[:walking])
     windows = [_windows(groups, ranked, rank) for ranked, rank in zip(records, ranks)]
-    reads.walks_ahead(records[:walking], windows[:walking])
+    reads.number(records[:walking], windows[:walking])
     hits = zip(records, ranks, windows)
     return [_hit(ranker, ranked, rank, hit_windows, reads) for ranked, rank, hit_windows in hits]
 
@@ -286,10 +280,10 @@ def _passages(
     Once they hold all words of the record, parts that cannot hold one nearly as good are not read.
     """
     passages, best, proven = list[_PassageInPart](), 0.0, set[int]()
-    for _, worth, _, read in likely:
+    for _, worth, _, promise in likely:
         if worth < WORTH_SHARE * best and proven >= ranked.score.held:
             break
-        part = read()
+        part = promise.get()
         segment, most = (part.offset, part.text, part.total), CONTRACT.windows_per_hit
         for passage in passages_at(*segment, groups, most, ranked.score.held):
             best = max(best, passage.worth)
@@ -311,7 +305,7 @@ def _lacking(
     for likely in (
         sorted(ranked.likely, key=lambda candidate: candidate.field != title) if words else ()
     ):
-        part = likely.read()
+        part = likely.part.get()
         segment = part.offset, part.text, part.total
         while words and (best := passages_at(*segment, groups, 1, words)):
             words -= best[0].held

@@ -7,7 +7,7 @@ block. A cursor holds the block, the offset in it and the figures that the ranki
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from math import ceil
@@ -24,6 +24,7 @@ from service.records.search import candidates, words
 from service.records.search.blocks import Near, Ranked, Reader, in_order
 from service.records.search.candidates import Candidates
 from service.records.engine import Snapshot
+from service.records.engine.later import Later
 from service.records.search.hits import Reads, hits_of
 from service.records.search.narrowing import Searched
 from service.records.search.required_parts import RequiredParts, holding_all
@@ -67,11 +68,15 @@ class Search:
             self.question.required,
         )
         self.query_groups = groups_of(self.question, self.vocabulary, strict=self.every)
-        self.records, self.mean = self.vocabulary.size
-        self.ranker = Ranker([*self.query_groups, *self.required.groups()], self.mean)
-        # A read repairs words, and looks for required parts in the whole grant.
+        self.records, self.mean = self.vocabulary.size.get()
+        parts = list(self.required.groups())
+        self.ranker = Ranker([*self.query_groups, *parts], self.mean)
+        # A read repairs words, and looks for required parts in the whole grant, but for prefixes.
+        to_read = [*self.query_groups, *(part for part in parts if not part.word.prefix)]
         alike = not (self.every or self.question.required)
-        self.reads = Reads(snapshot, view, self.question, self.query_groups if alike else None)
+        self.reads = Reads(
+            snapshot, view, self.question, None if self.every else to_read, alike=alike
+        )
 
     @cached_property
     def candidates(self) -> Candidates:
@@ -121,11 +126,15 @@ class Search:
         After the first `most` they come in any order.
         """
         earlier, chosen = self.slice_of(number)
-        near = self.reader.load(chosen, partial(self._neighbours, chosen))
+        near_chosen = self._neighbours(chosen)
+        self.reader.load(chosen)
+        near = near_chosen.get()
         neighbours = sorted(
             {neighbour for places in near.values() for neighbour in places} - set(chosen)
         )
-        near |= self.reader.load(neighbours, partial(self._neighbours, neighbours))
+        further = self._neighbours(neighbours)
+        self.reader.load(neighbours)
+        near |= further.get()
         exact = None if near or self.question.period else most
         matching = self._matching(self.reader.ranked(exact))
         repeated = {seq for seq in matching if _is_repeated(seq, earlier, near)}
@@ -136,20 +145,19 @@ class Search:
         """The number of the next block with a candidate that no earlier block has."""
         for later in range(number + 1, ceil(len(self.candidates.group_bits) / self.block_size)):
             earlier, chosen = self.slice_of(later)
-            near = self._neighbours(chosen)
+            near = self._neighbours(chosen).get()
             if not all(_is_repeated(seq, earlier, near) for seq in chosen):
                 return later
             neighbours = self.candidates.group_bits.keys() & {
                 n for places in near.values() for n in places
             }
-            near = self._neighbours(list(neighbours))
+            near = self._neighbours(list(neighbours)).get()
             if not all(_is_repeated(seq, earlier, near) for seq in neighbours):
                 return later
         return None
 
-    def _neighbours(self, seqs: Sequence[int]) -> Near:
-        threads = self.searched.covered.threads
-        return self.snapshot.neighbours(threads, seqs) if threads.selections else {}
+    def _neighbours(self, seqs: Sequence[int]) -> Later[Near]:
+        return self.snapshot.neighbours(self.searched.covered.threads, seqs)
 
     def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
         """Those of some records that match the query themselves."""

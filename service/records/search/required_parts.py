@@ -10,6 +10,7 @@ from evidence.question import Question, Required, holds
 from evidence.ranking import Group, idf
 from service.records.search.candidates import Candidates
 from service.records.engine import Rows, Scope, Snapshot
+from service.records.engine.later import Later, ready
 from service.records.view.granted_words import NewestTexts, Vocabulary
 from service.records.view import View
 from service.records.search.words import groups_of
@@ -38,7 +39,7 @@ class RequiredParts:
         self._whole = whole
         self._excluded = [part for part in required if part.term.excluded]
         self.sought = [part for part in required if not part.term.excluded]
-        self._rows: dict[tuple[Required, Scope], Rows] = {}
+        self._rows: dict[tuple[Required, Scope], Later[Rows]] = {}
         self._broad = set[Required]()
         prefixes, words = [part for part in required if part.term.prefix], 0
         for part in prefixes:
@@ -51,9 +52,10 @@ class RequiredParts:
 
     def groups(self) -> Iterator[Group]:
         """The sought parts as groups, so that they are ranked and marked like words."""
-        records, _ = self._vocabulary.size
-        for part in self.sought:
-            count = len(self._rows_of(part, self._whole).records)
+        rows = [self._rows_of(part, self._whole) for part in self.sought]
+        records, _ = self._vocabulary.size.get()
+        for part, promise in zip(self.sought, rows):
+            count = len(promise.get().records)
             yield Group(part.term, (), False, count, idf(max(records, count), count))
 
     def candidates(self, scope: Scope, groups: Sequence[Group]) -> Candidates:
@@ -62,9 +64,12 @@ class RequiredParts:
         The last groups are the sought parts. Of a prefix of too many words the newest rows do.
         """
         candidates, remaining = Candidates(self._snapshot), dict(enumerate(groups))
-        records = list[set[int]]()
-        for number, part in enumerate(self.sought, start=len(groups) - len(self.sought)):
-            rows = self._rows_of(part, self._scope_of)
+        records, promises = list[set[int]](), [
+            self._rows_of(part, self._scope_of) for part in self.sought
+        ]
+        first = len(groups) - len(self.sought)
+        for number, (part, promise) in enumerate(zip(self.sought, promises), start=first):
+            rows = promise.get()
             candidates.complete &= not rows.cut
             records.append(rows.records)
             if part in self._broad:
@@ -89,12 +94,12 @@ class RequiredParts:
             seqs = seqs - self._holding(part, seqs) if seqs else seqs
         return seqs
 
-    def _rows_of(self, part: Required, scope_of: Callable[[str | None], Scope]) -> Rows:
+    def _rows_of(self, part: Required, scope_of: Callable[[str | None], Scope]) -> Later[Rows]:
         """The newest rows that hold a part."""
         scope = scope_of(part.role)
         if (part, scope) not in self._rows:
             self._rows[part, scope] = (
-                NewestTexts(self._snapshot, scope).holding(part.term)
+                ready(NewestTexts(self._snapshot, scope).holding(part.term))
                 if part in self._broad
                 else self._snapshot.rows(scope, [[part.term]], BUDGETS.required_rows, newest=True)
             )
@@ -105,15 +110,15 @@ class RequiredParts:
         snapshot, scope = self._snapshot, self._scope_of(part.role)
         term = replace(part.term, excluded=False)
         if part not in self._broad:
-            return snapshot.holding(scope, [term], seqs).records
-        texts = snapshot.texts(scope.fields, sorted(seqs))
+            return snapshot.holding(scope, [term], seqs).get().records
+        texts = snapshot.texts(scope.fields, sorted(seqs)).get()
         holding = {seq for seq, _, _, text in texts if holds(text, term)}
         long = [(seq, n, 0) for seq, n, passages, _ in texts if passages and seq not in holding]
-        begun = snapshot.passages(long).items()
+        begun = snapshot.passages(long).get().items()
         holding |= {key[0] for key, text in begun if holds(text, term)}
         undecided = {seq for seq, *_ in long} - holding
         return holding | (
-            snapshot.holding(scope, [term], undecided).records if undecided else set()
+            snapshot.holding(scope, [term], undecided).get().records if undecided else set()
         )
 
 
@@ -143,9 +148,10 @@ def holding_all(
     snapshot: Snapshot, scope: Scope, groups: Sequence[Group], seqs: Iterable[int]
 ) -> set[int]:
     """Those of some records that hold every group."""
-    remaining = set(seqs)
-    for group in sorted(groups, key=lambda group: group.count):
-        if not remaining:
-            break
-        remaining &= snapshot.holding(scope, group.spellings, remaining).records
+    remaining, by_count = set(seqs), sorted(groups, key=lambda group: group.count)
+    for some in (by_count[:1], by_count[1:]):  # the rarest leaves few records for the others
+        if remaining:
+            rows = [snapshot.holding(scope, group.spellings, remaining) for group in some]
+            for promise in rows:  # in place: a near engine looks only at those that remain
+                remaining &= promise.get().records
     return remaining

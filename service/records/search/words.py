@@ -7,23 +7,21 @@ A search without hits reports its absent words, words like them, and a call that
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, Final
 
-from evidence.language import REPAIRS_MAX, inflected, umlauts
+from evidence.language import REPAIRS_MAX, Inflections, umlauts
 from evidence.question import Question, Term
 from evidence.ranking import Group, idf
 from evidence.word_parts import PART_CHARS, linking, splits
 from service.ports import NARROWING, SearchQuery
+from service.records.engine.later import Later, gather, run
 from service.records.view.granted_words import Vocabulary, words_in
 
 #: Languages whose umlauts are also written out.
 _UMLAUTS: Final = "de"
-#: How often a word asks the store: for its forms and their counts, then for those of repairs.
-LOOKS: Final = 9
 #: The most compounds of one word.
 COMPOUNDS_MAX: Final = 20
 
@@ -35,38 +33,39 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
     """
     groups: list[Group] = []
     taken: set[tuple[str, ...]] = set()
-    asks = (partial(_group, word, vocabulary, strict) for word in question.words)
-    vocabulary.snapshot.ahead(chain([lambda: vocabulary.size], asks), turns=LOOKS)
-    for word in question.words:
+    all_groups = run(gather(_group(word, vocabulary, strict) for word in question.words))
+    for word, group in zip(question.words, all_groups):
         if word.words in taken:
             continue
-        group = _group(word, vocabulary, strict)
         longest = len("".join(word.words)) + PART_CHARS  # a compound is another word
         taken.update(term.words for term in group.spellings if len("".join(term.words)) < longest)
         groups.append(group)
     return groups
 
 
-def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
-    text = "".join(word.words)
+async def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
+    text, size = "".join(word.words), vocabulary.size
     repaired = False
     if len(word.words) > 1:
-        counts = vocabulary.counts([text])
+        counts = await vocabulary.counts([text])
+    elif strict:
+        counts = await _forms(text, vocabulary, word.joined)
     else:
-        counts = _forms(text, vocabulary, word.joined)
-        compounds = {} if strict else _compounds(text, vocabulary)
-        if not counts and not strict and not compounds:
-            counts, repaired = _repairs(text, vocabulary), True
-            compounds = {} if counts else _parts(text, vocabulary)
+        counts, compounds = await gather(
+            (_forms(text, vocabulary, word.joined), _compounds(text, vocabulary))
+        )
+        if not counts and not compounds:
+            counts, repaired = await _repairs(text, vocabulary), True
+            compounds = {} if counts else await _parts(text, vocabulary)
         counts = compounds | counts
-    records, _ = vocabulary.size
+    records, _ = await size
     number = min(records, sum(counts.values()))
     variants = sorted(counts.keys() - {text}, key=lambda form: (-counts[form], form))
     forms = tuple(Term(words_in(form)) for form in variants)
     return Group(word, forms, bool(forms) and repaired, number, idf(records, number))
 
 
-def _forms(word: str, vocabulary: Vocabulary, together: str | None = None) -> dict[str, int]:
+async def _forms(word: str, vocabulary: Vocabulary, together: str | None = None) -> dict[str, int]:
     """The word, its inflected forms and other spellings that occur, with their counts.
 
     `together` is the word or the number that a hyphen or a separator makes it a part of, or empty.
@@ -76,59 +75,68 @@ def _forms(word: str, vocabulary: Vocabulary, together: str | None = None) -> di
     word of another language is not matched by accident.
     """
     words = [word, *filter(None, [together])]
-    asks = {
-        fields: partial(_forms_in, words, languages, partial(vocabulary.like, fields))
+    promises = {
+        fields: _forms_in(words, languages, vocabulary, fields)
         for languages, fields in vocabulary.languages.items()
     }
-    alike = [partial(vocabulary.joined, spelling) for spelling in words if together is not None]
-    vocabulary.snapshot.ahead((*asks.values(), *alike))
-    forms = {fields: ask() for fields, ask in asks.items()}
-    same = {*words, *chain.from_iterable(ask() for ask in alike)}
-    counts = vocabulary.counts(same.union(*forms.values()))
+    alike = [vocabulary.joined(spelling) for spelling in words if together is not None]
+    forms = {fields: await promise for fields, promise in promises.items()}
+    same = {*words, *chain.from_iterable([await entries for entries in alike])}
+    counts = await vocabulary.counts(same.union(*forms.values()))
     doubtful = {form for form in counts if any(form not in some for some in forms.values())}
     if doubtful := doubtful - same:
         inside = Counter[str]()
-        for fields, some in forms.items():
-            inside.update(vocabulary.counts(some & doubtful, fields))
+        for there in await gather(
+            vocabulary.counts(some & doubtful, fields) for fields, some in forms.items()
+        ):
+            inside.update(there)
         return {form: n for form, n in counts.items() if form in same or 2 * inside[form] >= n}
     return counts
 
 
 def _forms_in(
-    words: Iterable[str], languages: tuple[str, ...], like: Callable[[Iterable[str]], list[str]]
-) -> set[str]:
+    words: Iterable[str],
+    languages: tuple[str, ...],
+    vocabulary: Vocabulary,
+    fields: frozenset[int],
+) -> Later[set[str]]:
     """The forms of words and of their other spellings in some languages."""
     spellings = {*words}.union(*(map(umlauts, words) if _UMLAUTS in languages else ()))
-    return spellings | inflected(spellings, languages, like)
+    inflections = Inflections(spellings, languages)
+    near = vocabulary.like(fields, inflections.prefixes())
+    return near.then(lambda near: spellings | inflections.among(near))
 
 
-def _compounds(word: str, vocabulary: Vocabulary) -> dict[str, int]:
+async def _compounds(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The counts of the most frequent compounds that begin or end with a word."""
     counts = Counter[str]()
-    for languages, fields in vocabulary.languages.items():
-        if (links := linking(languages)) and len(word) >= PART_CHARS and word.isalpha():
-            counts.update(vocabulary.compounds(word, links, fields))
+    for compounds in await gather(
+        vocabulary.compounds(word, links, fields)
+        for languages, fields in vocabulary.languages.items()
+        if (links := linking(languages)) and len(word) >= PART_CHARS and word.isalpha()
+    ):
+        counts.update(compounds)
     return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:COMPOUNDS_MAX])
 
 
-def _parts(compound: str, vocabulary: Vocabulary) -> dict[str, int]:
+async def _parts(compound: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The counts of the two parts of a compound that occurs nowhere."""
     for languages, fields in vocabulary.languages.items():
         pairs = list(splits(compound, linking(languages)))
-        counts = vocabulary.counts(chain.from_iterable(pairs), fields) if pairs else {}
+        counts = await vocabulary.counts(chain.from_iterable(pairs), fields) if pairs else {}
         for pair in sorted(pairs, key=lambda parts: -sum(counts.get(part, 0) for part in parts)):
             if counts.keys() >= {*pair}:
                 return {part: counts[part] for part in pair}
     return {}
 
 
-def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
+async def _repairs(word: str, vocabulary: Vocabulary) -> dict[str, int]:
     """The most frequent words one edit away that occur, four at most, with their forms."""
-    near = vocabulary.near(word)
+    near = await vocabulary.near(word)
     best = sorted(near, key=lambda spelling: (-near[spelling], spelling))[:REPAIRS_MAX]
     counts: dict[str, int] = {}
-    for spelling in best:
-        counts |= _forms(spelling, vocabulary)
+    for forms in await gather(_forms(spelling, vocabulary) for spelling in best):
+        counts |= forms
     return counts
 
 
@@ -148,7 +156,7 @@ def nearest(groups: list[Group], vocabulary: Vocabulary) -> dict[str, list[str]]
     nearest_words = {}
     for group in groups:
         word, *rest = group.word.words
-        counts = {} if group.count or rest else vocabulary.near(word)
+        counts = {} if group.count or rest else run(vocabulary.near(word))
         near = sorted(counts, key=lambda near_word: (-counts[near_word], near_word))[:NEAREST_MAX]
         if near:
             nearest_words[group.label] = near

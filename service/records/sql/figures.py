@@ -1,10 +1,11 @@
 """Values of fields for aggregates, with the same SQL in every engine; see `engine.Snapshot`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Final
 
+from service.records.engine.later import Later, all_of
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Value
 from service.records.sql.conditions import Condition, Conditions, on_field
 
@@ -39,7 +40,7 @@ _DISTINCT: Final = "SELECT count(*) FROM (SELECT DISTINCT kind, name FROM ({rows
 
 
 class Figures(Conditions):
-    """The methods of a snapshot for aggregates, which need only `run`."""
+    """The methods of a snapshot for aggregates, which need only `later`."""
 
     #: The column of a `cell` with its value as a whole number.
     whole: ClassVar[str]
@@ -52,9 +53,13 @@ class Figures(Conditions):
     #: The parameter of a figure.
     figure: ClassVar[str]
 
-    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def later(self, sql: str, *values: Any) -> Later[list[tuple[Any, ...]]]:
         """All rows of a statement."""
         raise NotImplementedError
+
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The same at once."""
+        return self.later(sql, *values).get()
 
     def decode(self, value: Any) -> Value:
         """A value as it was before `encode`; 0 for `no_cursor`."""
@@ -73,9 +78,6 @@ class Figures(Conditions):
     def number(self, is_decimal: bool, mixed: bool) -> str:
         """SQL of the number in `cell v`; with `mixed` also comparable with the other form."""
         raise NotImplementedError
-
-    def ahead(self, calls: Iterable[Callable[[], object]], turns: int = 1) -> None:
-        """Does nothing: local data need not be fetched."""
 
     def units(
         self,
@@ -114,10 +116,9 @@ class Figures(Conditions):
         ((smallest,),) = self.run(sql, self.encode(least), self.list_parameter(ordinals))
         return None if smallest is None else int(smallest)
 
-    def distinct(self, fields: Sequence[Grouped]) -> int:
+    def distinct(self, fields: Sequence[Grouped]) -> Later[int]:
         rows, values = self._union(fields, "count", grouped=True)
-        ((number,),) = self.run(_DISTINCT.format(rows=rows), *values)
-        return int(number)
+        return self.later(_DISTINCT.format(rows=rows), *values).then(lambda rows: int(rows[0][0]))
 
     def groups(
         self, fields: Sequence[Grouped], metric: str, after: GroupRow | None, limit: int
@@ -207,11 +208,16 @@ class Figures(Conditions):
             alike.setdefault(key, []).append(field)
         return list(alike.values())
 
-    def cells(self, fields: Sequence[Cells], columns: str, tail: str = "") -> list[tuple[Any, ...]]:
+    def cells(
+        self, fields: Sequence[Cells], columns: str, tail: str = ""
+    ) -> Later[list[tuple[Any, ...]]]:
         """Columns of `cell v` for the values of some fields; `tail` ends each statement."""
-        queries = [partial(self._cells, some, columns, tail) for some in self._merged(fields)]
-        self.ahead(queries)
-        return [row for ask in queries for row in ask()]
+        statements = list[Later[list[tuple[Any, ...]]]]()
+        for some in self._merged(fields):
+            source, where = self._from(some, "JOIN")
+            sql = f"SELECT {columns} {source} WHERE {where.sql()} {tail}"
+            statements.append(self.later(sql, *where.values))
+        return all_of(statements).then(lambda rows: list(chain.from_iterable(rows)))
 
     def _merged(self, fields: Sequence[Cells]) -> list[list[Cells]]:
         """Fields in groups that one statement reads."""
@@ -223,10 +229,6 @@ class Figures(Conditions):
                 key = number if tests is None else (*tests, field.group is None)
             alike.setdefault(key, []).append(field)
         return list(alike.values())
-
-    def _cells(self, fields: Sequence[Cells], columns: str, tail: str) -> list[tuple[Any, ...]]:
-        source, where = self._from(fields, "JOIN")
-        return self.run(f"SELECT {columns} {source} WHERE {where.sql()} {tail}", *where.values)
 
     def _from(self, fields: Sequence[Cells], join: str) -> tuple[str, Condition]:
         """The tables of some fields, as `cell v` and `cell g`, and the condition on them.

@@ -3,13 +3,14 @@
 An engine adds the methods that need its own SQL, and runs statements whose parameters are `?`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 import orjson
 
 from service.records.engine.change_log import Change, RecordState
 from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
+from service.records.engine.later import Later, ready
 from service.records.engine.selections import Cells, Selection, Value
 from service.records.sql.conditions import alike
 from service.records.sql.figures import Figures
@@ -50,7 +51,7 @@ WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
 
 
 class SharedMethods(Figures):
-    """The methods that need only `run`."""
+    """The methods that need only `later`."""
 
     #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
@@ -99,16 +100,27 @@ class SharedMethods(Figures):
             for seq, cursor, key, number in rows
         ]
 
-    def count(self, selection: Selection) -> int:
-        if len({test.ordinal for test in selection.tests}) == 1:
-            return int(self.cells([Cells(selection, selection.tests[0].ordinal)], "count(*)")[0][0])
-        return self.span(selection)[0]
+    def find(self, selection: Selection, record_key: str) -> Later[Stored | None]:
+        condition = self.selected(selection)
+        condition.add("r.record_key = ?", record_key)
+        rows = self.later(f"{RECORDS} WHERE {condition.sql()}", *condition.values)
+        return rows.then(lambda rows: stored(rows[0]) if rows else None)
 
-    def span(self, selection: Selection) -> tuple[int, int | None, int | None]:
+    def count(self, selection: Selection) -> Later[int]:
+        if len({test.ordinal for test in selection.tests}) == 1:
+            rows = self.cells([Cells(selection, selection.tests[0].ordinal)], "count(*)")
+            return rows.then(lambda rows: int(rows[0][0]))
+        return self.span(selection).then(lambda span: span[0])
+
+    def span(self, selection: Selection) -> Later[tuple[int, int | None, int | None]]:
         condition = self.selected(selection)
         sql = f"SELECT count(*), min(r.at), max(r.at) FROM record r WHERE {condition.sql()}"
-        ((number, first, last),) = self.run(sql, *condition.values)
-        return number, first, last
+        return self.later(sql, *condition.values).then(lambda rows: rows[0])
+
+    def load(self, seqs: Iterable[int]) -> Later[dict[int, Stored]]:
+        sql = f"{RECORDS} WHERE {self.in_list.format('d.seq')}"
+        rows = self.later(sql, self.list_parameter(seqs))
+        return rows.then(lambda rows: {row[0]: stored(row) for row in rows})
 
     def related(
         self, selection: Selection, ordinal: int, keys: Sequence[Value], order: Order, limit: int
@@ -132,7 +144,9 @@ class SharedMethods(Figures):
         numbers: list[int | None] = array
         return numbers
 
-    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> dict[int, dict[int, int]]:
+    def neighbours(self, scope: Scope, seqs: Sequence[int]) -> Later[dict[int, dict[int, int]]]:
+        if not (seqs and scope.selections):
+            return ready({})
         parts, values = list[str](), list[Any]()
         for group in alike(scope.selections):
             tested, _ = self.tested(group, record="n")
@@ -151,18 +165,17 @@ class SharedMethods(Figures):
                 f" WHERE {records} AND {streams} AND r.thread IS NOT NULL"
             )
             values += [*2 * [*tested.values, *inside.values], self.list_parameter(seqs), ids]
-        rows = self.run(" UNION ALL ".join(parts), *values) if parts else []
-        return {
-            seq: {
-                neighbour: away
-                for side in sides
-                for away, neighbour in enumerate(self.unpacked(side), start=1)
-                if neighbour is not None
+        return self.later(" UNION ALL ".join(parts), *values).then(
+            lambda rows: {
+                seq: {
+                    neighbour: away
+                    for side in sides
+                    for away, neighbour in enumerate(self.unpacked(side), start=1)
+                    if neighbour is not None
+                }
+                for seq, *sides in rows
             }
-            for seq, *sides in rows
-        }
-
-    # Values of fields
+        )
 
     # Changes
 

@@ -6,6 +6,7 @@ the grant acts inside the statement: one range of row ids if its fields are one 
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -22,6 +23,7 @@ from service.records.engine import (
     Spellings,
     ValueText,
 )
+from service.records.engine.later import Later, ready
 from service.records.writing.passages import STRIDE
 from service.records.sql.conditions import Condition
 from service.records.sql.shares import share, shared
@@ -96,6 +98,9 @@ class SearchMethods(SharedMethods):
     #: The numbers of the first passages of long values that `texts` gave, by record and ordinal.
     _first_passages: dict[tuple[int, int], int]
 
+    def later(self, sql: str, *values: Any) -> Later[list[tuple[Any, ...]]]:
+        return Later(partial(self.run, sql, *values))
+
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.db.execute(sql, values).fetchall()
 
@@ -114,15 +119,16 @@ class SearchMethods(SharedMethods):
         numbers: list[int | None] = orjson.loads(array)
         return numbers
 
-    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> tuple[int, int]:
-        row = self.db.execute(
-            _STATISTICS, (self.list_parameter(streams), self.list_parameter(fields))
-        ).fetchone()
-        return row[0], row[1]
+    def statistics(self, streams: Sequence[int], fields: Sequence[int]) -> Later[tuple[int, int]]:
+        lists = self.list_parameter(streams), self.list_parameter(fields)
+        return self.later(_STATISTICS, *lists).then(lambda rows: rows[0])
 
     def words_like(
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
-    ) -> list[str]:
+    ) -> Later[list[str]]:
+        return Later(partial(self._words_like, fields, prefixes, most))
+
+    def _words_like(self, fields: Sequence[int], prefixes: Sequence[str], most: int) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
         only, matches = _LIKE.format(only=_INSIDE.format(fields=inside)), list[str]()
         for prefix in prefixes:
@@ -135,25 +141,31 @@ class SearchMethods(SharedMethods):
             matches += words
         return matches
 
-    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> dict[str, int]:
+    def word_counts(self, fields: Sequence[int], words: Iterable[str]) -> Later[dict[str, int]]:
         inside, values = self._inside(fields, "c.ordinal")
-        return dict(
-            self.db.execute(_COUNTS.format(fields=inside), (*values, self.list_parameter(words)))
-        )
+        sql = _COUNTS.format(fields=inside)
+        return self.later(sql, *values, self.list_parameter(words)).then(dict)
 
-    def words_by_key(self, fields: Sequence[int], keys: Iterable[int], most: int) -> list[str]:
+    def words_by_key(
+        self, fields: Sequence[int], keys: Iterable[int], most: int
+    ) -> Later[list[str]]:
         scanned = "+" if len(fields) > FIELDS_APART_MOST else ""
         shared, values = self._inside(fields, f"{scanned}c.ordinal")
         own, _ = self._inside(fields, f"{scanned}k.ordinal")
         sql = _BY_KEY.format(shared=shared, own=own)
-        rows = self.run(sql, self.list_parameter(keys), *values, *values, most)
-        return [word for (word,) in rows]
+        rows = self.later(sql, self.list_parameter(keys), *values, *values, most)
+        return rows.then(lambda rows: [word for (word,) in rows])
 
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
-    ) -> Rows:
+    ) -> Later[Rows]:
         if not scope.fields:
-            return Rows(([], []), ([], [], []))
+            return ready(Rows(([], []), ([], [], [])))
+        return Later(partial(self._matching, scope, groups, limit, newest))
+
+    def _matching(
+        self, scope: Scope, groups: Sequence[Spellings], limit: int, newest: bool
+    ) -> Rows:
         match = conjunction(groups)
         if not newest or (match and not scope.apart):
             return self._rows_at_once(scope, match, limit, newest)
@@ -245,11 +257,14 @@ class SearchMethods(SharedMethods):
         )
         return [orjson.loads(column) for column in cursor.fetchone()]
 
-    def sizes(self, values: Sequence[tuple[int, int]]) -> list[Size]:
+    def sizes(self, values: Sequence[tuple[int, int]]) -> Later[list[Size]]:
         ids = self.list_parameter(ordinal << SEQ_BITS | seq for seq, ordinal in values)
-        return list(zip(*map(orjson.loads, self.db.execute(_SIZES, (ids,)).fetchone())))
+        return self.later(_SIZES, ids).then(lambda rows: list(zip(*map(orjson.loads, rows[0]))))
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Later[Rows]:
+        return Later(partial(self._holding, scope, spellings, seqs))
+
+    def _holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
         match, records = conjunction([spellings]), self.list_parameter(seqs)
         short, passages = (
             self._rows(scope.fields, match, table, records=records)
@@ -258,6 +273,11 @@ class SearchMethods(SharedMethods):
         return Rows((short[0], short[1]), (passages[0], passages[1], passages[2]))
 
     def passages_with(
+        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
+    ) -> Later[list[int]]:
+        return Later(partial(self._passages_with, seq, ordinal, groups, limit))
+
+    def _passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         passages = self.db.execute(
@@ -273,13 +293,19 @@ class SearchMethods(SharedMethods):
         )
         return [start for (start,) in rows]
 
-    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> list[ValueText]:
+    def texts(self, fields: Sequence[int], seqs: Sequence[int]) -> Later[list[ValueText]]:
         inside, values = self._inside(fields, "s.ordinal")
-        rows = self.run(_TEXTS.format(fields=inside), self.list_parameter(seqs), *values)
+        sql = _TEXTS.format(fields=inside)
+        return self.later(sql, self.list_parameter(seqs), *values).then(self._texts)
+
+    def _texts(self, rows: Sequence[tuple[Any, ...]]) -> list[ValueText]:
         self._first_passages |= {row[:2]: row[4] for row in rows if row[2]}
         return [row[:4] for row in rows]
 
-    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
+    def passages(self, places: Sequence[PassageKey]) -> Later[dict[PassageKey, str]]:
+        return Later(partial(self._passages, places)) if places else ready({})
+
+    def _passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
         first = self._first_passages
         ids = {
             ordinal << SEQ_BITS | first[seq, ordinal] + start // STRIDE: (seq, ordinal, start)

@@ -7,12 +7,13 @@ from decimal import Decimal
 
 import orjson
 
-from service.records.engine import Big, Generation, PassageKey, Stored, StreamRow
+from service.records.engine import Big, Generation, Loader, PassageKey, Stored, StreamRow
 from service.records.engine.content import Content
-from service.records.engine.selections import Cells, Selection, Value
+from service.records.engine.later import Later
+from service.records.engine.selections import Cells, Value
 from evidence.manifest import parse_stored
 from evidence.manifest.forms import decimal_of_key, decimal_total
-from service.records.sql.snapshot import RECORDS, stored
+from service.records.sql.snapshot import stored
 from service.records.sqlite.search import SearchMethods
 
 _STREAM = """
@@ -26,7 +27,6 @@ _NAMES = """
 SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.connection
 WHERE s.name >= char(1) ORDER BY 1, 2
 """
-_LOAD = f"{RECORDS} WHERE d.seq IN (SELECT value FROM json_each(?))"
 # CROSS JOIN: the list is the outer loop, so rows come in its order and one at a time.
 _EACH = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
@@ -75,9 +75,6 @@ class SqliteSnapshot(SearchMethods):
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         """Does nothing: a reader of the file can read all of it."""
 
-    def fetch(self, places: Sequence[PassageKey]) -> None:
-        """Does nothing: local data need not be fetched."""
-
     def stream(self, connection_id: str, name: str) -> StreamRow | None:
         row = self.row(_STREAM, connection_id, name)
         if row is None:
@@ -99,17 +96,8 @@ class SqliteSnapshot(SearchMethods):
 
     # Records
 
-    def find(self, selection: Selection, record_key: str) -> int | None:
-        condition = self.selected(selection)
-        condition.add("r.record_key = ?", record_key)
-        row = self.row(f"SELECT r.seq FROM record r WHERE {condition.sql()}", *condition.values)
-        return None if row is None else int(row[0])
-
-    def load(self, seqs: Iterable[int]) -> dict[int, Stored]:
-        return {row[0]: stored(row) for row in self.run(_LOAD, self.list_parameter(seqs))}
-
-    def prepare(self, seqs: Sequence[int]) -> None:
-        """Does nothing: local data need not be fetched."""
+    def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
+        return self.load
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         with closing(self.db.execute(_EACH, (self.list_parameter(seqs),))) as rows:
@@ -125,19 +113,25 @@ class SqliteSnapshot(SearchMethods):
         )
         return (text for (text,) in rows)
 
+    def text(self, big: Big, first: int, last: int) -> Later[str]:
+        return Later(lambda: "".join(self.chunks(big, first, last)))
+
     # Values of fields
 
     def number(self, is_decimal: bool, mixed: bool) -> str:
         return "exact_key(v.value)" if mixed and not is_decimal else "v.value"
 
-    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> tuple[Decimal, int]:
-        rows = self.cells(fields, "exact_sum(v.value), count(v.value)")
-        total = decimal_total((decimal_of_key(key), 1) for key, _ in rows if key is not None)
-        return total, sum(count for _, count in rows)
+    def total(self, fields: Sequence[Cells], *, is_decimal: bool) -> Later[tuple[Decimal, int]]:
+        return self.cells(fields, "exact_sum(v.value), count(v.value)").then(_total)
 
-    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> list[tuple[Value, int]]:
+    def extreme(self, fields: Sequence[Cells], *, greatest: bool) -> Later[list[tuple[Value, int]]]:
         order = "DESC" if greatest else "ASC"
-        rows = self.cells(
-            fields, "v.value, v.seq", f"ORDER BY v.value {order}, v.seq {order} LIMIT 1"
-        )
-        return [(value, seq) for value, seq in rows]
+        tail = f"ORDER BY v.value {order}, v.seq {order} LIMIT 1"
+        return self.cells(fields, "v.value, v.seq", tail)
+
+
+def _total(rows: Iterable[tuple[str | None, int]]) -> tuple[Decimal, int]:
+    """(sum, number) of values from the sums and numbers of several fields."""
+    sums = list(rows)
+    total = decimal_total((decimal_of_key(key), 1) for key, _ in sums if key is not None)
+    return total, sum(count for _, count in sums)

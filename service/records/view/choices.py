@@ -1,7 +1,6 @@
 """The streams that a request may mean: those to choose from, and how many records they have."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from evidence.errors import Ambiguous
 from evidence.model import members
@@ -50,12 +49,9 @@ def count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
     whole = [
         selection.stream for selection in selections if not (selection.limit or selection.tests)
     ]
-    queries: list[Callable[[], int]] = [
-        partial(snapshot.count, selection)
-        for selection in selections
-        if selection.limit or selection.tests
+    counts = [
+        snapshot.count(selection) for selection in selections if selection.limit or selection.tests
     ]
     if whole:
-        queries.append(lambda: snapshot.statistics(whole, ())[0])
-    snapshot.ahead(queries)
-    return sum(ask() for ask in queries)
+        counts.append(snapshot.statistics(whole, ()).then(lambda numbers: numbers[0]))
+    return sum(count.get() for count in counts)

@@ -256,7 +256,7 @@ def _related(parent: GrantedRecord, relation: Expansion, target: StreamView, lim
     order = Order(by_cursor=target.sort_field is not None, descending=target.sort_field is not None)
     ordinal, keys = target.ordinals[relation.foreign_key], _keys(key)
     seqs = snapshot.related(target.selection(), ordinal, keys, order, limit + 1)
-    stored = snapshot.load(seqs[:limit])
+    stored = snapshot.load(seqs[:limit]).get()
     records = [_record(replace(parent, stream=target, stored=stored[seq])) for seq in seqs[:limit]]
     if relation.cardinality == "has_one":
         return Related(records[:1], single=True)

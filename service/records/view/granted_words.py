@@ -6,6 +6,7 @@ Nothing outside the grant is counted. Inside a limit, records are counted one by
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain, islice
 from typing import Final
 
@@ -14,6 +15,7 @@ from evidence.limits import BUDGETS
 from evidence.question import Term, holds
 from evidence.word_parts import is_joined, other_parts
 from service.records.engine import Rows, Scope, Snapshot
+from service.records.engine.later import Later, all_of, ready
 from service.records.writing.languages import SAMPLE_CHARS, sure
 from service.records.writing.vocabulary import ending_key, joined_key, key_of
 
@@ -41,22 +43,28 @@ class Vocabulary:
     #: What `size` was before for the same grant and the same state of the store, if it was asked.
     cached_size: list[tuple[int, float]] = field(default_factory=list)
 
-    @property
-    def size(self) -> tuple[int, float]:
+    @cached_property
+    def size(self) -> Later[tuple[int, float]]:
         """(records, words in a record on average)."""
-        if not self.cached_size:
-            records, words = self.snapshot.statistics(self.streams, self.open)
-            for selection in self.limited.selections:
-                records += self.snapshot.count(selection)
-            self.cached_size.append((records, words / records if records and words else 1.0))
+        if self.cached_size:
+            return ready(self.cached_size[0])
+        statistics = self.snapshot.statistics(self.streams, self.open)
+        counts = all_of(map(self.snapshot.count, self.limited.selections))
+        return statistics.then(lambda numbers: self._size(*numbers, sum(counts.get())))
+
+    def _size(self, open_records: int, words: int, limited_records: int) -> tuple[int, float]:
+        records = open_records + limited_records
+        self.cached_size.append((records, words / records if records and words else 1.0))
         return self.cached_size[0]
 
-    def like(self, among: Container[int], prefixes: Iterable[str]) -> list[str]:
+    def like(self, among: Container[int], prefixes: Iterable[str]) -> Later[list[str]]:
         """The words of some fields that begin with one of some prefixes."""
         beginnings = sorted(prefixes)
         return self._of(lambda fields: self.snapshot.words_like(fields, beginnings), among)
 
-    def counts(self, words: Iterable[str], among: Container[int] | None = None) -> dict[str, int]:
+    async def counts(
+        self, words: Iterable[str], among: Container[int] | None = None
+    ) -> dict[str, int]:
         """How many records hold each of some words, in some fields; those in none are left out."""
         entries, fields = set(words), self.open
         limited = self.limited
@@ -65,13 +73,12 @@ class Vocabulary:
             limited_fields = tuple(ordinal for ordinal in limited.fields if ordinal in among)
             limited = replace(limited, fields=limited_fields)
         counts = self.snapshot.word_counts(fields, entries)
-        if limited.fields:
-            return self._with_limited(
-                counts, self.snapshot.word_counts(limited.fields, entries), limited
-            )
-        return counts
+        if not limited.fields:
+            return await counts
+        candidates = self.snapshot.word_counts(limited.fields, entries)
+        return await self._with_limited(await counts, await candidates, limited)
 
-    def near(self, word: str) -> dict[str, int]:
+    async def near(self, word: str) -> dict[str, int]:
         """The counts of words that a word may be a misspelling of: those one edit away.
 
         None if too many share a key with it: then none is more likely to be meant.
@@ -80,35 +87,31 @@ class Vocabulary:
             return {}
         lacking = set(filter(is_repairable, shortened(word)))
         keys = {key_of(word), *map(key_of, shortened(word))}
-        candidates = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
+        candidates = await self._by_key(keys, NEAR_MOST)
         near = {candidate for candidate in candidates if is_one_edit(word, candidate)}
-        return self.counts(near | lacking) if len(candidates) < NEAR_MOST else {}
+        return await self.counts(near | lacking) if len(candidates) < NEAR_MOST else {}
 
-    def joined(self, word: str) -> list[str]:
+    def joined(self, word: str) -> Later[list[str]]:
         """The entries in parts that are a word, and those that are the same number."""
-        keys = [joined_key(word)]
-        entries = self._of(lambda fields: self.snapshot.words_by_key(fields, keys, NEAR_MOST))
-        return [entry for entry in entries if is_joined(entry, word)]
+        entries = self._by_key([joined_key(word)], NEAR_MOST)
+        return entries.then(lambda entries: [entry for entry in entries if is_joined(entry, word)])
 
-    def compounds(self, word: str, links: Iterable[str], among: Container[int]) -> dict[str, int]:
+    async def compounds(
+        self, word: str, links: Iterable[str], among: Container[int]
+    ) -> dict[str, int]:
         """The counts of compounds of a word in some fields.
 
         The other part of a compound is a word there.
         """
-        keys = [ending_key(word)]
-
-        def ending(fields: Sequence[int]) -> list[str]:
-            return self.snapshot.words_by_key(fields, keys, COMPOUNDS_READ)
-
-        def begun(fields: Sequence[int]) -> list[str]:
-            return self.snapshot.words_like(fields, [word], COMPOUNDS_READ)
-
-        self.snapshot.ahead((lambda: self._of(ending, among), lambda: self._of(begun, among)))
-        longer = {*self._of(ending, among), *self._of(begun, among)} - {word}
+        ending = self._by_key([ending_key(word)], COMPOUNDS_READ, among)
+        begun = self._of(
+            lambda fields: self.snapshot.words_like(fields, [word], COMPOUNDS_READ), among
+        )
+        longer = {*await ending, *await begun} - {word}
         parts = {compound: other_parts(compound, word, links) for compound in sorted(longer)}
         if self.limited.fields:
             parts = dict(islice(parts.items(), LIMITED_COMPOUNDS))
-        counts = self.counts({*parts, *chain(*parts.values())}, among)
+        counts = await self.counts({*parts, *chain(*parts.values())}, among)
         return {
             compound: counts[compound]
             for compound, partners in parts.items()
@@ -124,49 +127,56 @@ class Vocabulary:
         most = BUDGETS.prefix_words_read + 1
         among = set(scope.fields)
         fields = [ordinal for ordinal in self.open if ordinal in among]
-        words = {*self.snapshot.words_like(fields, [prefix], most)}
-        words = {*self.snapshot.word_counts(fields, words)}
+        words = {*self.snapshot.words_like(fields, [prefix], most).get()}
+        words = {*self.snapshot.word_counts(fields, words).get()}
         fields = [ordinal for ordinal in self.limited.fields if ordinal in among]
         if fields and len(words) < most:
             inside = NewestTexts(self.snapshot, replace(self.limited, fields=tuple(fields))).words
             words |= {word for word in inside if word.startswith(prefix)}
         return len(words)
 
+    def _by_key(
+        self, keys: Iterable[int], most: int, among: Container[int] | None = None
+    ) -> Later[list[str]]:
+        return self._of(lambda fields: self.snapshot.words_by_key(fields, keys, most), among)
+
     def _of(
-        self, ask: Callable[[Sequence[int]], list[str]], among: Container[int] | None = None
-    ) -> list[str]:
+        self, ask: Callable[[Sequence[int]], Later[list[str]]], among: Container[int] | None = None
+    ) -> Later[list[str]]:
         """Words of the fields of both kinds, or of some of them."""
         both = (
             [ordinal for ordinal in fields if among is None or ordinal in among]
             for fields in (self.open, self.limited.fields)
         )
-        return [word for fields in both if fields for word in ask(fields)]
+        words = all_of(ask(fields) for fields in both if fields)
+        return words.then(lambda words: list(chain.from_iterable(words)))
 
-    def _with_limited(
+    async def _with_limited(
         self, counts: dict[str, int], candidates: Iterable[str], limited: Scope
     ) -> dict[str, int]:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
-        total = dict(counts)
-        for word in candidates:
-            number = self.count(Term(words_in(word)), limited)
+        words, total = list(candidates), dict(counts)
+        numbers = await all_of(self.count(Term(words_in(word)), limited) for word in words)
+        for word, number in zip(words, numbers):
             if number:
                 total[word] = total.get(word, 0) + number
         return total
 
-    def count(self, term: Term, scope: Scope) -> int:
+    def count(self, term: Term, scope: Scope) -> Later[int]:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
-        return len(rows.records)
+        return rows.then(lambda rows: len(rows.records))
 
 
 class NewestTexts:
     """The folded texts of the newest rows of the index in a scope."""
 
     def __init__(self, snapshot: Snapshot, scope: Scope, most: int = BUDGETS.prefix_rows) -> None:
-        self._rows = snapshot.rows(scope, [], most, newest=True)
+        self._rows = snapshot.rows(scope, [], most, newest=True).get()
         values = snapshot.texts(scope.fields, sorted(self._rows.records))
-        self._short = {(seq, ordinal): text for seq, ordinal, _, text in values}
-        self._passages = snapshot.passages(list(zip(*self._rows.passages)))
+        passages = snapshot.passages(list(zip(*self._rows.passages)))
+        self._short = {(seq, ordinal): text for seq, ordinal, _, text in values.get()}
+        self._passages = passages.get()
 
     @property
     def texts(self) -> Iterator[tuple[int, str]]:

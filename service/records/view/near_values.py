@@ -54,7 +54,7 @@ def _values(snapshot: Snapshot, streams: Sequence[StreamView], name: str) -> set
         return set()  # keys are looked up, not guessed
     most = BUDGETS.near_value_records
     rows = snapshot.page([stream.selection() for stream in streams], _NEWEST, None, most)
-    records = snapshot.load([row.seq for row in rows]).values()
+    records = snapshot.load([row.seq for row in rows]).get().values()
     values = (pointer.find(record.data, paths[record.stream]) for record in records)
     return {value for value in values if isinstance(value, str) and len(value) <= _VALUE_CHARS}
 

@@ -4,10 +4,9 @@ A text is in memory, or in chunk rows that an index finds passages in.
 """
 
 import re
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.find import RECORD_PASSAGE_CHARS, Passage, literals, passages, spans
 from evidence.fold import fold
@@ -17,12 +16,13 @@ from evidence.question import Query, Term
 from evidence.ranking import Group
 from evidence.work import check
 from service.records.engine import Big, Snapshot, Spellings, Stored
+from service.records.engine.later import Later, ready
 
 CHUNK = CONTRACT.chunk_chars
 #: A segment runs over its own length by more than the longest query, so that no match is cut.
 OVERLAP = CONTRACT.passage_chars - CONTRACT.passage_stride_chars
 #: Passages that are read at a time.
-PASSAGES_AHEAD: Final = 16
+PASSAGES_TOGETHER: Final = 16
 
 
 class Segment(NamedTuple):
@@ -45,15 +45,15 @@ class Text(Protocol):
 
     total: int
 
-    def read(self, start: int, end: int) -> str: ...
+    def read(self, start: int, end: int) -> Later[str]: ...
 
-    def knows(self, groups: Sequence[Spellings]) -> bool:
-        """Whether the segments that can hold one of every group are known without asking."""
-
-    def segments(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Segment]:
+    def segments(
+        self, groups: Sequence[Spellings], *, through: bool = False
+    ) -> AsyncIterator[Segment]:
         """The segments that can hold one of every group, in order; all segments without groups.
 
-        With `through`, all of them will be read. Raises `TooLong` if there are too many.
+        The index is asked now where they are. With `through`, all of them will be read. Raises
+        `TooLong` if there are too many.
         """
 
 
@@ -68,13 +68,12 @@ class InlineText:
         self._text = text
         self.total = len(text)
 
-    def read(self, start: int, end: int) -> str:
-        return self._text[start:end]
+    def read(self, start: int, end: int) -> Later[str]:
+        return ready(self._text[start:end])
 
-    def knows(self, groups: Sequence[Spellings]) -> bool:
-        return True
-
-    def segments(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Segment]:
+    async def segments(
+        self, groups: Sequence[Spellings], *, through: bool = False
+    ) -> AsyncIterator[Segment]:
         yield Segment(0, self._text, self.total)
 
 
@@ -96,24 +95,38 @@ class ChunkedText:
         self._snapshot, self._seq, self._big, self._ordinal = snapshot, seq, big, ordinal
         self._budget, self._starts = most, starts
         self.total = big.chars
+        starts_read = starts.starts if starts and len(starts.starts) <= (most or 0) else ()
+        self._texts = {start: self._passage(start) for start in starts_read}
 
-    def read(self, start: int, end: int) -> str:
+    def read(self, start: int, end: int) -> Later[str]:
         end = min(end, self.total)
         if start >= end:
-            return ""
+            return ready("")
         numbers = chunks_of(start, end)
-        text = "".join(self._snapshot.chunks(self._big, numbers[0], numbers[-1]))
         first = numbers[0] * CHUNK
-        return text[start - first : end - first]
+        text = self._snapshot.text(self._big, numbers[0], numbers[-1])
+        return text.then(lambda text: text[start - first : end - first])
 
-    def knows(self, groups: Sequence[Spellings]) -> bool:
-        return self._starts is not None and groups == [self._starts.spellings]
+    def segments(
+        self, groups: Sequence[Spellings], *, through: bool = False
+    ) -> AsyncIterator[Segment]:
+        if not groups or self._ordinal is None:
+            return self._counted(self._all())
+        starts = self._starts_of(self._ordinal, groups, self._budget if through else None)
+        return self._counted(self._passages(starts, through))
 
-    def segments(self, groups: Sequence[Spellings], *, through: bool = False) -> Iterator[Segment]:
-        segments = self._all()
-        if groups and self._ordinal is not None:
-            segments = self._passages(self._ordinal, groups, through)
-        for segment in segments:
+    def _starts_of(
+        self, ordinal: int, groups: Sequence[Spellings], most: int | None
+    ) -> Later[list[int]]:
+        """Where passages start that hold one of every group; one more than `most` is too many."""
+        if self._starts is not None and groups == [self._starts.spellings]:
+            return ready(list(self._starts.starts))
+        limit = None if most is None else most + 1
+        return self._snapshot.passages_with(self._seq, ordinal, groups, limit).then(sorted)
+
+    async def _counted(self, segments: AsyncIterator[Segment]) -> AsyncIterator[Segment]:
+        """The same segments as long as the text may be read from."""
+        async for segment in segments:
             if self._budget is not None:
                 if not self._budget:
                     raise TooLong
@@ -121,33 +134,29 @@ class ChunkedText:
             check("looking for text in a very long field")
             yield segment
 
-    def _passages(
-        self, ordinal: int, groups: Sequence[Spellings], through: bool
-    ) -> Iterator[Segment]:
-        budget = self._budget if through else None
-        limit = None if budget is None else budget + 1
-        if self._starts is not None and self.knows(groups):
-            starts = self._starts.starts
-        else:
-            starts = sorted(self._snapshot.passages_with(self._seq, ordinal, groups, limit))
-        if budget is not None and len(starts) > budget:
+    async def _passages(self, promise: Later[list[int]], through: bool) -> AsyncIterator[Segment]:
+        starts = await promise
+        if through and self._budget is not None and len(starts) > self._budget:
             raise TooLong
-        for number, start in enumerate(starts):
-            if number % PASSAGES_AHEAD == 0:
-                following = starts[number : number + PASSAGES_AHEAD]
-                self._snapshot.ahead(partial(self._passage, offset) for offset in following)
-            text = self._passage(start)
-            is_last = start + len(text) == self.total
-            yield Segment(start, text, len(text) if is_last else CONTRACT.passage_stride_chars)
+        for number in range(0, len(starts), PASSAGES_TOGETHER):
+            some = starts[number : number + PASSAGES_TOGETHER]
+            texts = [self._texts.get(start) or self._passage(start) for start in some]
+            for start, passage in zip(some, texts):
+                text = await passage
+                is_last = start + len(text) == self.total
+                yield Segment(start, text, len(text) if is_last else CONTRACT.passage_stride_chars)
 
-    def _passage(self, start: int) -> str:
+    def _passage(self, start: int) -> Later[str]:
         return self.read(start, start + CONTRACT.passage_chars)
 
-    def _all(self) -> Iterator[Segment]:
+    async def _all(self) -> AsyncIterator[Segment]:
         """Every chunk, each read once."""
-        rows = self._snapshot.chunks(self._big)
-        chunk = next(rows, "")
-        for number, following in enumerate(rows):
+        chunks = self._snapshot.chunks(self._big)
+        if self._budget is not None:  # one more, so that it is seen that there are too many
+            text = await self._snapshot.text(self._big, 0, min(self._budget, self._big.chunks - 1))
+            chunks = (text[start : start + CHUNK] for start in range(0, len(text), CHUNK))
+        chunk = next(chunks, "")
+        for number, following in enumerate(chunks):
             yield Segment(number * CHUNK, chunk + following[:OVERLAP], CHUNK)
             chunk = following
         yield Segment((self._big.chunks - 1) * CHUNK, chunk, CHUNK)
@@ -182,8 +191,14 @@ _PUNCTUATION = re.compile(r"[^\w\s]")
 
 
 def matches(
-    text: Text, needle: str, groups: Sequence[Group], possible: int = -1, apart: bool = False
-) -> Iterator[tuple[int, int]]:
+    text: Text,
+    needle: str,
+    groups: Sequence[Group],
+    possible: int = -1,
+    apart: bool = False,
+    *,
+    at_once: bool = False,
+) -> AsyncIterator[tuple[int, int]]:
     """Ranges that match, in walking order.
 
     The text itself first, in whole words: with its punctuation if it has some, else as a phrase.
@@ -193,33 +208,43 @@ def matches(
     `possible` are the groups that the text may hold, as bits by their number. The others, if any,
     are not looked for, and neither is what holds every word. It is not where groups are `apart`
     either: no segment of the text holds all of them.
+
+    With `at_once`, the index is asked now for every way to look, not for each when it is tried.
     """
     some, every = _possible_groups(needle, groups, possible, apart)
-    for finder in (_punctuated, _phrases) if every else ():
-        if (yield from _some(finder(text, needle))):
+    ways = _ways(text, needle, some, every, list if at_once else iter)
+    return _first_of(list(ways) if at_once else ways)
+
+
+def _ways(
+    text: Text, needle: str, groups: Sequence[Group], every: bool, collect: Callable[..., Any]
+) -> Iterator[AsyncIterator[tuple[int, int]]]:
+    """The ways to look for a text, in their order."""
+    folded = fold(needle).strip()
+    words = folded.split()
+    if every and words and _PUNCTUATION.search(needle):
+        # The last word may go on.
+        prefixed = [[Term((word,), prefix=n == len(words))] for n, word in enumerate(words, 1)]
+        yield _ranges(text.segments(prefixed), partial(_punctuated, needle, folded))
+    if every and words:
+        phrase = partial(_phrases, Query(needle, (Term((*words,)),)))
+        yield _ranges(text.segments([[Term((word,))] for word in words]), phrase)
+    narrowed = (text.segments(terms, through=True) for terms in _narrowing(groups, every))
+    yield _passages(collect(narrowed), text.total, groups)
+    yield _ranges(text.segments(()), partial(literals, needle=needle))
+
+
+async def _first_of(
+    ways: Iterable[AsyncIterator[tuple[int, int]]],
+) -> AsyncIterator[tuple[int, int]]:
+    """The ranges of the first of several ways that has any."""
+    for ranges in ways:
+        is_empty = True
+        async for span in ranges:
+            is_empty = False
+            yield span
+        if not is_empty:
             return
-    if not (yield from _some(_passages(text, some, every))):
-        yield from _inside_words(text, needle)
-
-
-def sought(
-    text: Text, needle: str, groups: Sequence[Group], possible: int = -1, apart: bool = False
-) -> Iterator[Callable[[], object]]:
-    """Calls that find the first segment for each way in which `matches` looks for a text."""
-    some, every = _possible_groups(needle, groups, possible, apart)
-    if every and _PUNCTUATION.search(needle):
-        yield partial(_begin, text.segments(_words(needle)))
-    if every:
-        phrase = [[Term((word,))] for word in fold(needle).split()]
-        yield partial(_begin, text.segments(phrase))
-    for terms in _narrowing(some, every):
-        if not text.knows(terms):
-            yield partial(_begin, text.segments(terms, through=True))
-
-
-def _begin(segments: Iterator[Segment]) -> None:
-    with suppress(TooLong):
-        next(segments, None)
 
 
 def _possible_groups(
@@ -241,52 +266,34 @@ def either(groups: Sequence[Group], possible: int = -1) -> tuple[Term, ...]:
     return tuple(term for group in _possible(groups, possible) for term in group.spellings)
 
 
-def _some(ranges: Iterator[tuple[int, int]]) -> Generator[tuple[int, int], None, bool]:
-    """Yields what was found; returns whether there was anything."""
-    first = True
-    for span in ranges:
-        first = False
-        yield span
-    return not first
-
-
-def _words(needle: str) -> list[list[Term]]:
-    """The words of a text, each a group by itself; the last may go on."""
-    words = fold(needle).split()
-    return [[Term((word,), prefix=number == len(words))] for number, word in enumerate(words, 1)]
-
-
-def _punctuated(text: Text, needle: str) -> Iterator[tuple[int, int]]:
-    phrase = fold(needle).strip()
-    if not phrase or not _PUNCTUATION.search(needle):
-        return
-    for base, segment, own in text.segments(_words(needle)):
-        if phrase not in fold(segment):  # its words are not there in a row, a far quicker look
-            continue
-        for start, end in literals(segment, needle):
-            if start < own and _starts_word(segment, start):
-                yield base + start, base + end
-
-
-def _phrases(text: Text, needle: str) -> Iterator[tuple[int, int]]:
-    words = tuple(fold(needle).split())
-    if not words:
-        return
-    phrase = Query(needle, (Term(words),))
-    for base, segment, own in text.segments([[Term((word,))] for word in words]):
-        for start, end in sorted(
-            (s.start, s.end) for s in spans(segment, phrase, limit=len(segment))
-        ):
+async def _ranges(
+    segments: AsyncIterator[Segment], ranges_in: Callable[[str], Iterable[tuple[int, int]]]
+) -> AsyncIterator[tuple[int, int]]:
+    """The ranges in segments that begin in their own part."""
+    async for base, segment, own in segments:
+        for start, end in ranges_in(segment):
             if start < own:
                 yield base + start, base + end
 
 
-def _passages(text: Text, groups: Sequence[Group], every: bool) -> Iterator[tuple[int, int]]:
-    """Passages, best first, each once; with `every`, those of segments with all groups, if any."""
+def _punctuated(needle: str, folded: str, segment: str) -> Iterator[tuple[int, int]]:
+    """Where a segment has a text with its punctuation, in whole words."""
+    if folded in fold(segment):  # its words are there in a row, a far quicker look
+        yield from ((at, end) for at, end in literals(segment, needle) if _starts_word(segment, at))
+
+
+def _phrases(phrase: Query, segment: str) -> list[tuple[int, int]]:
+    return sorted((span.start, span.end) for span in spans(segment, phrase, limit=len(segment)))
+
+
+async def _passages(
+    narrowed: Iterable[AsyncIterator[Segment]], total: int, groups: Sequence[Group]
+) -> AsyncIterator[tuple[int, int]]:
+    """Passages of the first segments that have any, best first, each once."""
     located: list[tuple[int, Passage]] = []
-    for terms in _narrowing(groups, every):
-        for base, segment, own in text.segments(terms, through=True):
-            for passage in passages_at(base, segment, text.total, groups, PASSAGES_MAX):
+    for segments in narrowed:
+        async for base, segment, own in segments:
+            for passage in passages_at(base, segment, total, groups, PASSAGES_MAX):
                 if passage.span.start < own:
                     located.append((base, passage))
         if located:
@@ -316,13 +323,6 @@ def _narrowing(groups: Sequence[Group], every: bool) -> Iterator[list[tuple[Term
         yield terms
     if terms:
         yield [either(groups)]
-
-
-def _inside_words(text: Text, needle: str) -> Iterator[tuple[int, int]]:
-    for base, segment, own in text.segments(()):
-        for start, end in literals(segment, needle):
-            if start < own:
-                yield base + start, base + end
 
 
 def _starts_word(text: str, start: int) -> bool:

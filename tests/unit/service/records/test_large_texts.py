@@ -10,6 +10,7 @@ from evidence.ranking import Group
 from service.records.sqlite.snapshot import SqliteSnapshot
 from tests.helpers.filling import put
 from service.records.intake import Row
+from service.records.engine.later import iterate
 from service.records.engine.scopes import StreamHandle
 from service.records.view.texts import ChunkedText, InlineText, matches
 from service.records.sqlite.writer import Writer
@@ -24,7 +25,7 @@ def kept(writer: Writer, notes: StreamHandle, text: str) -> ChunkedText:
     (seq,) = writer.db.execute("SELECT seq FROM record").fetchone()
     (ordinal,) = writer.db.execute("SELECT ordinal FROM scope WHERE field = 'text'").fetchone()
     snapshot = SqliteSnapshot(writer.db, (0, 0))
-    return ChunkedText(snapshot, seq, snapshot.load([seq])[seq].big["text"], ordinal)
+    return ChunkedText(snapshot, seq, snapshot.load([seq]).get()[seq].big["text"], ordinal)
 
 
 @pytest.mark.parametrize("around", ["z", "ß", "é", "ﬁ", "Ж", "\u0301"])
@@ -38,8 +39,8 @@ def test_parts_of_words_are_found_at_every_border_of_chunks(
         letters[begin : begin + len(NEEDLE) + 2] = f"{around}{NEEDLE.upper()}{around}"
     text = "".join(letters)
     text = text[: -len(NEEDLE) - 1] + f"z{NEEDLE}"
-    found = list(matches(kept(writer, notes, text), NEEDLE, []))
-    assert found == list(matches(InlineText(text), NEEDLE, []))
+    found = list(iterate(matches(kept(writer, notes, text), NEEDLE, [])))
+    assert found == list(iterate(matches(InlineText(text), NEEDLE, [])))
     assert len(found) >= 5
     assert all(text[start:end].lower().startswith(NEEDLE) for start, end in found)
 
@@ -57,5 +58,5 @@ def test_words_apart_are_found_at_every_border_of_passages_and_at_the_end(
     for border in (stride, 2 * stride, CONTRACT.passage_chars, CHUNK, chars):
         place = border - len("violet boats") * (border < chars)
         changed = f"{text[:place]} {apart} {text[place:]}"
-        found = list(matches(kept(writer, notes, changed), "harbour violet", groups))
+        found = list(iterate(matches(kept(writer, notes, changed), "harbour violet", groups)))
         assert [changed[start:end] for start, end in found] == [apart]
