@@ -3,7 +3,7 @@
 The text channel has the same information.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -248,7 +248,8 @@ class SearchPage:
     are replacement arguments with which the search has hits; None removes one. `tail_cut` means
     that the page ends where the scores fall off; `tail` is where an uncut page would end.
     `left_out` is how many matching records `sort: newest` does not show. `repaired_query` is the
-    query with corrected words, if any.
+    query with corrected words, if any. `first_hits` makes the page with this many of its hits,
+    fewer than it has; None if it has to be asked for.
     """
 
     args: dict[str, Any]
@@ -267,6 +268,7 @@ class SearchPage:
     ended_early: bool = False
     fan_in: FanIn | None = None
     repaired_query: str | None = field(default=None, compare=False)
+    first_hits: Callable[[int], "SearchPage"] | None = field(default=None, compare=False)
 
     @property
     def shows_whole_fields(self) -> bool:

@@ -300,14 +300,18 @@ def _names_connection(raw: Mapping[str, Any]) -> bool:
 def run_bounded(
     operation: Operation[S, R, T], session: S, args: dict[str, Any], budgets: Budgets = BUDGETS
 ) -> T:
-    """Returns the result; asks again for a smaller page if the first exceeds its budget."""
+    """Returns the result; or, if it exceeds its budget, a smaller page, asked for if need be."""
     result: Any = operation.answer(session, args)
     fitted: Any = operation.fit(result, budgets, session.each)
     while _size(fitted) < _size(result):
         # What a page says of its early end takes room too.
         early = replace(result, ended_early=True)
         shorter = _size(operation.fit(early, budgets, session.each))
-        result = operation.answer(session, {**args, "limit": shorter})
+        first_hits = getattr(result, "first_hits", None)
+        if first_hits:
+            result = first_hits(shorter)
+        else:
+            result = operation.answer(session, {**args, "limit": shorter})
         # The next page uses the caller's arguments.
         result = replace(result, ended_early=True, args=args)
         fitted = operation.fit(result, budgets, session.each)

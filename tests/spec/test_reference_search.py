@@ -203,6 +203,23 @@ def check(
     assert [hit.rank for page in pages for hit in page.hits] == list(range(1, len(found) + 1))
     counts = Counts(len(reference.holding_every()), len(found), exact=True)
     assert all(page.counts == counts and page.recall["complete"] for page in pages)
+    for variant in (query, replace(query, cut_tail=True), replace(query, sort="newest")):
+        check_first_hits(server, replace(variant, limit=limit), block_size)
+
+
+def check_first_hits(server: StoreResourceServer, query: SearchQuery, block_size: int) -> None:
+    """A page that is shortened equals the shorter page."""
+    page = page_of(server, query, block_size)
+    if number := len(page.hits) // 2:
+        assert page.first_hits is not None
+        shorter = page_of(server, replace(query, limit=number), block_size)
+        assert page.first_hits(number) == shorter
+
+
+def page_of(server: StoreResourceServer, query: SearchQuery, block_size: int) -> SearchPage:
+    return server.read(
+        lambda snapshot, view: Search(snapshot, view, query, block_size).page(SEALER)
+    )
 
 
 def slices(search: Search) -> list[tuple[list[str], list[str]]]:
@@ -220,9 +237,7 @@ def walk(
     cursor: str | None = None
     while True:
         asked = replace(query, limit=limit, cursor=cursor)
-        page = server.read(
-            lambda snapshot, view: Search(snapshot, view, asked, block_size).page(SEALER)
-        )
+        page = page_of(server, asked, block_size)
         yield page
         cursor = page.next_cursor
         assert page.has_more == (cursor is not None)

@@ -5,7 +5,7 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
@@ -186,23 +186,7 @@ class Search:
         if request.cursor:
             number, offset, rank, before = sealer.open(request.cursor, bound=bound)
         current = self._figures()
-        warnings = []
-        if before is not None and before != current:
-            warnings.append(
-                {
-                    "code": "store_changed",
-                    "message": "The store changed since the page before; hits may repeat or be "
-                    "missing.",
-                }
-            )
-        if self.searched.timeless:
-            timeless = self.searched.timeless
-            warnings.append(
-                {
-                    "code": "no_event_time",
-                    "message": f"{timeless} records without an event time were left out.",
-                }
-            )
+        warnings = list(self._warnings(changed=before not in (None, current)))
         if request.sort == "newest":
             return self._newest(warnings)
         ranked = self.block(number, offset + request.limit)
@@ -228,11 +212,40 @@ class Search:
             tail=None if request.cut_tail else tail,
             repaired_query=words.repaired(self.question, self.query_groups),
         )
+
+        def first_hits(limit: int) -> SearchPage:
+            return replace(
+                page,
+                hits=page.hits[:limit],
+                has_more=True,
+                next_cursor=sealer.seal(
+                    [number, offset + limit, rank + limit, current], bound=bound
+                ),
+                tail_cut=False,
+                tail=page.tail if page.tail and page.tail.hits < limit else None,
+                recall=recall,
+            )
+
+        page.first_hits, recall = first_hits, page.recall
         if not self.candidates.complete and cursor is None:
             times = [at for at in self.reader.times(page_records).values() if at is not None]
             if times:
-                page.recall["earliest_event_time"] = moment(min(times))
+                page.recall = recall | {"earliest_event_time": moment(min(times))}
         return page if page.hits or request.cursor else self._explained(page)
+
+    def _warnings(self, *, changed: bool) -> Iterator[dict[str, Any]]:
+        """What a client should know of a page; `changed`: the store did since the page before."""
+        if changed:
+            yield {
+                "code": "store_changed",
+                "message": "The store changed since the page before; hits may repeat or be "
+                "missing.",
+            }
+        if timeless := self.searched.timeless:
+            yield {
+                "code": "no_event_time",
+                "message": f"{timeless} records without an event time were left out.",
+            }
 
     def _page_of(
         self,
@@ -309,8 +322,13 @@ class Search:
         good = [candidate for candidate in ranked if candidate.value >= least]
         page_records = self.reader.newest_first(good)[: self.request.limit]
         page = self._page_of(ranked, page_records, warnings)
-        assert page.counts is not None, "the store counts"
-        page.left_out = max(0, page.counts.some - len(page_records)) or None
+        matching = page.counts.some if page.counts else 0
+
+        def first_hits(limit: int) -> SearchPage:
+            hits = page.hits[:limit]
+            return replace(page, hits=hits, left_out=max(0, matching - len(hits)) or None)
+
+        page = replace(first_hits(len(page_records)), first_hits=first_hits)
         return page if page.hits else self._explained(page)
 
     def _counts(self, ranked: list[Ranked]) -> Counts:

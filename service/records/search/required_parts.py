@@ -41,14 +41,17 @@ class RequiredParts:
         self.sought = [part for part in required if not part.term.excluded]
         self._rows: dict[tuple[Required, Scope], Later[Rows]] = {}
         self._broad = set[Required]()
-        prefixes, words = [part for part in required if part.term.prefix], 0
-        for part in prefixes:
-            beginning = vocabulary.beginning(part.term.words[-1], scope_of(part.role))
-            words += beginning
-            if beginning > BUDGETS.prefix_words_read:
-                self._broad.add(part)
-            if words > BUDGETS.prefix_words_read and len(prefixes) > 1:
-                raise _too_broad([prefix.term.typed for prefix in prefixes])
+        prefixes = [part for part in required if part.term.prefix]
+        asked = [(part.term.words[-1], scope_of(part.role)) for part in prefixes]
+        words = 0
+        if sum(vocabulary.may_begin(*ask) for ask in asked) > BUDGETS.prefix_words_read:
+            for part, ask in zip(prefixes, asked):
+                beginning = vocabulary.beginning(*ask)
+                words += beginning
+                if beginning > BUDGETS.prefix_words_read:
+                    self._broad.add(part)
+                if words > BUDGETS.prefix_words_read and len(prefixes) > 1:
+                    raise _too_broad([prefix.term.typed for prefix in prefixes])
 
     def groups(self) -> Iterator[Group]:
         """The sought parts as groups, so that they are ranked and marked like words."""

@@ -6,7 +6,7 @@ Nothing outside the grant is counted. Inside a limit, records are counted one by
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Final
 
@@ -117,6 +117,12 @@ class Vocabulary:
             for compound, partners in parts.items()
             if compound in counts and not counts.keys().isdisjoint(partners)
         }
+
+    def may_begin(self, prefix: str, scope: Scope) -> int:
+        """As many words as `beginning` counts, or more; found sooner."""
+        most = BUDGETS.prefix_words_read + 1
+        ask = partial(self.snapshot.words_like, prefixes=[prefix], most=most)
+        return len(self._of(ask, set(scope.fields)).get())
 
     def beginning(self, prefix: str, scope: Scope) -> int:
         """How many words of the grant in the fields of a scope begin with a prefix.
