@@ -57,7 +57,7 @@ class Activity:
         self._ahead = timedelta()
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
         self._lock = threading.Lock()
-        self._started: threading.Event | None = None
+        self._stopped: threading.Event | None = None
         self._reported = ""
 
     def now(self) -> datetime:
@@ -68,7 +68,7 @@ class Activity:
         """
         clock = datetime.now(UTC)
         if abs(clock - self._read) >= _PAUSE:
-            self.flush() if self._started else self._look()
+            self.flush() if self._stopped else self._look()
         self._latest = max(self._latest, clock + self._ahead)
         return self._latest
 
@@ -81,7 +81,7 @@ class Activity:
 
     def count(self, grant_id: str, operation: str, uses: Iterable[tuple[str, str]]) -> None:
         """Counts one request. `uses` are the (grant id, stream) of the records it showed."""
-        if self._started is None:
+        if self._stopped is None:
             return
         day = datetime.now(UTC).date().isoformat()
         with self._lock:
@@ -96,13 +96,13 @@ class Activity:
 
     def start(self) -> None:
         """Starts counting, and writes every few seconds, in a process that serves."""
-        self._started = threading.Event()
-        threading.Thread(target=self._run, args=(self._started,), daemon=True).start()
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, args=(self._stopped,), daemon=True).start()
 
     def stop(self) -> None:
         """Stops counting and writes the remaining counts."""
-        if self._started is not None:
-            self._started.set()
+        if self._stopped is not None:
+            self._stopped.set()
             self.flush()
 
     def _run(self, stopped: threading.Event) -> None:

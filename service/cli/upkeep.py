@@ -85,8 +85,8 @@ def _replace(
         stream, *further = _streams(writer, target)
         if further or target == stream.connection_id:
             raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
-        files, records = ", ".join(paths), f"{stream.records} records"
-        confirm(f"This replaces the {records} of {target} with those in {files}.", yes)
+        files, count = ", ".join(paths), stream.records
+        confirm(f"This replaces the {count} records of {target} with those in {files}.", yes)
         plan = importing.plan_of(
             {**options, "connection": stream.connection_id, "stream": stream.stream}
         )

@@ -34,7 +34,7 @@ class Transactions(BaseWriter):
         super().__init__()
         self.db, self.lock_seconds = db, lock_seconds
         self._log: list[Entry] = []
-        self._wrote = self._catalog = False
+        self._wrote = self._catalog_changed = False
         self._fresh: dict[str, list[int]] = {}
         #: The temporary table of this transaction for each table that rows were copied to.
         self._incoming: dict[str, str] = {}
@@ -49,7 +49,7 @@ class Transactions(BaseWriter):
         if self.db.info.transaction_status:
             yield
             return
-        self._log, self._wrote, self._catalog = [], False, False
+        self._log, self._wrote, self._catalog_changed = [], False, False
         with self._opened():
             yield
             if self._wrote:
@@ -72,7 +72,7 @@ class Transactions(BaseWriter):
     def _count(self) -> None:
         """Assigns versions to the changes, in the order of all commits."""
         log = self._log
-        values = {"changes": len(log), "epoch": new_epoch(), "catalog": self._catalog}
+        values = {"changes": len(log), "epoch": new_epoch(), "catalog": self._catalog_changed}
         ((last,),) = self.db.execute(_COUNT, values)
         first = last - len(log) + 1
         entries = ((stream, n, *rest) for n, (stream, *rest) in enumerate(log, start=first))
@@ -126,7 +126,7 @@ class Transactions(BaseWriter):
         self._written += records
 
     def changed_catalog(self) -> None:
-        self._wrote = self._catalog = True
+        self._wrote = self._catalog_changed = True
 
     def fresh(self, sequence: str) -> int:
         """A number that was never used."""

@@ -351,8 +351,8 @@ class _Words:
         first, *second = (self._groups[number].count for number in numbers)
         if not second:
             return first
-        brought = first * second[0] // max(1, self._records)
-        return brought if brought < room else 0
+        expected_rows = first * second[0] // max(1, self._records)
+        return expected_rows if expected_rows < room else 0
 
     def add(self, numbers: tuple[int, ...], room: int) -> int:
         """Adds the records of some groups, of a pair only if there is room for all of them."""
@@ -373,11 +373,11 @@ class _Words:
         Then the newest records with the two rarest common words, and with any of them.
         """
         pair = [self.common[:2]] if len(self.common) > 1 else []
-        newest = [*pair, *([number] for number in self.common)]
+        newest_groups = [*pair, *([number] for number in self.common)]
         titled = [self._rows([number], titles) for number in self.common]
-        newest_rows = [self._newest(numbers) for numbers in newest]
+        newest_rows = [self._newest(numbers) for numbers in newest_groups]
         for number, rows in zip(self.common, titled):
             self.candidates.add(rows.get(), [number])
-        for numbers, rows in zip(newest, newest_rows):
+        for numbers, rows in zip(newest_groups, newest_rows):
             self.candidates.add(rows.get(), numbers)
         self.candidates.in_titles = bits_of(self.common)

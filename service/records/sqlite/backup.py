@@ -168,6 +168,6 @@ def _keep_access(db: sqlite3.Connection, copy: Path, *, all_of_it: bool) -> None
                 marks = ", ".join("?" * len(found.description))
                 here.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
             elif key:
-                end = f"UPDATE {table} SET revoked_at = ? WHERE {key} = ? AND revoked_at IS NULL"
-                here.executemany(end, [(row[-1], row[1]) for row in rows if row[-1]])
+                revoke = f"UPDATE {table} SET revoked_at = ? WHERE {key} = ? AND revoked_at IS NULL"
+                here.executemany(revoke, [(row[-1], row[1]) for row in rows if row[-1]])
         here.execute("PRAGMA wal_checkpoint(TRUNCATE)")
