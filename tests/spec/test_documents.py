@@ -19,7 +19,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from service.records import manifest
+from evidence import manifest
 from tests.helpers import pages
 from tests.helpers.caller import Local
 from tests.helpers.pages import Block
