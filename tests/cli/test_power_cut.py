@@ -33,7 +33,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     made = worlds.build(letters("home", 3), tmp_path / "house")
     made.grant(label="laptop")
     reader = Reader(made.path)
-    with reader.connection() as db:
+    with reader.connection(seconds=600) as db:  # the deadline also holds in the test
         db.execute("SELECT count(*) FROM record").fetchone()
         yield made
     reader.close()
