@@ -24,11 +24,10 @@ from evidence.limits import BUDGETS
 from service.settings import WAITING_THREADS
 from service import keys
 from service.pdpp import encode
-from service.ports import MemberStream
 from service.ports import SearchQuery
 from service.access import packages
 from service.records.store import Store
-from service.access.registry import Member
+from service.access.registry import MemberStream, Member
 from service.access.registry import Registry
 from service.records.sqlite.writer import open_writer
 

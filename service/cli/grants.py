@@ -23,7 +23,6 @@ from service.cli.source import FILE, PATH, read_json, store_option
 from service.cli.store import active_grants, existing, teaching, time_at
 from service.place import Place
 from service.records.opening import open_reader
-from service.records.overview import local_member
 from service.records.sidecar import open_sidecar
 from evidence.times import microseconds, moment
 from service.records.writing import Writing
@@ -271,6 +270,8 @@ def create_package(
     """
     if len(urls) != len(files):
         raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
+    from service.records.overview import local_member  # loads what reads records
+
     with teaching(), existing(store) as writer:
         registry = Registry(writer)
         with closing(open_reader(store)) as reader, reader.snapshot() as snapshot:

@@ -26,11 +26,13 @@ from service.importing.process.parsing import FileReport, Parser
 from service.importing.plan import Listener, Plan, Report
 from service.importing.run import import_files
 from service.importing.source import Reading
+from service.records.intake import Counts
 
 #: Allocations between two garbage collections. An import makes many objects that live as long as
 #: their batch.
 COLLECT_AFTER = 100_000
 SOME_REFUSED = 3
+ERASING = "The old records are being erased."
 
 
 @click.command("import")
@@ -101,12 +103,12 @@ def import_(paths: tuple[str, ...], written: Path | None, store: Place, **option
         with Following(parser, plan, paths) as listener:
             report = import_files(target, parser, plan, listener)
         import_report.of_skipped(report.left_out, detailed=options["detailed"])
-        if written is not None:
-            _write_manifest(report.manifests, written)
         import_report.of_import(report)
         if not report.undone:
             with existing(store) as writer:
                 import_report.of_coverage(writer, report)
+        if written is not None:
+            _write_manifest(report.manifests, written)
     _leave(report, plan)
 
 
@@ -132,7 +134,7 @@ def plan_of(options: dict[str, Any]) -> Plan:
         options["stream"],
         options["key"],
         not options["no_roles"],
-        options["manifest"] and read_json(options["manifest"]),
+        options["manifest"] and (read_json(options["manifest"]) or {}),
         options.get("strict", False),
         options.get("dry_run", False),
     )
@@ -145,6 +147,7 @@ class Following(Listener):
         for line in [*UNUSABLE, parser.listing.recognized]:
             say(line)
         self._words = [*paths, "--connection", plan.connection_id]
+        self._target = f"{plan.connection_id}/{plan.stream}"
         self._full = plan.dry_run or sys.stderr.isatty()
         self._meter = Meter(plan.connection_id, "rows")
         self._rows = FileRows(self._meter, [file.size for file in parser.listing.files])
@@ -185,6 +188,12 @@ class Following(Listener):
     def file(self, report: FileReport) -> None:
         self._rows.next_file()
         import_report.of_file(report)
+
+    def replaced(self, counts: Counts) -> None:
+        say(
+            f"{self._target} is replaced: {counts.new} new, {counts.changed} changed, "
+            f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
+        )
 
 
 def _leave(report: Report, plan: Plan) -> None:

@@ -24,7 +24,6 @@ MEGABYTE = 1_000_000
 #: only if every row was imported.
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
 
-ERASING = "The old records are being erased."
 
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 
@@ -66,7 +65,8 @@ def remove(name: str, yes: bool, store: Place) -> None:
         with writer.staging([(entry.connection_id, entry.stream) for entry in streams]) as stage:
             stage.keep_manifests([(stream.connection_id, stream.stream) for stream in covered])
             stage.publish()
-            say(f"{name}: {sum(stream.records for stream in streams)} records removed. {ERASING}")
+            count = sum(stream.records for stream in streams)
+            say(f"{name}: {count} records removed. {importing.ERASING}")
         writer.finish()
 
 
@@ -95,20 +95,16 @@ def _replace(
             importing.found_files(paths, options) as parser,
             importing.Following(parser, plan, paths) as listener,
         ):
-            report, counts = replace_stream(
+            report, replaced = replace_stream(
                 writer, parser, plan, listener, keep_manifest=keep_manifest
             )
         import_report.of_skipped(report.left_out, detailed=options["detailed"])
         import_report.of_import(report, replaces=True)
         import_report.of_coverage(writer, report)
-        if counts is None:
+        if not replaced:
             importing.refuse_if_all_are(report)
             what = "Rows were refused" if report.counts.refused else "There are no rows"
             raise click.ClickException(f"{what}, so nothing was replaced.")
-        say(
-            f"{target} is replaced: {counts.new} new, {counts.changed} changed, "
-            f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
-        )
 
 
 replace = click.Command(

@@ -73,6 +73,9 @@ class Listener:
     def file(self, report: FileReport) -> None:
         """A file was imported."""
 
+    def replaced(self, counts: Counts) -> None:
+        """A stream was replaced; its old records are erased next."""
+
 
 @dataclass(slots=True)
 class Report:

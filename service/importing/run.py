@@ -13,7 +13,7 @@ from service.importing.plan import Listener, Plan, Report
 from service.importing.stored_rows import StoredRows
 from service.importing.tree import LeftOut
 from service.place import Place
-from service.records.intake import Counts, Row
+from service.records.intake import Row
 from service.records.opening import engine_of
 from service.records.writing import Writing
 from service.records.writing.streams import connect, reindexes
@@ -53,23 +53,24 @@ def import_files(
 
 def replace_stream(
     writer: Writing, parser: Parser, plan: Plan, listener: Listener, *, keep_manifest: bool
-) -> tuple[Report, Counts | None]:
+) -> tuple[Report, bool]:
     """Replaces the stream of a plan with the rows of files, in one commit.
 
-    Returns the import, and what changed in the stream; None if a row was refused or there are none,
-    and so nothing was replaced.
+    Returns the import, and whether the stream was replaced: not if a row was refused or there are
+    none.
     """
-    counts = None
+    replaced = False
     with suppress(Undone), writer.staging([(plan.connection_id, plan.stream or "")]) as stage:
         if keep_manifest:
             stage.keep_manifests()
         report = import_into(writer, parser, plan, listener)
         if report.counts.refused or not report.counts.rows:
             raise Undone
-        counts = stage.publish(report.counts)
-    if counts is not None:
+        listener.replaced(stage.publish(report.counts))
+        replaced = True
+    if replaced:
         writer.finish()
-    return report, counts
+    return report, replaced
 
 
 def import_into(
@@ -82,7 +83,7 @@ def import_into(
     task = Import(writer, plan, listener)
     report, whole = task.report, plan.may_be_undone and not aside
     with (
-        _explained(NOTHING if plan.may_be_undone or aside else STOPPED),
+        _explained(NOTHING if plan.may_be_undone or aside or writer.staged else STOPPED),
         writer.transaction() if whole else nullcontext(),
     ):
         connect(writer, plan.connection_id, connector_key=plan.connector_key, label=plan.label)

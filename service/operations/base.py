@@ -319,7 +319,7 @@ def run_bounded(
 
 
 def _size(result: Any) -> int:
-    """The number of items on a page; only pages are requested twice."""
+    """The number of items on a page; only pages are shortened."""
     lists = (getattr(result, name, None) for name in ("hits", "records", "groups", "values"))
     items: Sized = next((page for page in lists if page), ())
     return len(items)

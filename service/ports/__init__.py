@@ -280,16 +280,6 @@ class Blob:
         return plain if plain in _HARMLESS else None
 
 
-@dataclass(frozen=True, slots=True)
-class MemberStream:
-    """One stream of one connection in a member of a package."""
-
-    stream: str
-    connection_id: str
-    connector_key: str | None = None
-    display_name: str | None = None
-
-
 class ResourceServer(Protocol):
     """One grant, already authorised. Methods raise only `EvidenceError`s."""
 

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 from evidence.errors import InvalidRequest
 from evidence.hits import Counts, SearchPage
 from evidence.work import Deadline
-from service.ports import MemberStream, SearchQuery
+from service.access.registry import MemberStream
+from service.ports import SearchQuery
 from service.sources.package import Child, PackageResourceServer
 from service.sources.remote.origin import Origin
 from service.sources.remote.server import HttpResourceServer

@@ -62,6 +62,19 @@ def test_recorded_bookmarks_and_cursors_of_packages_open(entry: dict[str, Any]) 
         SEALER.open(entry["cursor"], bound=bound({**entry, "further": ["other"]}))
 
 
+def test_a_bookmark_of_a_store_that_was_once_restored_opens(tmp_path: Path) -> None:
+    (entry,) = RECORDED["restored"]
+    house = worlds.build(worlds.two_mailboxes(), tmp_path)
+    grant_id, token = house.grant()
+    house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
+    house.change("INSERT INTO meta (key, value) VALUES ('history', ?)", entry["history"])
+    answer = Api(house.app, token).mcp(
+        "query_records", **entry["args"], changes_since=entry["bookmark"]
+    )
+    error = answer["structuredContent"].get("error", {})
+    assert error.get("code") != "invalid_cursor", answer
+
+
 def test_a_recorded_cursor_of_a_remote_list_opens() -> None:
     (entry,) = RECORDED["remote"]
     query = SearchQuery(**entry["args"], cursor=entry["cursor"])

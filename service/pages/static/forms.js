@@ -31,7 +31,8 @@ export function fragment(tool, args) {
   return `#${tool}?${new URLSearchParams({ arguments: JSON.stringify(args) })}`;
 }
 
-/** The call in a fragment: [tool, arguments]. Links of older releases have each argument as text. */
+/** The call in a fragment: [tool, arguments]. Links of older releases have each argument as
+    text, so their numbers and lists are refused until they are corrected. */
 export function fromFragment(hash) {
   const [tool, query = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
   const values = Object.fromEntries(new URLSearchParams(query));

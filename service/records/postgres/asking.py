@@ -20,7 +20,7 @@ _CONFINE = "SELECT rung_confine(%s::text[])"
 Opened = Callable[[tuple[Any, ...]], tuple[Generation, Catalog]]
 
 
-class Request:
+class QueuedStatement:
     """A statement that waits to be sent, then its rows, which `keep` gets as soon as they come."""
 
     __slots__ = ("sql", "values", "keep", "rows")
@@ -52,9 +52,9 @@ class Asking(SharedMethods):
         self._opening, self._opened = opening, opened
         self._generation: Generation | None = None
         self._expected: Generation | None = None
-        self._waiting = list[Request]()
+        self._waiting = list[QueuedStatement]()
         #: What was promised, by the statement with its values: it is sent once.
-        self._promised: dict[str, Request] = {}
+        self._promised: dict[str, QueuedStatement] = {}
         #: The connections of the request, None for all; what is cached is limited to them too.
         self._connections: Sequence[str] | None = ()
         #: The statement that limits the connections; it is sent with the next one.
@@ -91,6 +91,7 @@ class Asking(SharedMethods):
 
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         self._send_all()  # they are confined as they were when they were made
+        self._promised.clear()
         ids = None if connection_ids is None else sorted(connection_ids)
         self._connections, self._confined = ids, [(_CONFINE, (ids,))]
 
@@ -106,13 +107,13 @@ class Asking(SharedMethods):
 
     def request(
         self, sql: str, *values: Any, keep: Callable[[Rows], None] | None = None
-    ) -> Request:
+    ) -> QueuedStatement:
         """A statement that is sent with all that wait once the rows of one of them are read."""
-        request = Request(sql, values, keep)
+        request = QueuedStatement(sql, values, keep)
         self._waiting.append(request)
         return request
 
-    def rows_of(self, request: Request) -> Rows:
+    def rows_of(self, request: QueuedStatement) -> Rows:
         """The rows of a statement; raises `TimedOut` past the deadline."""
         if request.rows is None:
             self._send_all()
@@ -130,9 +131,10 @@ class Asking(SharedMethods):
             raise timed_out()
         opening = self._opening if self._generation is None else ()
         before, self._confined = (*opening, *self._confined), []
-        batch, self._waiting = self._waiting[:TOGETHER_MOST], self._waiting[TOGETHER_MOST:]
+        batch = self._waiting[:TOGETHER_MOST]
         statements = [*before, *((request.sql, request.values) for request in batch)]
         answers = self._loan.run(*statements) if statements else []
+        self._waiting = self._waiting[TOGETHER_MOST:]
         if opening:
             self.begun(answers[len(opening) - 1])
         for request, rows in zip(batch, answers[len(before) :]):

@@ -66,9 +66,10 @@ class PostgresEngine:
             with closing(self.open_reader()) as reader:
                 with reader.snapshot(BUDGETS.doctor_seconds) as snapshot:
                     snapshot.generation()  # a snapshot alone asks nothing
+            privacy = self._privacy()
         except EvidenceError as error:
             return Health(Verdict(error.message, "database-unreadable"))
-        return Health(Verdict(f"{self.location} answers and has a store"), self._privacy())
+        return Health(Verdict(f"{self.location} answers and has a store"), privacy)
 
     def _privacy(self) -> Verdict:
         from service.records.postgres.privacy import SECOND_ROLE, walls

@@ -6,6 +6,7 @@ the fields of every row that it finds.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 from service.records.engine import (
@@ -106,17 +107,19 @@ class SearchMethods(Asking):
     def words_like(
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
     ) -> Later[list[str]]:
-        complete, rest = self._counts(fields), list[str]()
+        cached, rest = self._counts(fields), list[str]()
+        complete = dict(cached)  # another thread may empty what is cached
         unknown = [prefix for prefix in prefixes if prefix not in complete]
 
         def words(rows: Sequence[tuple[Any, ...]]) -> list[str]:
             for prefix in unknown:
                 counts = {word: n for first, word, n in rows if first == prefix}
                 if len(counts) < most:
-                    complete[prefix] = counts
+                    complete[prefix] = cached[prefix] = counts
                 else:
                     rest.extend(counts)
-            return [*rest, *(word for prefix in prefixes for word in complete.get(prefix, ()))]
+            begun = (islice(complete.get(prefix, ()), most) for prefix in prefixes)
+            return [*rest, *chain.from_iterable(begun)]
 
         if not unknown:
             return ready(words([]))

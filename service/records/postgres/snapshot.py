@@ -11,7 +11,7 @@ from service.records.engine.content import Content
 from service.records.engine.later import Later, ready
 from service.records.engine.selections import Cells, Value
 from evidence.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
-from service.records.postgres.asking import Request
+from service.records.postgres.asking import QueuedStatement
 from service.records.postgres.connections import Rows
 from service.records.postgres.keys import kept_value
 from service.records.postgres.search import SearchMethods
@@ -80,7 +80,7 @@ class PostgresSnapshot(SearchMethods):
     }
 
     #: The statement that reads the next chunks, several values together.
-    _chunk_request: Request | None = None
+    _chunk_request: QueuedStatement | None = None
 
     def content(self) -> Content:
         from service.records.postgres.copying import PostgresContent
@@ -114,7 +114,7 @@ class PostgresSnapshot(SearchMethods):
         ordered = list(seqs)
         for start in range(0, len(ordered), DOCUMENTS):
             batch = ordered[start : start + DOCUMENTS]
-            records = self.load(batch).get()
+            records = {row[0]: stored(row) for row in self.run(_LOAD, batch)}  # not kept
             yield from (records.pop(seq) for seq in batch if seq in records)
 
     # Large values
@@ -131,9 +131,11 @@ class PostgresSnapshot(SearchMethods):
             request = self._chunk_request
             if request is None or not request.waits():
                 request = self._chunk_request = self.request(_TEXT, [], [], keep=self._keep)
+            asked = set(zip(*request.values))
             for key in lacking:
-                for column, number in zip(request.values, key):
-                    column.append(number)
+                if key not in asked:
+                    for column, number in zip(request.values, key):
+                        column.append(number)
             return Later(partial(self.rows_of, request), request.waits).then(
                 lambda _: self._joined(keys)
             )

@@ -114,7 +114,8 @@ def _decode_bookmark(
         history = snapshot.meta("history")
         if not history:
             raise
-        bookmark, history = sealer.open(text, bound=[*bound, history], param=param), None
+        older = Identity([*binding, history] for binding in bound)
+        bookmark, history = sealer.open(text, bound=older, param=param), None
     else:
         history = snapshot.meta("history") if len(bookmark) == _DIGITS else None
     return int(bookmark[:_DIGITS]), bookmark[_DIGITS:] or (None if history else snapshot.epoch(0))

@@ -41,13 +41,11 @@ class Part(NamedTuple):
 class Likely(NamedTuple):
     """A part of a record in which words were found.
 
-    `worth` is the summed idf of its groups, which no passage of it exceeds. `key` is that of a
-    passage of a long value.
+    `worth` is the summed idf of its groups, which no passage of it exceeds.
     """
 
     field: str
     worth: float
-    key: PassageKey | None
     part: Later[Part]
 
 
@@ -254,10 +252,9 @@ class Reader:
             Likely(
                 names[ordinal],
                 worth,
-                (candidate.seq, ordinal, start) if text.part else None,
                 self._part(record, names[ordinal], ordinal, start),
             )
-            for text, (ordinal, start), worth in zip(texts, places, candidate.score.worths)
+            for (ordinal, start), worth in zip(places, candidate.score.worths)
             if worth
         ]
         likely.sort(key=lambda part: (-part.worth, part.field))

@@ -7,7 +7,7 @@ score that is to be expected from that, from their length and from where the wor
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain, combinations
@@ -168,7 +168,7 @@ class Candidates:
 
     def _locations(
         self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
-    ) -> Later[Iterator[tuple[int, GroupLocations]]]:
+    ) -> Later[list[tuple[int, GroupLocations]]]:
         """Where the groups of each record are, as far as rows and short texts tell."""
         titled, short, free = (dict.fromkeys(seqs, 0) for _ in range(3))
         fields, passages = covered.fields, self.passages_of(seqs)
@@ -186,13 +186,16 @@ class Candidates:
         repeated = [seq for seq in seqs if titled[seq] & self.in_titles]
         elsewhere = sorted(n for n, field in fields.items() if not field.is_title)
 
-        def locations(texts: Iterable[ValueText]) -> Iterator[tuple[int, GroupLocations]]:
+        def locations(texts: Iterable[ValueText]) -> list[tuple[int, GroupLocations]]:
+            located = list[tuple[int, GroupLocations]]()
             # Long values are not read: they come without their text.
             for seq, ordinal, _, text in texts:
                 note(seq, ordinal, bits_of(ranker.places(text, self.in_titles)))
             for seq in seqs:
                 places = frozenset(chain(*(starts.values() for starts in passages[seq].values())))
-                yield seq, (self.group_bits[seq], titled[seq], short[seq], free[seq], places)
+                bits = self.group_bits[seq], titled[seq], short[seq], free[seq]
+                located.append((seq, (*bits, places)))
+            return located
 
         return (self.snapshot.texts(elsewhere, repeated) if repeated else ready([])).then(locations)
 

@@ -280,7 +280,7 @@ def _passages(
     Once they hold all words of the record, parts that cannot hold one nearly as good are not read.
     """
     passages, best, proven = list[_PassageInPart](), 0.0, set[int]()
-    for _, worth, _, promise in likely:
+    for _, worth, promise in likely:
         if worth < WORTH_SHARE * best and proven >= ranked.score.held:
             break
         part = promise.get()

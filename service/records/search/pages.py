@@ -204,7 +204,7 @@ class Search:
         cursor = None
         if following is not None:
             cursor = sealer.seal([following, after, rank + len(page_records), current], bound=bound)
-        page = replace(
+        plain = replace(
             self._page_of(ranked, page_records, warnings, rank),
             has_more=cursor is not None,
             next_cursor=cursor,
@@ -215,22 +215,21 @@ class Search:
 
         def first_hits(limit: int) -> SearchPage:
             return replace(
-                page,
-                hits=page.hits[:limit],
+                plain,
+                hits=plain.hits[:limit],
                 has_more=True,
                 next_cursor=sealer.seal(
                     [number, offset + limit, rank + limit, current], bound=bound
                 ),
                 tail_cut=False,
-                tail=page.tail if page.tail and page.tail.hits < limit else None,
-                recall=recall,
+                tail=plain.tail if plain.tail and plain.tail.hits < limit else None,
             )
 
-        page.first_hits, recall = first_hits, page.recall
+        page = replace(plain, first_hits=first_hits)
         if not self.candidates.complete and cursor is None:
             times = [at for at in self.reader.times(page_records).values() if at is not None]
             if times:
-                page.recall = recall | {"earliest_event_time": moment(min(times))}
+                page.recall = plain.recall | {"earliest_event_time": moment(min(times))}
         return page if page.hits or request.cursor else self._explained(page)
 
     def _warnings(self, *, changed: bool) -> Iterator[dict[str, Any]]:
@@ -321,12 +320,12 @@ class Search:
         least = ranked[0].value * TAIL if ranked else 0.0
         good = [candidate for candidate in ranked if candidate.value >= least]
         page_records = self.reader.newest_first(good)[: self.request.limit]
-        page = self._page_of(ranked, page_records, warnings)
-        matching = page.counts.some if page.counts else 0
+        plain = self._page_of(ranked, page_records, warnings)
+        matching = plain.counts.some if plain.counts else 0
 
         def first_hits(limit: int) -> SearchPage:
-            hits = page.hits[:limit]
-            return replace(page, hits=hits, left_out=max(0, matching - len(hits)) or None)
+            hits = plain.hits[:limit]
+            return replace(plain, hits=hits, left_out=max(0, matching - len(hits)) or None)
 
         page = replace(first_hits(len(page_records)), first_hits=first_hits)
         return page if page.hits else self._explained(page)

@@ -155,6 +155,7 @@ def holding_all(
     for some in (by_count[:1], by_count[1:]):  # the rarest leaves few records for the others
         if remaining:
             rows = [snapshot.holding(scope, group.spellings, remaining) for group in some]
-            for promise in rows:  # in place: a near engine looks only at those that remain
-                remaining &= promise.get().records
+            for promise in rows:
+                if remaining:  # in place: a near engine looks only at those that remain
+                    remaining &= promise.get().records
     return remaining

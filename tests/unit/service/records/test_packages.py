@@ -17,10 +17,9 @@ from evidence.errors import (
 from evidence.limits import BUDGETS
 from service import keys
 from service.keys import Sealer
-from service.ports import MemberStream
 from service.access import grants, packages
 from service.records.store import Store
-from service.access.registry import Member
+from service.access.registry import MemberStream, Member
 from service.access.registry import Registry
 from service.records.engine.scopes import StreamHandle
 from service.records.sqlite.writer import Writer
