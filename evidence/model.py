@@ -18,6 +18,16 @@ from evidence.text import clip, json_line
 REPLACED_BY_CURSOR = ("cursor", "changes_since")
 
 
+@dataclass(frozen=True, slots=True)
+class MemberStream:
+    """One stream of one connection in a member of a package."""
+
+    stream: str
+    connection_id: str
+    connector_key: str | None = None
+    display_name: str | None = None
+
+
 @dataclass(slots=True)
 class Continuation:
     """A complete call of one operation: `args` are its arguments as MCP spells them.

@@ -27,7 +27,8 @@ from service.pdpp import encode
 from service.ports import SearchQuery
 from service.access import packages
 from service.records.store import Store
-from service.access.registry import MemberStream, Member
+from evidence.model import MemberStream
+from service.access.registry import Member
 from service.access.registry import Registry
 from service.records.sqlite.writer import open_writer
 

@@ -20,7 +20,7 @@ from service import keys
 from service.access import tokens
 from service.access.registry import Grant, Member, Package, Registry, RegistryReader
 from service.keys import Sealer
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 
 
 def active_grant(registry: RegistryReader, name: str) -> Grant:

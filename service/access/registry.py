@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from evidence.model import MemberStream
 from evidence.times import microseconds
 from service.access import tokens
 from service.access.port import Tables, WritableTables
@@ -45,16 +46,6 @@ RETURNING id, package_id
 _END_GRANT = 'UPDATE "grant" SET expires_at = ? WHERE grant_id = ? RETURNING grant_id'
 _END_PACKAGE = "UPDATE package SET expires_at = ? WHERE package_id = ? RETURNING package_id"
 _ERASE_TOKENS = "UPDATE member SET token = NULL WHERE package = ? RETURNING no"
-
-
-@dataclass(frozen=True, slots=True)
-class MemberStream:
-    """One stream of one connection in a member of a package."""
-
-    stream: str
-    connection_id: str
-    connector_key: str | None = None
-    display_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

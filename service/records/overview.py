@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from evidence.text import clip
 from service.access import packages
 from service.access.registry import Grant, Member, RegistryReader, StreamGrant
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.records.engine import Order, Snapshot
 from evidence.times import moment
 from service.records.view import StreamView, open_view

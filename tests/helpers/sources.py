@@ -21,7 +21,7 @@ from service.pdpp.decode.records import decode_buckets
 from service.pdpp.decode import search as decode
 from service.pdpp.encode import body_of
 from service.sources.package import Child, PackageResourceServer
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.ports import (
     AggregateQuery,
     Answer,

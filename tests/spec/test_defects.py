@@ -15,7 +15,7 @@ from renderers.pool import WorkerPool
 from service.sources.remote.server import HttpResourceServer
 from service.sources.remote.origin import Origin
 from service.sources.package import Child, PackageResourceServer
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.ports import ResourceServer
 from tests.helpers import worlds
 from tests.helpers.caller import Answer, Caller

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from evidence.errors import InvalidRequest
 from evidence.hits import Counts, SearchPage
 from evidence.work import Deadline
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.ports import SearchQuery
 from service.sources.package import Child, PackageResourceServer
 from service.sources.remote.origin import Origin

@@ -9,7 +9,8 @@ import pytest
 
 from service import keys
 from service.access import packages
-from service.access.registry import MemberStream, Registry
+from evidence.model import MemberStream
+from service.access.registry import Registry
 from service.access.registry import Member
 from service.records.opening import open_writer
 from tests.helpers.api import Answer, Api

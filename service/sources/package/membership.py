@@ -9,7 +9,7 @@ from evidence.errors import Ambiguous
 from evidence.work import Deadline
 from service import port_rules
 from service.port_rules import unknown_connection, unknown_stream
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.ports import ResourceServer
 
 

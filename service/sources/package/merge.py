@@ -15,7 +15,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Source
 from evidence.proven import Judge, Order
 from service.pdpp.decode.search import address
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.sources.package.cursor import END, LOST, MARK_BYTES, Progress, State
 from service.sources.package.membership import Child
 

@@ -22,7 +22,7 @@ from service.access.registry import Member
 from service.breaker import Breaker
 from service.lru import LruCache
 from service.pdpp.decode import short
-from service.access.registry import MemberStream
+from evidence.model import MemberStream
 from service.ports import SchemaQuery
 from service.sources.remote import bodies, outbound, remote_errors
 from service.sources.remote.origin import JSON, Bulkhead, Origin, Permit

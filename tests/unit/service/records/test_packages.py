@@ -19,7 +19,8 @@ from service import keys
 from service.keys import Sealer
 from service.access import grants, packages
 from service.records.store import Store
-from service.access.registry import MemberStream, Member
+from evidence.model import MemberStream
+from service.access.registry import Member
 from service.access.registry import Registry
 from service.records.engine.scopes import StreamHandle
 from service.records.sqlite.writer import Writer
