@@ -57,7 +57,7 @@ def test_a_statement_that_takes_too_long_is_a_timeout(cluster: Cluster) -> None:
     worlds.fill(place, letters("home", 1))
     reader = open_reader(place)
     with pytest.raises(TimedOut), reader.snapshot(0.2) as snapshot:
-        snapshot.rows_of("SELECT pg_sleep(%s)", 5)  # type: ignore[attr-defined]
+        snapshot.run("SELECT pg_sleep(?)", 5)
     with reader.snapshot() as snapshot:
         assert snapshot.meta("layout")
     reader.close()
