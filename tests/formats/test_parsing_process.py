@@ -15,6 +15,7 @@ import pytest
 from service.importing.process.parsing import FileReport, Parser
 from service.importing.plan import Listener, Plan
 from service.importing.run import import_files, replace_stream
+from service.records.intake import Counts
 from service.records.opening import open_writer
 from tests.formats.owner import Owner, counts, write
 from tests.helpers.shell import Shell
@@ -251,7 +252,12 @@ def test_an_import_is_a_function_that_reports_what_it_did(tmp_path: Path, strict
 def test_a_stream_is_replaced_by_a_function_unless_a_row_is_refused(tmp_path: Path) -> None:
     for name, text in (("a", '{"id": 1}\n{"id": 2}\n'), ("b", '{"id": 2}\n'), ("c", "x\n")):
         write(tmp_path, {f"{name}.ndjson": text})
-    store, changed = tmp_path / "rung.db", list[tuple[int, int] | None]()
+    store, outcomes, changed = tmp_path / "rung.db", list[bool](), list[tuple[int, int]]()
+
+    class Changes(Listener):
+        def replaced(self, counts: Counts) -> None:
+            changed.append((counts.unchanged, counts.deleted))
+
     for name in "abc":
         with Parser([str(tmp_path / f"{name}.ndjson")]) as parser:
             parser.find()
@@ -260,8 +266,9 @@ def test_a_stream_is_replaced_by_a_function_unless_a_row_is_refused(tmp_path: Pa
                 continue
             with open_writer(store) as writer:
                 plan = Plan("notes", stream="a")
-                _, counts = replace_stream(writer, parser, plan, Listener(), keep_manifest=True)
-                changed.append(counts and (counts.unchanged, counts.deleted))
+                _, replaced = replace_stream(writer, parser, plan, Changes(), keep_manifest=True)
+                outcomes.append(replaced)
                 (stream,) = writer.counts()
                 assert stream.records == 1
-    assert changed == [(1, 1), None]
+    assert outcomes == [True, False]
+    assert changed == [(1, 1)]
