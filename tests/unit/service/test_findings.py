@@ -7,13 +7,15 @@ from string import Formatter
 
 from service.doctor.findings import PROBLEMS
 
-CODE = Path("service/doctor")
+#: The checks, and the engines, which name problems of their stores.
+CODE = (Path("service/doctor"), Path("service/records"))
 
 
 def nodes() -> Iterator[ast.AST]:
     """Every piece of the code of the checks."""
-    for path in CODE.glob("*.py"):
-        yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    for folder in CODE:
+        for path in folder.rglob("*.py"):
+            yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def facts(name: str) -> set[str]:
