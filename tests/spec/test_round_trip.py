@@ -97,6 +97,7 @@ def size(kept: dict[tuple[str, str], dict[str, Any]]) -> int:
     return sum(map(len, kept.values()))
 
 
+@pytest.mark.slow
 def test_every_format_comes_back_as_it_went(tmp_path: Path) -> None:
     files = {}
     for number, file in enumerate(FILES):
@@ -108,6 +109,7 @@ def test_every_format_comes_back_as_it_went(tmp_path: Path) -> None:
     assert size(check(tmp_path, files)) > len(files)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=3,
     deadline=None,
