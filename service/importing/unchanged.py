@@ -3,7 +3,7 @@
 Each row of such a record has a digest of the bytes and of everything else that determines its
 content, including the code. The store deletes the digest when the row changes. The parsing process
 receives the digests at the start of the import, which reads the rows of a skipped record from the
-store. If one of them has changed since, this record and all later ones are parsed.
+store. If a row has changed since then, that record and all later ones are parsed.
 """
 
 import sys
