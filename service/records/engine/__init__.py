@@ -223,9 +223,9 @@ class Snapshot(Tables, Protocol):
         """Records by their seq; those that are deleted or not there are left out."""
 
     def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
-        """Loads some of these records, of which few will be read, and with them their passages.
+        """A function that loads some of these records, of which the caller may need only a few.
 
-        A far engine promises itself all of them now, with the chunks of the passages.
+        A far engine asks for all of them now, and for the chunks of the passages.
         """
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:

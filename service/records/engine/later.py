@@ -7,9 +7,11 @@ it awaits its promises, and several of them that are gathered wait together.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from functools import partial, wraps
 from types import coroutine
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -50,6 +52,16 @@ class Later(Generic[T]):
 def ready(value: T) -> Later[T]:
     """A promise of a value that is there already."""
     return Later(lambda: value)
+
+
+def promised(function: Callable[P, T]) -> Callable[P, Later[T]]:
+    """A function that promises what this one returns, and calls it when the promise is read."""
+
+    @wraps(function)
+    def promise(*args: P.args, **options: P.kwargs) -> Later[T]:
+        return Later(partial(function, *args, **options))
+
+    return promise
 
 
 def all_of(promises: Iterable[Later[T]]) -> Later[list[T]]:

@@ -19,7 +19,7 @@ from service.records.view.texts import text_of
 from evidence.manifest.values import EARLIEST
 from service.records.view import Coverage, SearchedField, StreamView
 
-#: Passages of which the chunks are read before it is known which of them are shown.
+#: Passages whose chunks are read at once, although not all of them will be shown.
 CHUNKED_MOST: Final = 100
 
 #: Digits after the point of a score; what follows depends on the order in which it was summed.

@@ -135,7 +135,7 @@ class Reads:
                 self._matches.get(field_key) or self._matches_of(ranked, field_key[1])
                 for field_key, ranked in fields.items()
             ]
-            self._ranges |= zip(fields, run(gather(map(_first_of, ranges))))
+            self._ranges |= zip(fields, run(gather(map(_first_matches, ranges))))
 
     def _by_query(self, number: int, window: Window) -> dict[str, Any]:
         return {
@@ -172,7 +172,7 @@ class Reads:
         return matches(text, self._question.text, groups, possible, apart, at_once=True)
 
 
-async def _first_of(ranges: AsyncIterator[tuple[int, int]]) -> list[tuple[int, int]]:
+async def _first_matches(ranges: AsyncIterator[tuple[int, int]]) -> list[tuple[int, int]]:
     """The first matches of a field; none if too much would have to be read for them."""
     first = list[tuple[int, int]]()
     try:

@@ -43,8 +43,8 @@ class RequiredParts:
         self._broad = set[Required]()
         prefixes = [part for part in required if part.term.prefix]
         asked = [(part.term.words[-1], scope_of(part.role)) for part in prefixes]
-        words = 0
-        if sum(vocabulary.may_begin(*ask) for ask in asked) > BUDGETS.prefix_words_read:
+        words, counts = 0, [vocabulary.most_beginning(*ask) for ask in asked]
+        if sum(count.get() for count in counts) > BUDGETS.prefix_words_read:
             for part, ask in zip(prefixes, asked):
                 beginning = vocabulary.beginning(*ask)
                 words += beginning

@@ -59,7 +59,7 @@ class Figures(Conditions):
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The same at once."""
-        return self.later(sql, *values).get()
+        raise NotImplementedError
 
     def decode(self, value: Any) -> Value:
         """A value as it was before `encode`; 0 for `no_cursor`."""

@@ -34,7 +34,9 @@ def check(path: Path, depth: Depth, deadline: Deadline | None = None) -> Health:
         return _compared(path)
     log = path.with_name(f"{path.name}-wal")
     deadline = deadline or Deadline.after(BUDGETS.doctor_seconds)
-    look = partial(_header if depth is Depth.HEADER else _sampled, path, deadline)
+    look = partial(_sampled, path, deadline)
+    if depth is Depth.HEADER:
+        look = partial(_header, path)
     try:
         alone = not log.exists()
         health = look(alone)
@@ -62,7 +64,7 @@ def _unreadable(error: sqlite3.Error | OSError) -> Verdict:
     return Verdict(reason, "store-foreign" if foreign else "store-unreadable")
 
 
-def _header(path: Path, deadline: Deadline, alone: bool) -> Health:
+def _header(path: Path, alone: bool) -> Health:
     if not stat.S_ISREG(path.stat().st_mode):
         return Health(Verdict("it is not a regular file", "store-foreign"))
     with opened(path, alone) as db:

@@ -23,7 +23,7 @@ from service.records.engine import (
     Spellings,
     ValueText,
 )
-from service.records.engine.later import Later, ready
+from service.records.engine.later import Later, promised
 from service.records.writing.passages import STRIDE
 from service.records.sql.conditions import Condition
 from service.records.sql.shares import share, shared
@@ -123,12 +123,10 @@ class SearchMethods(SharedMethods):
         lists = self.list_parameter(streams), self.list_parameter(fields)
         return self.later(_STATISTICS, *lists).then(lambda rows: rows[0])
 
+    @promised
     def words_like(
         self, fields: Sequence[int], prefixes: Sequence[str], most: int = WORDS_MOST
-    ) -> Later[list[str]]:
-        return Later(partial(self._words_like, fields, prefixes, most))
-
-    def _words_like(self, fields: Sequence[int], prefixes: Sequence[str], most: int) -> list[str]:
+    ) -> list[str]:
         inside, values = self._inside(fields, "c.ordinal")
         only, matches = _LIKE.format(only=_INSIDE.format(fields=inside)), list[str]()
         for prefix in prefixes:
@@ -156,16 +154,12 @@ class SearchMethods(SharedMethods):
         rows = self.later(sql, self.list_parameter(keys), *values, *values, most)
         return rows.then(lambda rows: [word for (word,) in rows])
 
+    @promised
     def rows(
         self, scope: Scope, groups: Sequence[Spellings], limit: int, *, newest: bool = False
-    ) -> Later[Rows]:
-        if not scope.fields:
-            return ready(Rows(([], []), ([], [], [])))
-        return Later(partial(self._matching, scope, groups, limit, newest))
-
-    def _matching(
-        self, scope: Scope, groups: Sequence[Spellings], limit: int, newest: bool
     ) -> Rows:
+        if not scope.fields:
+            return Rows(([], []), ([], [], []))
         match = conjunction(groups)
         if not newest or (match and not scope.apart):
             return self._rows_at_once(scope, match, limit, newest)
@@ -261,10 +255,8 @@ class SearchMethods(SharedMethods):
         ids = self.list_parameter(ordinal << SEQ_BITS | seq for seq, ordinal in values)
         return self.later(_SIZES, ids).then(lambda rows: list(zip(*map(orjson.loads, rows[0]))))
 
-    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Later[Rows]:
-        return Later(partial(self._holding, scope, spellings, seqs))
-
-    def _holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
+    @promised
+    def holding(self, scope: Scope, spellings: Spellings, seqs: Iterable[int]) -> Rows:
         match, records = conjunction([spellings]), self.list_parameter(seqs)
         short, passages = (
             self._rows(scope.fields, match, table, records=records)
@@ -272,12 +264,8 @@ class SearchMethods(SharedMethods):
         )
         return Rows((short[0], short[1]), (passages[0], passages[1], passages[2]))
 
+    @promised
     def passages_with(
-        self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
-    ) -> Later[list[int]]:
-        return Later(partial(self._passages_with, seq, ordinal, groups, limit))
-
-    def _passages_with(
         self, seq: int, ordinal: int, groups: Sequence[Spellings], limit: int | None
     ) -> list[int]:
         passages = self.db.execute(
@@ -302,10 +290,10 @@ class SearchMethods(SharedMethods):
         self._first_passages |= {row[:2]: row[4] for row in rows if row[2]}
         return [row[:4] for row in rows]
 
-    def passages(self, places: Sequence[PassageKey]) -> Later[dict[PassageKey, str]]:
-        return Later(partial(self._passages, places)) if places else ready({})
-
-    def _passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
+    @promised
+    def passages(self, places: Sequence[PassageKey]) -> dict[PassageKey, str]:
+        if not places:
+            return {}
         first = self._first_passages
         ids = {
             ordinal << SEQ_BITS | first[seq, ordinal] + start // STRIDE: (seq, ordinal, start)

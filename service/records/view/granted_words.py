@@ -118,11 +118,11 @@ class Vocabulary:
             if compound in counts and not counts.keys().isdisjoint(partners)
         }
 
-    def may_begin(self, prefix: str, scope: Scope) -> int:
+    def most_beginning(self, prefix: str, scope: Scope) -> Later[int]:
         """As many words as `beginning` counts, or more; found sooner."""
         most = BUDGETS.prefix_words_read + 1
         ask = partial(self.snapshot.words_like, prefixes=[prefix], most=most)
-        return len(self._of(ask, set(scope.fields)).get())
+        return self._of(ask, set(scope.fields)).then(len)
 
     def beginning(self, prefix: str, scope: Scope) -> int:
         """How many words of the grant in the fields of a scope begin with a prefix.

@@ -212,8 +212,8 @@ def matches(
     With `at_once`, the index is asked now for every way to look, not for each when it is tried.
     """
     some, every = _possible_groups(needle, groups, possible, apart)
-    ways = _ways(text, needle, some, every, list if at_once else iter)
-    return _first_of(list(ways) if at_once else ways)
+    collect = list if at_once else iter
+    return _first_of(collect(_ways(text, needle, some, every, collect)))
 
 
 def _ways(

@@ -1,6 +1,5 @@
 """Alternatives for requests that an upstream refuses to its clients."""
 
-from dataclasses import fields
 from typing import Any
 
 from evidence.model import Continuation, known, members
@@ -36,10 +35,9 @@ _WITHOUT = {
 def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
     """Refuse a search argument that a source does not declare; suggest the call without it."""
     arguments = {
-        field.name: list(value) if isinstance(value, tuple) else value
-        for field in fields(query)
-        if field.name != name and not field.metadata.get("paging")
-        if (value := getattr(query, field.name)) and value != field.default
+        argument: list(value) if isinstance(value, tuple) else value
+        for argument, value in query.identity().items()
+        if argument != name
     }
     return InvalidRequest(
         f"This source does not support {name} in searches.",
