@@ -93,6 +93,13 @@ class Settings:
     sign_in: str = _setting(parsing.choice("on", "off"), default="off")
     client_documents: str | None = _setting(parsing.choice("on", "off", "loopback"))
     authorization_servers: tuple[str, ...] = _setting(parsing.urls, default=())
+    semantic: str = _setting(parsing.choice("on", "off"), default="on")
+    embeddings_url: str | None = _setting(parsing.address)
+    embeddings_model: str | None = _setting(str)
+    embeddings_key_file: Path | None = _setting(place.path)
+    embeddings_batch: int = _setting(parsing.count, default=16)
+    embeddings_seconds: int = _setting(parsing.count, default=30)
+    embeddings_send_texts: str = _setting(parsing.choice("yes", "no"), default="no")
 
     @property
     def served(self) -> Place:
@@ -179,7 +186,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
             hidden = setting.secret or "@" in text or "?" in text
             fault = f"{setting.variable} is {HIDDEN if hidden else repr(text)}: it {error}"
             faults.append(f"{fault}, for example {setting.example}.")
-    faults += [*_missing(values), *_sign_in_faults(values)]
+    faults += [*_missing(values), *_sign_in_faults(values), *_leaving_texts(values)]
     rules = {name: (value, why) for name, value, why in _rules(values, variables)}
     explicit = {name: (value, "environment") for name, value in values.items()}
     defaults = {setting.name: (setting.default, "default") for setting in SETTINGS}
@@ -209,6 +216,7 @@ _NEEDS = (
     ("introspection_client_id", "introspection_url"),
     ("introspection_client_secret", "introspection_url"),
     ("audience", "introspection_url"),
+    ("embeddings_url", "embeddings_model"),
 )
 
 
@@ -240,3 +248,13 @@ def _sign_in_faults(values: Mapping[str, Any]) -> Iterator[str]:
         yield "RUNG_CLIENT_DOCUMENTS=loopback requires a server on loopback. Unset one of the two."
     if values.get("store_url"):
         yield "RUNG_SIGN_IN requires a store that grants can be added to. Unset RUNG_STORE_URL."
+
+
+def _leaving_texts(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yields an error message if texts would leave this machine without permission."""
+    host = urlsplit(values.get("embeddings_url", "http://localhost")).hostname
+    if host not in parsing.LOOPBACK and values.get("embeddings_send_texts") != "yes":
+        yield (
+            "RUNG_EMBEDDINGS_URL is on another machine, which would receive the texts of records "
+            "and questions. Set RUNG_EMBEDDINGS_SEND_TEXTS=yes to allow it, or unset the URL."
+        )

@@ -114,6 +114,14 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the library answers requests and does not depend on its callers",
     ),
     (
+        "service/meaning/",
+        (
+            *("evidence", "service.meaning", "service.breaker", "service.settings"),
+            "service.sources.remote.outbound",
+        ),
+        "an encoder turns texts into vectors and knows no store",
+    ),
+    (
         "service/operations/bodies.py",
         ("evidence", "service.operations", "service.ports", "service.pdpp"),
         "the bodies of REST, for it and for `--json`",

@@ -1,0 +1,148 @@
+"""An encoder behind an OpenAI-compatible endpoint, such as Ollama, llama.cpp, TEI or vLLM."""
+
+from array import array
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from ipaddress import ip_address
+from itertools import combinations
+from math import hypot
+from operator import mul
+from statistics import fmean
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from evidence.errors import EvidenceError, Unavailable
+from evidence.limits import BUDGETS
+from evidence.work import Deadline, parse_json
+from service.breaker import Breaker
+from service.meaning.encoder import MeaningUnavailable, quantized
+from service.settings import Settings, parsing
+from service.sources.remote import outbound
+
+#: Embedded at each start and compared with the vectors in the id of a set of vectors.
+PROBES: Final = (
+    "The meeting was moved to Thursday at ten.",
+    "Das rote Fahrrad steht seit dem Sommer im Keller.",
+    "Preheat the oven, then mix flour, sugar and butter.",
+)
+PROBED: Final = 32  # components of each of these vectors that an id has
+SAME: Final = 0.999  # the least cosine between two vectors of one text by the same model
+SPREAD: Final = 8.8  # from the mean cosine to 1, in standard deviations: that of the local model
+BYTES_PER_TOKEN: Final = 3  # of UTF-8, at least, for the vocabularies in use
+
+
+class Endpoint:
+    """Sends texts to RUNG_EMBEDDINGS_URL. Its dimensions are those of the first answer."""
+
+    def __init__(self, settings: Settings) -> None:
+        base = str(settings.embeddings_url).removesuffix("/embeddings").removesuffix("/v1")
+        self._url = f"{base}/v1/embeddings"
+        self._local = urlsplit(base).hostname in parsing.LOOPBACK
+        self._settings = settings
+        self._breaker = Breaker()
+
+    @cached_property
+    def _probes(self) -> list[bytes]:
+        return self.passages(PROBES)
+
+    @property
+    def id(self) -> str:
+        beginnings = b"".join(vector[:PROBED] for vector in self._probes)
+        return f"{self._settings.embeddings_model}:{b64encode(beginnings).decode()}"
+
+    @property
+    def dimensions(self) -> int:
+        return len(self._probes[0])
+
+    @property
+    def calibration(self) -> tuple[float, float]:
+        mean = fmean(cosine(*pair) for pair in combinations(self._probes, 2))
+        return mean, (1 - mean) / SPREAD
+
+    def matches(self, id: str) -> bool:
+        (name, _, ours), (other, _, theirs) = self.id.rpartition(":"), id.rpartition(":")
+        return name == other and cosine(b64decode(ours), b64decode(theirs)) >= SAME
+
+    def load(self) -> None:
+        self._probes
+
+    def question(self, text: str, seconds: float) -> bytes:
+        return self._embed([text], seconds)[0]
+
+    def passage(self, text: str) -> bytes:
+        return self.passages([text])[0]
+
+    def passages(self, texts: Sequence[str]) -> list[bytes]:
+        size, seconds = self._settings.embeddings_batch, self._settings.embeddings_seconds
+        starts = range(0, len(texts), size)
+        return [
+            vector
+            for start in starts
+            for vector in self._embed(texts[start : start + size], seconds)
+        ]
+
+    def tokens(self, text: str) -> int:
+        return len(text.encode()) // BYTES_PER_TOKEN
+
+    def _embed(self, texts: Sequence[str], seconds: float) -> list[bytes]:
+        """The vectors of these texts, by one request."""
+        try:
+            with self._breaker.guard():
+                return list(self._vectors(self._ask(texts, Deadline.after(seconds)), len(texts)))
+        except EvidenceError as error:
+            raise MeaningUnavailable(
+                f"The embeddings endpoint failed. {error.message}", hint=error.hint
+            ) from error
+
+    def _ask(self, texts: Sequence[str], deadline: Deadline) -> Any:
+        body = {"model": self._settings.embeddings_model, "input": list(texts)}
+        headers = {"Content-Type": "application/json", **self._authorization()}
+        with outbound.opened(
+            *("POST", self._url),
+            deadline=deadline,
+            headers=headers,
+            data=orjson.dumps(body),
+            accepts=_is_loopback if self._local else None,
+        ) as answer:
+            if answer.status != 200:
+                raise Unavailable(f"It returned status {answer.status}.")
+            content = answer.read(BUDGETS.upstream_bytes)
+        try:
+            return parse_json(content)
+        except ValueError as error:
+            raise Unavailable("It returned no JSON, or too much of it.") from error
+
+    def _authorization(self) -> dict[str, str]:
+        path = self._settings.embeddings_key_file
+        try:
+            return {"Authorization": f"Bearer {path.read_text().strip()}"} if path else {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unavailable("RUNG_EMBEDDINGS_KEY_FILE cannot be read.") from error
+
+    def _vectors(self, answer: Any, count: int) -> Iterator[bytes]:
+        """The vectors of an answer in the order of the texts; raises if they are not usable."""
+        try:
+            rows = sorted(answer["data"], key=lambda row: int(row["index"]))
+            vectors = [quantized(row["embedding"]) for row in rows]
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise Unavailable("Its answer has no embeddings.") from error
+        dimensions = len(self.__dict__.get("_probes", vectors)[0]) if vectors else 0
+        if len(vectors) != count or not dimensions or {*map(len, vectors)} != {dimensions}:
+            raise Unavailable("Its embeddings differ from the texts in number, or in length.")
+        return iter(vectors)
+
+
+def _is_loopback(address: str) -> bool:
+    return ip_address(address.partition("%")[0]).is_loopback
+
+
+def cosine(left: bytes, right: bytes) -> float:
+    """The cosine between two vectors of signed bytes; 0 if they differ in length."""
+    if len(left) != len(right):
+        return 0.0
+    ours, theirs = array("b", left), array("b", right)
+    product: int = sum(map(mul, ours, theirs))
+    return product / (hypot(*ours) * hypot(*theirs) or 1)
