@@ -94,6 +94,7 @@ class Settings:
     client_documents: str | None = _setting(parsing.choice("on", "off", "loopback"))
     authorization_servers: tuple[str, ...] = _setting(parsing.urls, default=())
     semantic: str = _setting(parsing.choice("on", "off"), default="on")
+    model: Path | None = _setting(place.path)
     embeddings_url: str | None = _setting(parsing.address)
     embeddings_model: str | None = _setting(str)
     embeddings_key_file: Path | None = _setting(place.path)
@@ -135,6 +136,12 @@ SETTINGS: tuple[Setting, ...] = tuple(map(_declared, fields(Settings)))
 def environment(**changes: str) -> dict[str, str]:
     """The environment for a process we start, with changes."""
     return {**os.environ, **changes}
+
+
+def data_folder() -> Path:
+    """The folder for data of this user that is not a store: models and tokens."""
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(os.path.expanduser(base)) / "rung"
 
 
 def announce(**changes: str) -> None:

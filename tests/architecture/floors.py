@@ -117,7 +117,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/meaning/",
         (
             *("evidence", "service.meaning", "service.breaker", "service.settings"),
-            "service.sources.remote.outbound",
+            *("service.sources.remote.outbound", *DURABLE),
         ),
         "an encoder turns texts into vectors and knows no store",
     ),
@@ -298,7 +298,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("service.clients", *NAMED, "service.settings", STORE, PAPERS),
             *("service.place", "service.statuses"),
             *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
-            *("service.access", "service.importing", "service.pdpp"),
+            *("service.access", "service.importing", "service.pdpp", "service.meaning"),
         ),
         "commands use the store and the snapshot, and no other surface",
     ),

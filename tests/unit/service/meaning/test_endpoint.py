@@ -164,4 +164,3 @@ def test_an_endpoint_needs_the_name_of_its_model() -> None:
 def test_search_by_meaning_can_be_turned_off(server: Loopback) -> None:
     environ = {"RUNG_EMBEDDINGS_URL": server.url, "RUNG_EMBEDDINGS_MODEL": MODEL}
     assert encoder_of(load({**environ, "RUNG_SEMANTIC": "off"})) is None
-    assert encoder_of(load({})) is None

