@@ -9,16 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from evidence.model import Continuation, chars, members
-from evidence.papers import (
-    Paper,
-    PaperFacets,
-    PaperFinds,
-    PaperHit,
-    PaperOutline,
-    PaperPage,
-    PaperReading,
-    PaperText,
-)
+from evidence import papers
 
 Steps = Callable[[list[Continuation]], dict[str, Any]]
 Body = dict[str, Any]
@@ -35,12 +26,10 @@ def body(answer: Any, steps: Steps) -> Body:
 
 def as_calls(continuations: list[Continuation]) -> Body:
     """`{"calls": […]}` of tool calls; nothing if there are none."""
-    return (
-        {"calls": [continuation.as_json for continuation in continuations]} if continuations else {}
-    )
+    return {"calls": [call.as_json for call in continuations]} if continuations else {}
 
 
-def _page(page: PaperPage, steps: Steps) -> Body:
+def _page(page: papers.PaperPage, steps: Steps) -> Body:
     """A list of hits."""
     meta: Body = {"offset": page.offset}
     if page.ended_early:
@@ -57,7 +46,7 @@ def _page(page: PaperPage, steps: Steps) -> Body:
     }
 
 
-def _hit(hit: PaperHit, steps: Steps) -> Body:
+def _hit(hit: papers.PaperHit, steps: Steps) -> Body:
     return {
         **members(hit, "paper_id", "title", "year", "venue", "authors", "authors_total"),
         "snippet_markdown": hit.snippet,
@@ -67,11 +56,11 @@ def _hit(hit: PaperHit, steps: Steps) -> Body:
     }
 
 
-def _paper(paper: Paper, steps: Steps) -> Body:
+def _paper(paper: papers.Paper, steps: Steps) -> Body:
     return {"object": "paper", **asdict(paper)}
 
 
-def _identity(kind: str, reading: PaperReading) -> Body:
+def _identity(kind: str, reading: papers.PaperReading) -> Body:
     return {
         "object": kind,
         **members(reading, "paper_id", "title", "lang"),
@@ -79,7 +68,7 @@ def _identity(kind: str, reading: PaperReading) -> Body:
     }
 
 
-def _text(text: PaperText, steps: Steps) -> Body:
+def _text(text: papers.PaperText, steps: Steps) -> Body:
     """A window of a text. `text` is the window alone, `truncation_marker` the text after a cut."""
     return {
         **_identity("paper_text", text),
@@ -91,7 +80,7 @@ def _text(text: PaperText, steps: Steps) -> Body:
     }
 
 
-def _finds(finds: PaperFinds, steps: Steps) -> Body:
+def _finds(finds: papers.PaperFinds, steps: Steps) -> Body:
     """The matches of a query in a text."""
     return {
         **_identity("paper_matches", finds),
@@ -110,7 +99,7 @@ def _finds(finds: PaperFinds, steps: Steps) -> Body:
     }
 
 
-def _outline(outline: PaperOutline, steps: Steps) -> Body:
+def _outline(outline: papers.PaperOutline, steps: Steps) -> Body:
     """The headings of a text."""
     return {
         **_identity("paper_outline", outline),
@@ -128,7 +117,7 @@ def _outline(outline: PaperOutline, steps: Steps) -> Body:
     }
 
 
-def _facets(facets: PaperFacets, steps: Steps) -> Body:
+def _facets(facets: papers.PaperFacets, steps: Steps) -> Body:
     """The most frequent values of a category."""
     return {
         "object": "list",
@@ -142,10 +131,10 @@ def _facets(facets: PaperFacets, steps: Steps) -> Body:
 
 
 _BODIES: dict[type, Callable[[Any, Steps], Body]] = {
-    Paper: _paper,
-    PaperFacets: _facets,
-    PaperFinds: _finds,
-    PaperOutline: _outline,
-    PaperPage: _page,
-    PaperText: _text,
+    papers.Paper: _paper,
+    papers.PaperFacets: _facets,
+    papers.PaperFinds: _finds,
+    papers.PaperOutline: _outline,
+    papers.PaperPage: _page,
+    papers.PaperText: _text,
 }

@@ -23,11 +23,7 @@ NEXT_READ_BYTES = 1_024
 
 
 def lay_out(
-    record: Record,
-    *,
-    url: str = "",
-    body_text: str | None = None,
-    following: Sequence[str] = (),
+    record: Record, *, url: str = "", body_text: str | None = None, following: Sequence[str] = ()
 ) -> Document:
     """Returns the document of a record, within its limits.
 
@@ -123,9 +119,7 @@ def _fill_fields(
     for name, value in record.shown.items():
         if name in excluded:
             continue
-        plain = (
-            value if isinstance(value, (str, int, float, bool)) else orjson.dumps(value).decode()
-        )
+        plain = value if isinstance(value, (str, int, float)) else orjson.dumps(value).decode()
         contents = values.bytes_of(record.data[name], record.ref, name)
         cost = len(orjson.dumps([name, plain]))
         whole = cost + _routes_cost(contents)
@@ -142,9 +136,7 @@ def _fill_fields(
 def _fill_json(document: Document, record: Record, following: Sequence[str]) -> None:
     """The fields as JSON, the smaller ones first; the others are listed with their calls."""
     data = record.shown
-    bytes_of = {
-        name: values.bytes_of(value, record.ref, name) for name, value in record.data.items()
-    }
+    bytes_of = {name: values.bytes_of(raw, record.ref, name) for name, raw in record.data.items()}
     sizes = {
         name: json_bytes(_dump({name: value}).decode()) + _routes_cost(bytes_of[name])
         for name, value in data.items()

@@ -20,10 +20,7 @@ _OWN_LINES = (
 def render_lines(error: EvidenceError, spell: Spell = spelled) -> str:
     """The model-visible text of an error; `spell` writes the calls that work."""
     details = error.details
-    lines = [
-        header("error", code=error.code, retry_with=error.retry_with),
-        error.message,
-    ]
+    lines = [header("error", code=error.code, retry_with=error.retry_with), error.message]
     if error.hint:
         lines.append(f"do: {error.hint}")
     if near := details.get("did_you_mean"):

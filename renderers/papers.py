@@ -250,9 +250,7 @@ def fit_outline(outline: PaperOutline, budgets: Budgets = BUDGETS) -> PaperOutli
         following = outline.next_offset if after is None else after
         return replace(outline, headings=outline.headings[:length], next_offset=following)
 
-    length = most(
-        len(outline.headings), lambda count, context: render(cut(count), context), budgets
-    )
+    length = most(len(outline.headings), lambda size, context: render(cut(size), context), budgets)
     return cut(length)
 
 

@@ -9,12 +9,7 @@ from service.credentials import provider_url
 
 MCP: Final = "/mcp"
 #: Endings of addresses that people copy, each with its MCP endpoint; longer ones first.
-ENDPOINTS: Final = {
-    "/mcp/papers": "/mcp/papers",
-    "/papers/v1": "/mcp/papers",
-    "/mcp": MCP,
-    "/v1": MCP,
-}
+ENDPOINTS = {"/mcp/papers": "/mcp/papers", "/papers/v1": "/mcp/papers", "/mcp": MCP, "/v1": MCP}
 
 
 def is_loopback(url: str) -> bool:

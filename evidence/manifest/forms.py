@@ -131,9 +131,7 @@ _WITH_POINT = re.compile(
 _WITH_COMMA = re.compile(
     rf"[+-]?(?:\d+|\d{{1,3}}(?:[.{_SPACES}]\d{{3}})+|(?=,\d))(?:,\d*)?", re.ASCII
 )
-_MARKS = {
-    mark: str.maketrans(",", ".", other + _SPACES) for mark, other in ((".", ","), (",", "."))
-}
+_MARKS = {mark: str.maketrans(",", ".", rest + _SPACES) for mark, rest in ((".", ","), (",", "."))}
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 #: The order of magnitude of 0.1 in a key.
 MIDDLE: Final = 50_000

@@ -37,9 +37,7 @@ def active_grant(registry: RegistryReader, name: str) -> Grant:
 
 def name_of(streams: Sequence[MemberStream]) -> str:
     """The display name of a member: the names of its connections."""
-    labels = {
-        stream.connection_id: stream.display_name or stream.connection_id for stream in streams
-    }
+    labels = {entry.connection_id: entry.display_name or entry.connection_id for entry in streams}
     names = ", ".join(clip(label, BUDGETS.label_chars) for label in labels.values())
     return clip(names, BUDGETS.message_chars) or "nothing"
 

@@ -76,9 +76,7 @@ class Signins:
     def clients(self) -> dict[str, dict[str, Any]]:
         """The client of each grant that sign-in created, by grant id."""
         with self.entries.reading() as transaction:
-            return {
-                owner: entries[0].body for owner, entries in transaction.owned(_CONSENT).items()
-            }
+            return {owner: rows[0].body for owner, rows in transaction.owned(_CONSENT).items()}
 
     def check_code(self, text: str) -> Entry | None:
         """Returns an authorization code. For a used one, revokes its tokens and returns None."""

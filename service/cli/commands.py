@@ -127,16 +127,12 @@ class Spelling:
     entries: Sequence[Entry[Any]]
     constant_options: tuple[str, ...] = ()
 
-    def __call__(self, continuation: Continuation, *extra: str) -> str:
+    def __call__(self, call: Continuation, *extra: str) -> str:
         """A next call as a command for a shell, with more options."""
-        entry = next(
-            entry for entry in self.entries if entry.operation.name == continuation.operation
-        )
-        arguments = dict(continuation.args)
+        entry = next(entry for entry in self.entries if entry.operation.name == call.operation)
+        arguments = dict(call.args)
         positional = [str(arguments.pop(name)) for name in entry.positional if name in arguments]
-        options = [
-            word for name, value in arguments.items() for word in words.option_words(name, value)
-        ]
+        options = [word for pair in arguments.items() for word in words.option_words(*pair)]
         return self._line(entry.name, positional, [*options, *extra, *self.constant_options])
 
     def _line(self, command: str, positional: Sequence[str], options: Sequence[str]) -> str:
@@ -152,9 +148,8 @@ class Spelling:
         if isinstance(binary.known, Base64):
             return self._line("export blob", [binary.id, binary.field_path], options)
         connection = handles.parse(binary.id).connection_id
-        options = (
-            [*words.option_words("connection_id", connection), *options] if connection else options
-        )
+        if connection:
+            options = [*words.option_words("connection_id", connection), *options]
         return self._line("blob", [binary.known.id], options)
 
     def with_commands(self, text: str) -> str:
@@ -207,10 +202,8 @@ def report_errors(
     except EvidenceError as error:
         answered = isinstance(error, (Unavailable, TimedOut))
         if server and isinstance(error, (Unreached, Late)):
-            running = " Is it running?" if error.why.startswith("does not answer") else ""
-            error.message = (
-                f"{server} {error.why}.{running} Run `rung doctor {server}` for details."
-            )
+            doubt = " Is it running?" if error.why.startswith("does not answer") else ""
+            error.message = f"{server} {error.why}.{doubt} Run `rung doctor {server}` for details."
             answered = False
         if as_json:
             kind = TYPES.get(STATUS[error.kind], "api_error")

@@ -233,11 +233,8 @@ def _source(options: Options, explicit_store: bool) -> list[str]:
 
     Typed options override a store that only the environment names.
     """
-    if (
-        explicit_store
-        + sum(source is not None for source in (options.provider_url, options.papers))
-        > 1
-    ):
+    sources = (options.provider_url, options.papers)
+    if explicit_store + sum(source is not None for source in sources) > 1:
         raise click.UsageError("Use only one of --store, --provider-url and --papers.")
     if options.papers is not None:
         return ["--papers", str(options.papers.absolute())]

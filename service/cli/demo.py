@@ -66,14 +66,11 @@ def ask(context: click.Context, words: tuple[str, ...], store: Place) -> None:
     """
     options = ["--limit", "1", "--store", str(store)]
     options += ["--token-file", str(store.parent / DEMO_TOKEN)]
-    for question in (
-        [" ".join(words)] if words else [example.question for example in questions()[:QUESTIONS]]
-    ):
+    texts = [" ".join(words)] if words else [entry.question for entry in questions()[:QUESTIONS]]
+    for question in texts:
         click.secho(f"\n{question}", bold=True)
-        with search.make_context(
-            "search", [*options, "--", question], parent=context
-        ) as search_context:
-            search.invoke(search_context)
+        with search.make_context("search", [*options, "--", question], parent=context) as child:
+            search.invoke(child)
 
 
 def _how_to_connect(base: str, token: str, token_file: Path, contents: str) -> str:

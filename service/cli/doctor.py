@@ -22,9 +22,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black
 @click.argument("url", required=False)
 @click.option("--token", envvar="RUNG_TOKEN", help="The client token. Also read from RUNG_TOKEN.")
 @click.option(
-    "--token-file",
-    type=NEW_FILE,
-    help="A file that contains the token. Safer than --token.",
+    "--token-file", type=NEW_FILE, help="A file that contains the token. Safer than --token."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(url: str | None, token: str | None, token_file: Path | None, as_json: bool) -> None:

@@ -78,9 +78,7 @@ def create_(
     with teaching(), existing(store) as writer:
         document = read_json(path) if path else _document(writer, narrowing)
         registry, now = Registry(writer), time_at(store)
-        same = [
-            active for active in active_grants(writer, store) if label and active.label == label
-        ]
+        same = [entry for entry in active_grants(writer, store) if label and entry.label == label]
         if same:
             raise click.ClickException(
                 f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or "
@@ -154,9 +152,7 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
 def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     """The grant document that the options describe; refuses names that the store does not have."""
     connections, streams = narrowing["connections"], narrowing["streams"]
-    fields = (
-        [name.strip() for name in narrowing["fields"].split(",")] if narrowing["fields"] else []
-    )
+    fields = [key.strip() for key in narrowing["fields"].split(",")] if narrowing["fields"] else []
     times = {word: narrowing[word] for word in ("since", "until") if narrowing[word]}
     limits = {"time_constraint": times, "resources": list(narrowing["records"])}
     limits = {word: limit for word, limit in limits.items() if limit}
@@ -280,9 +276,7 @@ def create_package(
         sealer = keys.of_tokens(_secret(writer, remote=bool(urls)))
         ends = expiry(expires, time_at(store))
         package_id, token = packages.create(registry, members, sealer, label=label, expires_at=ends)
-        (entry,) = [
-            candidate for candidate in registry.packages() if candidate.package_id == package_id
-        ]
+        (entry,) = [entry for entry in registry.packages() if entry.package_id == package_id]
     say(f"{package_id}: {_describe_package(entry)}. Keep the token; it is not shown again.")
     click.echo(token)
 

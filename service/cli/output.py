@@ -69,10 +69,8 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw: boo
         writer.writerow(
             [safe(cell) if isinstance(cell, str) and not raw else cell for cell in line]
         )
-    text(
-        buffer.getvalue().replace("\r\n", "\n") if on_terminal() else buffer.getvalue(),
-        newline=False,
-    )
+    content = buffer.getvalue()
+    text(content.replace("\r\n", "\n") if on_terminal() else content, newline=False)
 
 
 def safe(cell: str, *, begins: bool = True) -> str:

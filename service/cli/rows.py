@@ -13,10 +13,7 @@ from renderers.rendering import Spell, step, warning
 
 #: The columns of a table other than the fields of a record.
 RECORD_COLUMNS = ("id", "connection_id", "emitted_at")
-HIT_COLUMNS = (
-    *("id", "title", "at", "connection_id", "source"),
-    *("field_path", "match_start_chars", "text"),
-)
+HIT_COLUMNS = tuple("id title at connection_id source field_path match_start_chars text".split())
 
 
 @dataclass(frozen=True, slots=True)

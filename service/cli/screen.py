@@ -271,7 +271,7 @@ def _matches(noun: str, some: int, whole: int | None, visible: int) -> str:
     """The number of matches, of those with every word, and of those shown."""
     every = f", {whole:,} with every word" if whole not in (None, some) else ""
     verb = "matches" if some == 1 else "match"
-    return f"{counted(some, noun)} {verb}{every}{_count_note(visible, some)}"
+    return f"{counted(some, noun)} {verb}{every}{_cut_note(visible, some)}"
 
 
 @sentence.register
@@ -279,24 +279,20 @@ def _(page: RecordPage) -> str:
     noun = "change" if "changes_since" in page.args else "record"
     visible, total = len(page.records), page.count.value
     if total is not None:
-        return f"{counted(total, noun)} of {page.stream}{_count_note(visible, total)}."
+        return f"{counted(total, noun)} of {page.stream}{_cut_note(visible, total)}."
     return f"{counted(visible, noun)} of {page.stream}{', and more follow' * page.has_more}."
 
 
 @sentence.register
 def _(buckets: Buckets) -> str:
     number = buckets.filtered_record_count
-    of = (
-        f"{counted(number, 'record')} of {buckets.stream}" if number is not None else buckets.stream
-    )
+    of = buckets.stream if number is None else f"{counted(number, 'record')} of {buckets.stream}"
     if buckets.groups is not None:
         by = buckets.group_by or f"{buckets.granularity} of {buckets.group_by_time}"
         total = len(buckets.groups) if buckets.group_count is None else buckets.group_count
         if buckets.metric != "count":
             of = f"{METRICS[buckets.metric]} {buckets.field}: {of}"
-        return (
-            f"{of} in {counted(total, 'group')} by {by}{_count_note(len(buckets.groups), total)}."
-        )
+        return f"{of} in {counted(total, 'group')} by {by}{_cut_note(len(buckets.groups), total)}."
     if buckets.metric == "count":
         return f"{records.group_key(buckets.value)} records of {buckets.stream}."
     return f"{METRICS[buckets.metric]} {buckets.field} in {of}: {records.group_key(buckets.value)}"
@@ -328,9 +324,9 @@ def _(outline: PaperOutline) -> str:
 
 @sentence.register
 def _(facets: PaperFacets) -> str:
-    note = _count_note(len(facets.values), facets.total)
+    note = _cut_note(len(facets.values), facets.total)
     return f"{counted(facets.total, 'value')} of {facets.category}{note}."
 
 
-def _count_note(visible: int, total: int) -> str:
+def _cut_note(visible: int, total: int) -> str:
     return f", {visible} shown" if visible < total else ""

@@ -27,9 +27,7 @@ class PlaceType(click.ParamType[Place]):
 
     name = "file"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Place:
+    def convert(self, value: Any, param: Any, ctx: Any) -> Place:
         try:
             location: Place = place.read(value) if isinstance(value, str) else value
         except ValueError as error:

@@ -161,13 +161,11 @@ def link(store: Place, url: str | None) -> None:
 
 
 @owner.command()
-@click.option(
-    "--stdin", "from_stdin", is_flag=True, help="Read the passphrase from standard input."
-)
+@click.option("--stdin", is_flag=True, help="Read the passphrase from standard input.")
 @store_option
-def passphrase(store: Place, from_stdin: bool) -> None:
+def passphrase(store: Place, stdin: bool) -> None:
     """Set the owner's passphrase and end all sessions."""
-    if from_stdin:
+    if stdin:
         text = sys.stdin.readline().rstrip("\r\n")
     else:
         text = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True)

@@ -156,12 +156,10 @@ def restore(file: Path, yes: bool, store: Place) -> None:
 
 
 @click.command("check")
-@click.option(
-    "--repair", "repairing", is_flag=True, help="Rebuild the indexes and counts from the records."
-)
+@click.option("--repair", is_flag=True, help="Rebuild the indexes and counts from the records.")
 @yes_option
 @store_option
-def check_(repairing: bool, yes: bool, store: Place) -> None:
+def check_(repair: bool, yes: bool, store: Place) -> None:
     """Check the store: its pages, the full-text index against the records, counts and blobs.
 
     It reads everything, without a lock. It exits with 1 if something is wrong. --repair rebuilds
@@ -173,18 +171,18 @@ def check_(repairing: bool, yes: bool, store: Place) -> None:
         if engine.checks_contents:
             with existing(store):
                 pass  # upgrades an older layout
-        elif repairing:
+        elif repair:
             confirm(f"This rebuilds the indexes and counts of {store}.", yes)
             engine.repair()
             return
         health = _report(store, engine.check(Depth.CONTENTS))
-        if repairing and (health.faults or health.hidden_streams):
+        if repair and (health.faults or health.hidden_streams):
             size = health.size_bytes / MEGABYTE
             confirm(f"This repairs a copy of {store} ({size:.0f} MB), which then replaces it.", yes)
             engine.repair()
             health = _report(store, engine.check(Depth.CONTENTS))
     if health.faults:
-        advice = "What is left needs a backup: rung restore FILE." if repairing else "Add --repair."
+        advice = "What is left needs a backup: rung restore FILE." if repair else "Add --repair."
         raise click.ClickException(f"{store} is damaged. {advice}")
 
 
@@ -209,9 +207,7 @@ def _streams(writer: Writing, name: str) -> list[StreamCount]:
     matches = matches or [stream for stream, path in zip(counts, whole) if path == name]
     if not matches:
         near = [text for text in whole if text.endswith(f"/{name}")]
-        near = near or get_close_matches(
-            name, [stream.connection_id for stream in counts] + whole, 1
-        )
+        near = near or get_close_matches(name, [entry.connection_id for entry in counts] + whole, 1)
         hint = f"Did you mean {near[0]!r}?" if near else "See them with: rung stats."
         raise click.ClickException(f"The store has no connection or stream {name!r}. {hint}")
     return matches

@@ -13,9 +13,7 @@ _DATED: Final = re.compile(
     r"|\d{1,2}[-_.]\d{1,2}[-_.](?:19|20)?\d\d)(?!\d)"
     rf"|\b(?:{'|'.join(_MONTHS)})[a-z]*+[-_. ]*(?:19|20)\d\d\b"
 )
-_COPY: Final = re.compile(
-    r"(?<![ _-])[ _-]*(?:\(\d{1,3}\)|[ _-](?:copy|kopie|copie|copia)(?: \d{1,3})?)$"
-)
+_COPY = re.compile(r"(?<![ _-])[ _-]*(?:\(\d{1,3}\)|[ _-](?:copy|kopie|copie|copia)(?: \d{1,3})?)$")
 
 
 def undated(name: str) -> str:

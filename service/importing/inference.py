@@ -32,9 +32,7 @@ NESTING = 4
 MEMBERS = 40
 
 KEY_NAMES = ("id", "_id", "key", "uuid")
-TIME_NAMES = (
-    *("received_at", "sent_at", "created_at", "date", "timestamp", "updated_at", "start", "time"),
-)
+TIME_NAMES = tuple("received_at sent_at created_at date timestamp updated_at start time".split())
 TITLE_NAMES = (
     *("title", "subject", "name", "headline", "summary", "payee", "merchant", "counterparty"),
     *("empfänger", "auftraggeber/empfänger", "beguenstigter/zahlungspflichtiger"),
@@ -159,10 +157,7 @@ def infer(
 
 
 def _columns(
-    rows: list[dict[str, Any]],
-    untyped: bool,
-    comma: bool | None,
-    decisive: Mapping[str, list[Any]],
+    rows: list[dict[str, Any]], untyped: bool, comma: bool | None, decisive: Mapping[str, list[Any]]
 ) -> list[_Column]:
     """The columns; those inside objects follow the object."""
     values: dict[Tokens, list[Any]] = {}

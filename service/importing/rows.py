@@ -25,9 +25,7 @@ _Kind = TypeVar("_Kind")
 _LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
 _BROKEN_PDF: Final = "PDF attachments whose text cannot be read: {}."
 _MISNAMED: Final = "Texts that are not in their declared encoding; bytes may be wrong: {}."
-_NO_PDF: Final = (
-    "PDF attachments stored without their text: {}. To read it: pip install 'rung[documents]'"
-)
+_NO_PDF = "PDF attachments stored without their text: {}. To read it: pip install 'rung[documents]'"
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]++)((?:;[^:]*+)?):(.*)")
 _ESCAPED = re.compile(r"\\([nN,;\\])")

@@ -183,9 +183,7 @@ def _query_parameter(name: str, field: Any, description: str, schema: Shape) -> 
 RECORDS: tuple[type[EvidenceError], ...] = errors.KINDS
 #: The errors of reading a snapshot of papers.
 _OF_RECORDS = (errors.Unauthenticated, errors.TooLarge, errors.NotText)
-PAPERS: tuple[type[EvidenceError], ...] = tuple(
-    kind for kind in errors.KINDS if kind not in _OF_RECORDS
-)
+PAPERS = tuple(kind for kind in errors.KINDS if kind not in _OF_RECORDS)
 
 
 def components(headers: dict[str, Shape]) -> dict[str, Shape]:

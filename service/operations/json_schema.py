@@ -51,9 +51,7 @@ OPEN: dict[type, dict[str, Any]] = {
 def tool_schema(declared: Schema) -> dict[str, Any]:
     """The `inputSchema` of a tool."""
     converter = OpenAPIConverter("3.0.3", lambda schema: None, None)  # type: ignore[arg-type]
-    properties = {
-        name: _property(converter, name, field) for name, field in declared.fields.items()
-    }
+    properties = {key: _property(converter, key, field) for key, field in declared.fields.items()}
     required = [name for name, field in declared.fields.items() if field.required]
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:

@@ -193,9 +193,7 @@ class Form:
 def _trial(layout: Layout) -> Response:
     """The page with the form that `?tool=` names; the default is a search."""
     mounted = holdings(layout, readiness(layout.services))
-    surfaces = [
-        (holding, [_form(operation) for operation in TOOLS[holding.name]]) for holding in mounted
-    ]
+    surfaces = [(holding, [_form(tool) for tool in TOOLS[holding.name]]) for holding in mounted]
     names = [form.operation.name for _, forms in surfaces for form in forms]
     candidates = (request.args.get("tool", ""), *BEGINNING)
     return layout.page(

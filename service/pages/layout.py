@@ -114,13 +114,7 @@ class Layout:
         return environment
 
     def page(
-        self,
-        template: str,
-        *,
-        here: str,
-        status: int = 200,
-        session: Any = None,
-        **context: Any,
+        self, template: str, *, here: str, status: int = 200, session: Any = None, **context: Any
     ) -> Response:
         """A page as a response. `here` is its path, which the header marks.
 

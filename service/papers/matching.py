@@ -131,13 +131,8 @@ class Matches:
         whole = self._common(range(len(self.groups)))
         self.all = sum(candidate.rowid in whole for candidate in self._candidates)
         if identified is not None:
-            first = next(
-                (candidate for candidate in self._candidates if candidate.paper_id == identified),
-                None,
-            )
-            self._candidates = [
-                candidate for candidate in self._candidates if candidate.paper_id != identified
-            ]
+            first = next((row for row in self._candidates if row.paper_id == identified), None)
+            self._candidates = [row for row in self._candidates if row.paper_id != identified]
             rowid = next(iter(self._catalogue.rows_of.get(identified, ())), 0)
             self._candidates.insert(0, first or Candidate(identified, rowid))
             self.all += first is None or first.rowid not in whole
@@ -200,10 +195,7 @@ class Matches:
             for _, row in block
         }
         scores = rank(self._db, self.groups, elsewhere)
-        key = {
-            candidate: (candidate.paper_id != self._identified, -scores[candidate.rowid])
-            for candidate in block
-        }
+        key = {row: (row.paper_id != self._identified, -scores[row.rowid]) for row in block}
         return sorted(block, key=lambda candidate: (*key[candidate], *self._tie(candidate)))
 
     def _tie(self, candidate: Candidate) -> tuple[int, str]:
@@ -238,9 +230,7 @@ class Matches:
                 worth[row] = worth.get(row, 0.0) + group.idf * share
         paper_of = self._catalogue.paper_of
         candidates = [Candidate(paper_of[row], row) for row in self._matching_rows()]
-        candidates.sort(
-            key=lambda candidate: (-worth[candidate.rowid], *self._tie(candidate), -candidate.rowid)
-        )
+        candidates.sort(key=lambda row: (-worth[row.rowid], *self._tie(row), -row.rowid))
         best: dict[str, Candidate] = {}
         for candidate in candidates:
             if candidate.paper_id in allowed:

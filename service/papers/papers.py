@@ -137,9 +137,7 @@ def rows(snapshot: Snapshot, db: sqlite3.Connection, ids: Iterable[str]) -> dict
     names = [member.name for member in fields(Row)]
     existing = snapshot.columns["paper"]
     columns = [f"nullif({name}, '')" if name in OPTIONAL["paper"] else name for name in names]
-    columns = [
-        expression if name in existing else "NULL" for name, expression in zip(names, columns)
-    ]
+    columns = [column if name in existing else "NULL" for name, column in zip(names, columns)]
     ids_json = orjson.dumps(list(ids)).decode()
     records = db.execute(
         f"SELECT {', '.join(columns)} FROM json_each(?) JOIN paper ON paper_id = json_each.value "

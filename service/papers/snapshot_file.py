@@ -50,9 +50,7 @@ def look(path: str | Path) -> Stamp:
     if not os.access(real, os.R_OK):
         raise SnapshotRefused("it cannot be read: permission denied")
     logs = ((ending, _log(real + ending)) for ending in LOGS)
-    return Stamp(
-        real, mark(status), tuple((ending, log_mark) for ending, log_mark in logs if log_mark)
-    )
+    return Stamp(real, mark(status), tuple((ending, log) for ending, log in logs if log))
 
 
 def mark(status: os.stat_result) -> Mark:
@@ -151,10 +149,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "paper_bibtex": ("bibtex_raw", "bibtex_key"),
 }
 #: Tables whose values are read into memory on demand.
-SHORT = (
-    *("paper", "paper_summary", "paper_translation", "paper_key_alias", "paper_bibtex"),
-    *LISTED,
-)
+SHORT = (*"paper paper_summary paper_translation paper_key_alias paper_bibtex".split(), *LISTED)
 SHORT_CHARS = 16_384  # no title, name or tag is longer; a BibTeX entry may be
 
 Columns = Mapping[str, frozenset[str]]

@@ -7,17 +7,7 @@ from typing import Any
 
 from evidence.errors import NotFound
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.papers import (
-    SOURCE,
-    SUMMARY,
-    Paper,
-    PaperFacets,
-    PaperFinds,
-    PaperOutline,
-    PaperPage,
-    PaperText,
-    line,
-)
+from evidence import papers as answers
 from evidence.model import Continuation
 from evidence.work import request_deadline
 from service.papers.names import facets
@@ -30,7 +20,7 @@ from service.papers.text_file import TextFile
 from service.ports.papers import PaperSearch, SourceRead, SummaryRead
 
 REMOTE = ("http://", "https://")
-DEFAULT_CHARS = {SUMMARY: CONTRACT.summary_chars, SOURCE: CONTRACT.source_chars}
+DEFAULT_CHARS = {answers.SUMMARY: CONTRACT.summary_chars, answers.SOURCE: CONTRACT.source_chars}
 
 
 class Papers(Snapshots):
@@ -60,34 +50,34 @@ class SnapshotLibrary:
     def fence_key(self) -> bytes:
         return self._snapshot().fence_key
 
-    def search(self, request: PaperSearch) -> PaperPage:
+    def search(self, request: PaperSearch) -> answers.PaperPage:
         return search.search(self._snapshot(request.cursor), request)
 
-    def by_keyword(self, request: PaperSearch) -> PaperPage:
+    def by_keyword(self, request: PaperSearch) -> answers.PaperPage:
         return search.by_keyword(self._snapshot(request.cursor), request)
 
-    def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets:
+    def facets(self, category: str, *, limit: int, offset: int) -> answers.PaperFacets:
         return facets(self._snapshot(), category, limit=limit, offset=offset)
 
-    def paper(self, paper_id: str) -> Paper:
+    def paper(self, paper_id: str) -> answers.Paper:
         snapshot = self._snapshot()
         row = papers.identify(snapshot, paper_id)
         size = self._assets().size(_source(row)) if row.source_md_content_hash else None
         return papers.read(snapshot, row, size)
 
-    def summary(self, read: SummaryRead) -> PaperText:
+    def summary(self, read: SummaryRead) -> answers.PaperText:
         row = papers.identify(self._snapshot(), read.paper_id)
         return self._window(row, self._summary(row, read.template), read)
 
-    def source(self, read: SourceRead) -> PaperText:
+    def source(self, read: SourceRead) -> answers.PaperText:
         return self._window(*self._text(read), read)
 
-    def find(self, read: SourceRead, query: str) -> PaperFinds:
+    def find(self, read: SourceRead, query: str) -> answers.PaperFinds:
         row, asset = self._text(read)
         with self._open(asset) as file:
             share = self._deadline.share(BUDGETS.paper_find_share, most=BUDGETS.upstream_seconds)
             matches, searched_to = text_places.find(file, query, read.offset_chars, share)
-            return PaperFinds(
+            return answers.PaperFinds(
                 **_reading_members(row, asset, file),
                 query=query,
                 offset=read.offset_chars,
@@ -97,11 +87,11 @@ class SnapshotLibrary:
                 read_before=BUDGETS.paper_match_read_before,
             )
 
-    def outline(self, read: SourceRead) -> PaperOutline:
+    def outline(self, read: SourceRead) -> answers.PaperOutline:
         row, asset = self._text(read)
         with self._open(asset) as file:
             places = text_places.outline(file, read.offset_chars, BUDGETS.paper_headings)
-            return PaperOutline(
+            return answers.PaperOutline(
                 **_reading_members(row, asset, file),
                 offset=read.offset_chars,
                 headings=places[0],
@@ -124,10 +114,10 @@ class SnapshotLibrary:
     def _open(self, asset: Asset) -> TextFile:
         return self._assets().open(asset, self._deadline)
 
-    def _window(self, row: Row, asset: Asset, read: SummaryRead | SourceRead) -> PaperText:
+    def _window(self, row: Row, asset: Asset, read: SummaryRead | SourceRead) -> answers.PaperText:
         size = read.max_chars or DEFAULT_CHARS[read.operation]
         with self._open(asset) as file:
-            return PaperText(
+            return answers.PaperText(
                 **_reading_members(row, asset, file),
                 operation=read.operation,
                 media_type=asset.media_type,
@@ -159,7 +149,7 @@ class SnapshotLibrary:
             paper_id=row.paper_id,
             lang=lang,
             available_languages=_first(there),
-            calls=_calls(SOURCE, row, choices),
+            calls=_calls(answers.SOURCE, row, choices),
         )
 
     def _summary(self, row: Row, template: str | None) -> Asset:
@@ -175,8 +165,8 @@ class SnapshotLibrary:
                 paper_id=row.paper_id,
                 template=template,
                 available_summary_templates=_first(there),
-                preferred_summary_template=line(row.preferred_summary_template),
-                calls=_calls(SUMMARY, row, choices),
+                preferred_summary_template=answers.line(row.preferred_summary_template),
+                calls=_calls(answers.SUMMARY, row, choices),
             )
         path, content_hash = there.get(template or "", (None, None))
         return assets.summary(
@@ -192,7 +182,7 @@ def _reading_members(row: Row, asset: Asset, file: TextFile) -> dict[str, Any]:
     """The members of every `PaperReading`."""
     return {
         "paper_id": row.paper_id,
-        "title": line(row.title),
+        "title": answers.line(row.title),
         "lang": asset.lang,
         "total": file.total,
     }
@@ -205,7 +195,7 @@ def _source(row: Row) -> Asset:
             code="source_not_available",
             hint="Read its summary instead.",
             paper_id=row.paper_id,
-            calls=_calls(SUMMARY, row, [{}]),
+            calls=_calls(answers.SUMMARY, row, [{}]),
         )
     return assets.source(row.paper_id, row.source_md_content_hash)
 

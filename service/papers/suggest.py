@@ -47,9 +47,7 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     exact: set[str] = set()
     partial: set[str] = set()
     for field in FIELDS:
-        matching = {
-            number: key for number, _, key in keyword_values(snapshot, field) if needle in key
-        }
+        matching = {row: key for row, _, key in keyword_values(snapshot, field) if needle in key}
         exact |= names.papers_of(db, field, [n for n, key in matching.items() if key == needle])
         partial |= names.papers_of(db, field, matching)
     in_order = catalogue(snapshot).in_order
@@ -112,12 +110,10 @@ def queries(
 
 def near_keywords(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
     """Keywords and tags with a spelling close to `text` for which `finds` is true."""
-    texts_by_key = {
-        key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)
-    }
-    keys = checked(texts_by_key, "comparing keywords", 64)
+    by_key = {key: text for field in FIELDS for _, text, key in keyword_values(snapshot, field)}
+    keys = checked(by_key, "comparing keywords", 64)
     close = get_close_matches(key_of(text), keys, n=TRIED, cutoff=CLOSENESS)
-    return _working((texts_by_key[key] for key in close), text, finds)
+    return _working((by_key[key] for key in close), text, finds)
 
 
 def close_words(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> list[str]:

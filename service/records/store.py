@@ -18,16 +18,8 @@ from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
 from service.keys import Sealer
 from service.place import Place
-from service.ports import (
-    AggregateQuery,
-    Answer,
-    Blob,
-    RecordQuery,
-    RecordRead,
-    SchemaQuery,
-    SearchQuery,
-    WindowRequest,
-)
+from service import ports
+from service.ports import Answer
 from service.access import grants, packages, tokens
 from service.records.reading import aggregate, blobs, changes, fields, lists, schema
 from service.records.search import pages
@@ -66,8 +58,7 @@ class Store:
         """
         if not token.startswith(tokens.PREFIX):
             raise Unauthenticated(
-                "This token is unknown. Ask the owner for a client token.",
-                code=UNKNOWN_TOKEN,
+                "This token is unknown. Ask the owner for a client token.", code=UNKNOWN_TOKEN
             )
         return self._open(keys.hashed(token), partial(grants.find, token=token))
 
@@ -231,7 +222,7 @@ class StoreResourceServer:
         """
         return (self._key, *self._read) if len(self._read) == 1 else None
 
-    def schema(self, query: SchemaQuery) -> Answer[Schema]:
+    def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         return self._answer(lambda snapshot, view: schema.schema(view, query))
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
@@ -245,7 +236,7 @@ class StoreResourceServer:
     def connectors(self) -> Answer[ConnectorList]:
         return self._answer(lambda snapshot, view: schema.connectors(view))
 
-    def records(self, query: RecordQuery) -> Answer[RecordPage]:
+    def records(self, query: ports.RecordQuery) -> Answer[RecordPage]:
         later = query.changes_since or (query.cursor or "").startswith(changes.CURSOR_PREFIX)
         lister = changes.list_changes if later else lists.list_records
         return self._answer(
@@ -253,13 +244,13 @@ class StoreResourceServer:
             lambda view, page: _records(page.records),
         )
 
-    def record(self, ref: RecordRef, read: RecordRead = RecordRead()) -> Answer[Record]:
+    def record(self, ref: RecordRef, read: ports.RecordRead = ports.RecordRead()) -> Answer[Record]:
         return self._answer(
             lambda snapshot, view: lists.read_record(snapshot, view, ref, read),
             lambda view, record: _records([record]),
         )
 
-    def aggregate(self, query: AggregateQuery) -> Answer[Buckets]:
+    def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         return self._answer(
             lambda snapshot, view: aggregate.aggregate(
                 snapshot, view, query, self._store.sealer_in(snapshot)
@@ -270,7 +261,7 @@ class StoreResourceServer:
             ],
         )
 
-    def search(self, query: SearchQuery) -> Answer[SearchPage]:
+    def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
         def page(snapshot: Snapshot, view: View) -> SearchPage:
             self._store.reader.require_index(snapshot)
             return pages.search(snapshot, view, query, self._store.sealer_in(snapshot))
@@ -278,7 +269,7 @@ class StoreResourceServer:
         return self._answer(page, lambda view, page: [hit.ref for hit in page.hits])
 
     def field_window(
-        self, ref: RecordRef, field_path: str, window: WindowRequest
+        self, ref: RecordRef, field_path: str, window: ports.WindowRequest
     ) -> Answer[FieldRead]:
         def read_window(snapshot: Snapshot, view: View) -> FieldRead:
             if window.query is not None:
@@ -287,7 +278,7 @@ class StoreResourceServer:
 
         return self._answer(read_window, lambda view, read: [read.ref])
 
-    def blob(self, blob_id: str, *, connection_id: str | None = None) -> Blob:
+    def blob(self, blob_id: str, *, connection_id: str | None = None) -> ports.Blob:
         view = self.read(lambda snapshot, view: view)
         return blobs.open_blob(self._store.reader, view, blob_id, connection_id)
 
@@ -327,7 +318,4 @@ def _records(records: Iterable[Record]) -> list[RecordRef]:
         for relation in record.expanded.values()
         for related_record in relation.records
     )
-    return [
-        *(record.ref for record in records),
-        *(related_record.ref for related_record in related),
-    ]
+    return [*(record.ref for record in records), *(child.ref for child in related)]

@@ -43,11 +43,7 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         message = f"The range is outside the blob, which has {size} bytes. Request one inside it."
         refused = {"code": "range_not_satisfiable", "message": message, "param": "Range"}
         return web.refused(416, refused, **{"Content-Range": f"bytes */{size}"})
-    fields = {
-        **headers,
-        "Content-Length": str(stop - start),
-        "Accept-Ranges": "bytes",
-    }
+    fields = {**headers, "Content-Length": str(stop - start), "Accept-Ranges": "bytes"}
     if tag:
         fields["ETag"] = tag
     if partial:
@@ -73,10 +69,7 @@ PREFIX = "/v1"
 HEADERS = {"PDPP-Version": PDPP_VERSION}
 PAPERS_PREFIX = "/papers/v1"
 #: For an open library: snapshots change rarely, and a minute of delay does no harm.
-OPEN_HEADERS = {
-    "Cache-Control": "public, max-age=60, stale-while-revalidate=600",
-    "Vary": "Origin",
-}
+OPEN_HEADERS = {"Cache-Control": "public, max-age=60, stale-while-revalidate=600", "Vary": "Origin"}
 Served = RecordOperation[Any, Any] | Listing[Any]
 #: The route of a record, which also has a page for people.
 PAGED = "rest.fetch"

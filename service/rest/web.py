@@ -164,9 +164,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
 
 def _is_visit() -> bool:
     """True if a browser navigates to a page."""
-    below = any(
-        request.path == prefix or request.path.startswith(f"{prefix}/") for prefix in FOR_PROGRAMS
-    )
+    below = f"{request.path}/".startswith(tuple(f"{prefix}/" for prefix in FOR_PROGRAMS))
     return request.method in ("GET", "HEAD") and not below and prefers_page()
 
 

@@ -10,7 +10,7 @@ This relies on gunicorn's internals: its version is pinned to one major.
 
 import errno
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -262,9 +262,7 @@ class BufferingWorker(ThreadWorker):  # type: ignore[misc]
 
     def _free_answers(self, newest: Connection) -> None:
         """Cuts answers off, starting with the client that received nothing for longest."""
-        unsent: Iterator[Connection] = (
-            connection for connection in list(self._waiting) if connection.unsent
-        )
+        unsent = (connection for connection in list(self._waiting) if connection.unsent)
         while self._unsent > self.bounds.unsent_bytes:
             longest = next(unsent, newest)
             if longest is newest:

@@ -255,9 +255,7 @@ def _address(text: str) -> str:
 
 
 #: What any page may request: public documents, and endpoints that ignore cookies.
-PUBLIC_PREFIXES: Final = (
-    *("/.well-known/", "/openapi.json", "/llms.txt", "/token", "/register", "/revoke"),
-)
+PUBLIC_PREFIXES = tuple("/.well-known/ /openapi.json /llms.txt /token /register /revoke".split())
 #: (name in lower case, name as sent, value)
 SECURITY: Final = (
     ("x-content-type-options", "X-Content-Type-Options", "nosniff"),

@@ -138,9 +138,7 @@ class Turns:
             most = max(served.values(), default=0.0)
             # Of those that used as little, newcomers go first, but one of them at a time.
             newcomer_runs = not in_use.keys() <= served.keys()
-            used = {
-                name: (served.get(name, most), (name in served) ^ newcomer_runs) for name in first
-            }
+            used = {key: (served.get(key, most), (key in served) ^ newcomer_runs) for key in first}
         active = served.keys() | first.keys() | in_use.keys()
         average = sum(served.values()) / max(1, len(served))
         is_last = self._threads > 1 and in_use.total() == self._threads - 1

@@ -52,9 +52,8 @@ def mount(app: Flask, layout: Layout, sessions: Sessions, paths: Paths) -> None:
     assert services.store is not None and services.signins is not None
     store, base = services.store, services.settings.base
     entries, documents = services.signins.entries, services.settings.documents
-    deployment, resources = Deployment(base, store.secret, entries, documents), Resources(
-        base, paths
-    )
+    deployment = Deployment(base, store.secret, entries, documents)
+    resources = Resources(base, paths)
 
     def ends(grant_id: str) -> datetime | None:
         end = store.granted(partial(grants.active, grant_id=grant_id)).expires_at

@@ -243,12 +243,7 @@ class OwnerSite:
         else:
             onward, act = onward or OWNER, "replace"
         page = partial(
-            self.page,
-            "sign_in.html",
-            error=error,
-            code=code,
-            onward=onward,
-            session={"act": act},
+            self.page, "sign_in.html", error=error, code=code, onward=onward, session={"act": act}
         )
         return page(passkey=None) if code else self.asking(SIGN_IN, page)
 

@@ -91,10 +91,7 @@ def is_registered(uri: str, registered: Iterable[str]) -> bool:
     if not acceptable(uri):
         return False
     portless = _without_port(uri)
-    return any(
-        uri == registered_uri or (portless and portless == _without_port(registered_uri))
-        for registered_uri in registered
-    )
+    return any(uri == own or (portless and portless == _without_port(own)) for own in registered)
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:

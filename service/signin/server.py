@@ -17,11 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 from authlib.integrations.flask_oauth2 import AuthorizationServer
 from authlib.oauth2 import OAuth2Error, OAuth2Request
 from authlib.oauth2.rfc6749 import OAuth2Payload
-from authlib.oauth2.rfc6749.errors import (
-    InvalidClientError,
-    InvalidGrantError,
-    InvalidRequestError,
-)
+from authlib.oauth2.rfc6749.errors import InvalidClientError, InvalidGrantError, InvalidRequestError
 from authlib.oauth2.rfc6749.grants import AuthorizationCodeGrant, RefreshTokenGrant
 from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7636 import CodeChallenge
@@ -70,10 +66,8 @@ def _canonical(uri: str, base: str) -> str:
     """A URI without its query, and with the base's name for this machine if it has another one."""
     try:
         parts, ours = urlsplit(uri), urlsplit(base)
-        both_local = "@" not in parts.netloc and all(
-            map(_is_local, (parts.hostname, ours.hostname))
-        )
-        same = both_local and (parts.scheme, parts.port) == (ours.scheme, ours.port)
+        local = "@" not in parts.netloc and all(map(_is_local, (parts.hostname, ours.hostname)))
+        same = local and (parts.scheme, parts.port) == (ours.scheme, ours.port)
     except ValueError:
         return uri
     netloc = ours.netloc if same else parts.netloc.lower()
@@ -244,11 +238,7 @@ class Server(AuthorizationServer):
     """The authorization server of one store."""
 
     def __init__(
-        self,
-        signins: Signins,
-        types: Sequence[ClientType],
-        resources: Resources,
-        ends: Ends,
+        self, signins: Signins, types: Sequence[ClientType], resources: Resources, ends: Ends
     ) -> None:
         super().__init__()
         self.signins, self._types = signins, types

@@ -245,14 +245,12 @@ def _write(target: Target, what: State, unit: str, does: Work) -> None:
         try:
             does(sink, meter)
         except EvidenceError as error:
-            raise _with_way_on(error, sink, target, resumed=bool(begun)) from error
+            raise _with_note(error, sink, target, resumed=bool(begun)) from error
     if target.output != "-":
         output.say(f"{target.output}: {sink.size:,} bytes, SHA-256 {sink.digest()}")
 
 
-def _with_way_on(
-    error: EvidenceError, sink: Sink, target: Target, *, resumed: bool
-) -> EvidenceError:
+def _with_note(error: EvidenceError, sink: Sink, target: Target, *, resumed: bool) -> EvidenceError:
     """The error, with the command that resumes the export."""
     lost = isinstance(error, Gone) or error.details.get("param") == "cursor"
     if lost and resumed:

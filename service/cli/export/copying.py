@@ -51,9 +51,7 @@ def record(reader: RetryingReader, ref: RecordRef, sink: Sink, meter: Meter) -> 
         if sink.state and sink.state["record"] != is_of:
             raise Changed
         begin, within = sink.state.get("segment", 0), sink.state.get("within", {})
-        total = sum(
-            len(segment) if isinstance(segment, bytes) else segment.size for segment in segments
-        )
+        total = sum(len(part) if isinstance(part, bytes) else part.size for part in segments)
         for number, segment in enumerate(segments[begin:], begin):
             for data, state in reading.as_json(segment, within):
                 sink.write(data)

@@ -110,8 +110,7 @@ def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
             if remaining:
                 begin()
     raise Unavailable(
-        "The field changed while it was read. Try again when no import is running.",
-        code="changing",
+        "The field changed while it was read. Try again when no import is running.", code="changing"
     )
 
 

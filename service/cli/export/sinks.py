@@ -214,7 +214,5 @@ def _notes(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, orjson.JSONDecodeError):
         return None
     types: dict[str, type] = {"of": dict, "bytes": int, "sha256": str, "state": dict}
-    fit = isinstance(notes, dict) and all(
-        isinstance(notes.get(name), types[name]) for name in types
-    )
+    fit = isinstance(notes, dict) and all(isinstance(notes.get(key), types[key]) for key in types)
     return notes if fit else None

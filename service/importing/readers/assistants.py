@@ -215,9 +215,7 @@ def _text(message: dict[str, Any], members: Members) -> str:
     for part in members.all(message, "content", dict):
         inner = part.get("text") or part.get("thinking") or part.get("content") or part.get("input")
         if isinstance(inner, list):
-            inner = "\n".join(
-                str(block.get("text", "")) for block in inner if isinstance(block, dict)
-            )
+            inner = "\n".join(str(part.get("text", "")) for part in inner if isinstance(part, dict))
         if inner:
             tool = part.get("type") in ("tool_use", "tool_result")
             texts.append(f"{members.get(part, 'name', str)}: {inner}" if tool else str(inner))

@@ -15,16 +15,12 @@ from service.importing.source import Format, Item, Source, as_text
 from service.records.intake import Row
 
 Members = dict[str, Any]
-_KINDS: Final = (
-    rb"personal_chat|bot_chat|saved_messages|(?:private|public)_(?:group|supergroup|channel)"
-)
+_KINDS = rb"personal_chat|bot_chat|saved_messages|(?:private|public)_(?:group|supergroup|channel)"
 _TELEGRAM: Final = re.compile(
     rb'\s*\{(?:[^\x00]{0,1000}?"type"\s*:\s*"(?:%b)"' % _KINDS
     + rb'|\s*"about"\s*:[^\x00]*?"(?:personal_information|contacts|chats|left_chats)"\s*:\s*\{)'
 )
-_MESSENGER: Final = re.compile(
-    rb'\s*\{\s*"participants"\s*:\s*\[[^\x00]*?"(?:messages|threadName)"\s*:'
-)
+_MESSENGER = re.compile(rb'\s*\{\s*"participants"\s*:\s*\[[^\x00]*?"(?:messages|threadName)"\s*:')
 #: Telegram's word for a file that was not exported.
 _ABSENT: Final = "("
 _FILES: Final = ("photos", "videos", "audio_files", "files", "gifs", "media")
@@ -138,9 +134,7 @@ class _Telegram:
 
     def _former(self, message: Members) -> tuple[str, str, Members]:
         """Where older versions, which read a chat as any JSON document, stored a message."""
-        same: Members = {
-            name: message[name] for name in ("date", "from", "text") if name in message
-        }
+        same: Members = {key: message[key] for key in ("date", "from", "text") if key in message}
         return self._source.stream, str(message.get("id")), same
 
     def message(self, chat: str, title: str, content: str) -> Iterator[Row]:

@@ -169,9 +169,7 @@ def _rtf(source: Source) -> Document:
     if revised := _REVISED.search(text):
         parts = dict(re.findall(r"\\([a-z]+)(\d+)", revised[1]))
         day, clock = ([int(parts.get(name, 0)) for name in names] for names in _CLOCK)
-        about["modified_at"] = "{:04}-{:02}-{:02}".format(*day) + "T{:02}:{:02}:{:02}".format(
-            *clock
-        )
+        about["modified_at"] = "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(*day, *clock)
     plain = rtf_to_text(_PAGE.sub(r"{\\uc0\\u12 }", text), errors="replace")
     return Document(about, office.numbered(plain.split("\f")))
 
@@ -194,9 +192,7 @@ def _archive(
     return _format(name, *extensions, begins=begins, read=of_file, any_extension=True)
 
 
-_OPENDOCUMENT: Final = (
-    rb".{0,40}?mimetypeapplication/vnd\.oasis\.opendocument\.(?:text|presentation)"
-)
+_OPENDOCUMENT = rb".{0,40}?mimetypeapplication/vnd\.oasis\.opendocument\.(?:text|presentation)"
 FORMATS: Final = (
     _format("pdf", ".pdf", begins=rb"%PDF-", read=_pdf, any_extension=True, requires="pypdf"),
     _format("rtf", ".rtf", begins=rb"\{\\rtf", read=_rtf, any_extension=True, requires="striprtf"),

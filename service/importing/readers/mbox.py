@@ -146,11 +146,8 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
         inner = forwarded(part)
         title = header(inner, "subject") if inner is not None else ""
         name = part.get_filename() or title or f"attachment-{number}"
-        kind, text, content = (
-            part.get_content_type(),
-            text_of_part(part, attached),
-            content_of(part),
-        )
+        kind, text = part.get_content_type(), text_of_part(part, attached)
+        content = content_of(part)
         yield attached.row(message_id, number, name, content, at=sent_at, kind=kind, text=text)
 
 

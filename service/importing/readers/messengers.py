@@ -267,9 +267,7 @@ def _day_and_time(day: str, clock: str) -> tuple[str, str]:
 
 
 _SIGNS: Final = "\u200e\u200f\u202a\ufeff"
-_CHAT: Final = re.compile(
-    r"(?=.*WhatsApp).*?(?: with | mit | con | avec | com | met | - )(.+)", re.I
-)
+_CHAT = re.compile(r"(?=.*WhatsApp).*?(?: with | mit | con | avec | com | met | - )(.+)", re.I)
 _COPY: Final = re.compile(r" ?\(\d+\)$")
 #: The two ways in which a line can name a file, in any language.
 _BRACKETS: Final = re.compile(r"<[^<>:]+: ([^<>]+\.\w+)>")

@@ -20,9 +20,7 @@ from service.importing.source import Format, Item, Repair, Source, Undecodable
 from service.records.intake import Row
 
 #: Columns whose value serves as the name of a row in another table.
-LABELS = (
-    *("name", "title", "label", "display_name", "full_name", "screen_name", "login", "username"),
-)
+LABELS = tuple("name title label display_name full_name screen_name login username".split())
 NAMES_MOST = 100_000
 SAMPLE_BYTES = 96
 

@@ -12,9 +12,7 @@ from service.importing.charsets import decode
 from service.importing.readers.office import Document, Part, first, xml
 from service.importing.rows import html_tree, text_of
 
-_CHARSET: Final = re.compile(
-    rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding) *= *["']?([\w-]+)"""
-)
+_CHARSET = re.compile(rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding) *= *["']?([\w-]+)""")
 _HEAD_BYTES: Final = 2_048
 #: The most headings of a page that begin a part.
 _HEADINGS: Final = 2_000

@@ -30,9 +30,7 @@ def search_page(visits: Visits) -> Response:
     """The search box with facets, and the results if there is a query."""
     session, parameters = visits.papers(), shown.parameters("q", "keyword", "cursor")
     if not parameters["q"] and not parameters["keyword"]:
-        facets = [
-            TOP_FACETS.run(session, FacetRequest(category, FACET_VALUES)) for category in FACETS
-        ]
+        facets = [TOP_FACETS.run(session, FacetRequest(facet, FACET_VALUES)) for facet in FACETS]
         return visits.page("papers.html", asked=parameters, page=None, facets=facets)
     operation: PaperOperation[Any, PaperPage] = SEARCH_PAPERS
     word = "query"

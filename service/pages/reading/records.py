@@ -112,10 +112,7 @@ def record_page(visits: Visits, id: str) -> Response:
 
 def _files(session: Session, record: Record) -> list[attachments.File]:
     """The attachments of a record and of the records that belong to it, the first with previews."""
-    owners = (
-        record,
-        *(related for relation in record.expanded.values() for related in relation.records),
-    )
+    owners = (record, *(related for group in record.expanded.values() for related in group.records))
     files = [
         attachments.file_of(attachment, "" if owner.text_field else _title(owner, "File"))
         for owner in owners
@@ -152,9 +149,7 @@ def _read(session: Session, ref: handles.RecordRef) -> Record:
         return record
     if session.version is not None:  # the roles of related records take one read each
         for related in record.expanded.values():
-            related.records[:] = [
-                session.rs.record(related_record.ref).value for related_record in related.records
-            ]
+            related.records[:] = [session.rs.record(child.ref).value for child in related.records]
     return record
 
 

@@ -111,9 +111,7 @@ def _beginning(record: Record) -> str:
 
 def _sources(connectors: Sequence[Connector]) -> list[Source]:
     """The first sources of the grant, sorted by label."""
-    every = {
-        source for connector in connectors for row in connector.rows for source in row.connections
-    }
+    every = {source for entry in connectors for row in entry.rows for source in row.connections}
     identified = [source for source in every if source.connection_id]
     return sorted(identified, key=lambda source: (label_of(source), source.connection_id))[
         :SOURCES_MAX

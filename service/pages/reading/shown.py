@@ -130,9 +130,7 @@ def blob(blob_id: str, connection_id: str | None, **query: Any) -> str:
 
 def image_type(start: bytes) -> str | None:
     """The media type of an image of which a browser runs no part, by its first bytes."""
-    return next(
-        (name for name, magic in _IMAGES.items() if re.match(magic, start, re.DOTALL)), None
-    )
+    return next((name for name, magic in _IMAGES.items() if re.match(magic, start, re.S)), None)
 
 
 def trial(call: Continuation) -> str:

@@ -148,10 +148,7 @@ def _view(body: Body) -> View:
 def _fields(capabilities: Any, schemas: Body) -> dict[str, FieldCapability]:
     """Capabilities by field, from flags, objects, or a list of objects."""
     if isinstance(capabilities, list):
-        capabilities = {
-            text_of(capability, "name", "field", "path") or "": capability
-            for capability in capabilities
-        }
+        capabilities = {text_of(row, "name", "field", "path") or "": row for row in capabilities}
     if not isinstance(capabilities, dict):
         return {}
     return {

@@ -126,9 +126,7 @@ def _words(candidates: Any) -> list[str]:
 
 def _detail(warnings: list[dict[str, Any]], code: str) -> dict[str, Any]:
     """The `detail` of the first warning with a code."""
-    return next(
-        (object_of(warning, "detail") for warning in warnings if warning.get("code") == code), {}
-    )
+    return next((object_of(note, "detail") for note in warnings if note.get("code") == code), {})
 
 
 def _retry(suggested: Any) -> dict[str, Any] | None:

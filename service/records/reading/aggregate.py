@@ -25,9 +25,7 @@ def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sea
             require_shared(view, streams, [field], name)
     require_shared(view, streams, query.filter, "filter")
     _check(streams, query)
-    sources = [
-        Source(stream, stream.selection(tests_of(stream, query.filter))) for stream in streams
-    ]
+    sources = [Source(entry, entry.selection(tests_of(entry, query.filter))) for entry in streams]
     total = count(snapshot, [source.selection for source in sources])
     buckets = Buckets(
         stream=query.stream,

@@ -233,9 +233,7 @@ def _within(
     sources: Sequence[Source], group: str, spans: Sequence[tuple[int, int]]
 ) -> list[Source]:
     """The records of a bucket, whose times are in some spans."""
-    return [
-        source.narrowed(group, gte=start, lt=stop) for source in sources for start, stop in spans
-    ]
+    return [source.narrowed(group, gte=start, lt=end) for source in sources for start, end in spans]
 
 
 def _spans(snapshot: Snapshot, ordinals: Sequence[int]) -> Iterator[int]:

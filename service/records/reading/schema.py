@@ -8,24 +8,7 @@ from dataclasses import astuple, replace
 
 from evidence.model import Source
 from evidence.pointer import is_nested, path_of
-from evidence.schema import (
-    COMPACT,
-    FULL,
-    METRICS,
-    NAMED,
-    Bearer,
-    Connector,
-    ConnectorList,
-    FieldCapability,
-    Relation,
-    Schema,
-    StreamCount,
-    StreamDetails,
-    StreamList,
-    StreamRow,
-    StreamSchema,
-    merged,
-)
+from evidence import schema as shapes
 from service.records.engine import Snapshot
 from service.ports import SchemaQuery
 from service.records.view.choices import ambiguous
@@ -35,27 +18,32 @@ from evidence.times import moment
 from service.records.view import StreamView, View
 
 
-def schema(view: View, query: SchemaQuery) -> Schema:
+def schema(view: View, query: SchemaQuery) -> shapes.Schema:
     """The schema of a grant, `compact`, `full` or as a `document`; `full` needs one stream."""
     streams: Sequence[StreamView] = view.within(query.connection_id)
     if query.stream is not None:
         streams = view.stream(query.stream, query.connection_id)
     if query.detail == "full" and len(streams) > 1:
         raise ambiguous(view, streams, stream=query.stream)
-    compact = query.detail == COMPACT
-    return Schema(
-        _connectors(streams, lambda stream: _described(view, stream, COMPACT if compact else FULL)),
+    compact = query.detail == shapes.COMPACT
+    return shapes.Schema(
+        _connectors(
+            streams,
+            lambda stream: _described(view, stream, shapes.COMPACT if compact else shapes.FULL),
+        ),
         compact,
-        Bearer("grant", "client", view.grant.grant_id),
+        shapes.Bearer("grant", "client", view.grant.grant_id),
     )
 
 
-def connectors(view: View) -> ConnectorList:
+def connectors(view: View) -> shapes.ConnectorList:
     """The granted connectors with the names of their streams."""
-    return ConnectorList(_connectors(view.streams, lambda s: StreamSchema(s.name, NAMED)))
+    return shapes.ConnectorList(
+        _connectors(view.streams, lambda s: shapes.StreamSchema(s.name, shapes.NAMED))
+    )
 
 
-def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> StreamList:
+def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> shapes.StreamList:
     """One row per granted (stream, connection), with the number of visible records."""
     rows = []
     streams = view.within(connection_id)
@@ -65,26 +53,28 @@ def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> S
         shows_time = stream.manifest.time_field in stream.granted
         updated = moment(last) if shows_time and last is not None else None
         source = Source(stream.connection_id, None, stream.display_name or None)
-        rows.append(StreamCount(stream.name, source, count, updated))
-    return StreamList(tuple(sorted(rows, key=lambda row: (row.name, row.source.connection_id))))
+        rows.append(shapes.StreamCount(stream.name, source, count, updated))
+    return shapes.StreamList(
+        tuple(sorted(rows, key=lambda row: (row.name, row.source.connection_id)))
+    )
 
 
-def stream_details(view: View, name: str, connection_id: str | None) -> StreamDetails:
+def stream_details(view: View, name: str, connection_id: str | None) -> shapes.StreamDetails:
     """One stream by name in full; 409 if connections share the name but not the description."""
     streams = view.stream(name, connection_id)
-    row, *rest = [_row(stream, _described(view, stream, FULL)) for stream in streams]
+    row, *rest = [_row(stream, _described(view, stream, shapes.FULL)) for stream in streams]
     if any(twin.stream != row.stream for twin in rest):
         raise ambiguous(view, streams)
     connections = tuple(source for stream_row in (row, *rest) for source in stream_row.connections)
-    return StreamDetails(replace(row, connections=connections))
+    return shapes.StreamDetails(replace(row, connections=connections))
 
 
 def _connectors(
-    streams: Iterable[StreamView], describe: Callable[[StreamView], StreamSchema]
-) -> tuple[Connector, ...]:
+    streams: Iterable[StreamView], describe: Callable[[StreamView], shapes.StreamSchema]
+) -> tuple[shapes.Connector, ...]:
     """Streams grouped by connector; connections that share a description share a row."""
-    return merged(
-        Connector(
+    return shapes.merged(
+        shapes.Connector(
             stream.connector_key,
             stream.connector_key,
             stream.connector_key,
@@ -94,16 +84,16 @@ def _connectors(
     )
 
 
-def _row(stream: StreamView, described: StreamSchema) -> StreamRow:
+def _row(stream: StreamView, described: shapes.StreamSchema) -> shapes.StreamRow:
     key = stream.connector_key
     source = Source(stream.connection_id, key, stream.display_name or None)
-    return StreamRow(described, key, (source,))
+    return shapes.StreamRow(described, key, (source,))
 
 
-def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
+def _described(view: View, stream: StreamView, detail: str) -> shapes.StreamSchema:
     """The description of one granted stream."""
     manifest = stream.manifest
-    description = StreamSchema(
+    description = shapes.StreamSchema(
         stream.name,
         detail,
         manifest.label or None,
@@ -117,10 +107,12 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
         | {
             path: _capability(manifest, path, detail) for path in stream.ordinals if is_nested(path)
         },
-        tuple(Relation(*astuple(expansion)) for expansion, _ in usable(view, stream).values()),
+        tuple(
+            shapes.Relation(*astuple(expansion)) for expansion, _ in usable(view, stream).values()
+        ),
         tuple(stream.views.values()),
     )
-    if detail == COMPACT:
+    if detail == shapes.COMPACT:
         return description
     limit = stream.limit
     return replace(
@@ -132,14 +124,14 @@ def _described(view: View, stream: StreamView, detail: str) -> StreamSchema:
     )
 
 
-def _capability(manifest: StreamManifest, name: str, detail: str) -> FieldCapability:
-    kind, full = manifest.paths[name], detail == FULL
-    return FieldCapability(
+def _capability(manifest: StreamManifest, name: str, detail: str) -> shapes.FieldCapability:
+    kind, full = manifest.paths[name], detail == shapes.FULL
+    return shapes.FieldCapability(
         type=kind.shown_as if full else kind.shown_as or kind.format or kind.type,
         role=kind.role,
         exact=name in manifest.exact_filters,
         operators=manifest.range_filters.get(name),
         lexical=name in manifest.lexical_fields,
-        aggregations=tuple(kind for kind in METRICS if name in manifest.aggregations[kind]),
+        aggregations=tuple(kind for kind in shapes.METRICS if name in manifest.aggregations[kind]),
         schema=kind.schema if full else None,
     )

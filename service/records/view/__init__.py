@@ -283,11 +283,7 @@ class View:
         return (
             tuple(stream.id for stream in whole),
             tuple(sorted(ordinal for stream in whole for ordinal in stream.searchable)),
-            Scope(
-                tuple(sorted(fields)),
-                tuple(stream.selection() for stream in limited),
-                fields,
-            ),
+            Scope(tuple(sorted(fields)), tuple(stream.selection() for stream in limited), fields),
         )
 
     @cached_property
@@ -324,10 +320,7 @@ class View:
 
 def open_view(snapshot: Snapshot, grant: Grant) -> View:
     """Resolves a grant against the store as a snapshot, confined to it, shows the store."""
-    rows = (
-        (grant_stream, snapshot.stream(grant_stream.connection_id, grant_stream.stream))
-        for grant_stream in grant.streams
-    )
+    rows = ((entry, snapshot.stream(entry.connection_id, entry.stream)) for entry in grant.streams)
     return View(
         grant, tuple(StreamView(grant_stream, row) for grant_stream, row in rows if row is not None)
     )

@@ -46,12 +46,8 @@ def ambiguous(view: View, streams: Sequence[StreamView], *, stream: str | None =
 
 def count(snapshot: Snapshot, selections: Sequence[Selection]) -> int:
     """The number of selected records; the store knows that of a whole stream."""
-    whole = [
-        selection.stream for selection in selections if not (selection.limit or selection.tests)
-    ]
-    counts = [
-        snapshot.count(selection) for selection in selections if selection.limit or selection.tests
-    ]
+    whole = [entry.stream for entry in selections if not (entry.limit or entry.tests)]
+    counts = [snapshot.count(entry) for entry in selections if entry.limit or entry.tests]
     if whole:
         counts.append(snapshot.statistics(whole, ()).then(lambda numbers: numbers[0]))
     return sum(count.get() for count in counts)

@@ -81,9 +81,8 @@ class GrantedRecord:
 
     def in_full(self, fields: Iterable[str]) -> dict[str, Any]:
         """The same, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
-        stored, sizes = self.stored, {
-            field: self._bytes(field) for field in self._present_fields(fields)
-        }
+        stored = self.stored
+        sizes = {field: self._bytes(field) for field in self._present_fields(fields)}
         if sum(sizes.values()) > CONTRACT.export_bytes:
             largest = max(sizes, key=lambda field: sizes[field])
             raise TooLarge(

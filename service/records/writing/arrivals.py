@@ -122,10 +122,7 @@ def compare(old: Stored, json: bytes, read: Callable[[Place], str]) -> set[str]:
 
 
 def differing(
-    old: Stored,
-    small: dict[str, Any],
-    large: dict[str, LargeValue],
-    read: Callable[[Place], str],
+    old: Stored, small: dict[str, Any], large: dict[str, LargeValue], read: Callable[[Place], str]
 ) -> set[str]:
     """The same for a record whose small and large fields are separate."""
     before, places = orjson.loads(old.json), old.places

@@ -58,9 +58,8 @@ def _take(field: str, value: Any, attachments: list[Attachment]) -> Any:
             if reference.setdefault(name, actual) != actual:
                 raise Refused(f"{field}.{name} does not match the bytes in data_base64.")
         reference.setdefault("blob_id", f"blob_{digest}")
-    blob_id, media_type = reference.get("blob_id"), reference.setdefault(
-        "mime_type", DEFAULT_MEDIA_TYPE
-    )
+    blob_id = reference.get("blob_id")
+    media_type = reference.setdefault("mime_type", DEFAULT_MEDIA_TYPE)
     if not isinstance(blob_id, str) or not blob_id or not isinstance(media_type, str):
         raise Refused(f"{field}.blob_id and {field}.mime_type must be strings.")
     attachments.append(

@@ -46,9 +46,7 @@ class Streams:
         with self._writer.transaction():
             connection = connect(self._writer, self._connection_id)
             declared = {manifest.name: manifest for manifest in manifests}
-            before = {
-                name: stored for name in declared if (stored := self._stored(name)) is not None
-            }
+            before = {name: row for name in declared if (row := self._stored(name)) is not None}
             related = _targets([*before.values(), *declared.values()]) - declared.keys()
             before |= {name: stored for name in sorted(related) if (stored := self._stored(name))}
             for name, manifest in declared.items():
@@ -130,10 +128,7 @@ def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamMan
     """Whether `declare` would reindex a stream, which takes long if it has many records."""
     before = {manifest.name: manifest for manifest in writer.manifests(connection_id)}
     after = link((before | {manifest.name: manifest for manifest in manifests}).values())
-    return any(
-        manifest.name in before and derives(manifest) != derives(before[manifest.name])
-        for manifest in after
-    )
+    return any(new.name in before and derives(new) != derives(before[new.name]) for new in after)
 
 
 def open_stream(writer: Writing, connection_id: str, name: str) -> StreamHandle:

@@ -19,13 +19,8 @@ from evidence.schema import Bearer, ConnectorList, Schema, StreamDetails, Stream
 from evidence.work import Deadline, Each
 from service.keys import Sealer
 from service.sources.package import gathering as schemas
-from service.sources.package.membership import (
-    Child,
-    Membership,
-    StreamLocation,
-    ambiguous,
-    children_of,
-)
+from service.sources.package import membership
+from service.sources.package.membership import Child, StreamLocation
 from service.sources.package.search import Search, covered, narrowed
 from service import ports
 from service.ports import Answer, ResourceServer
@@ -45,16 +40,16 @@ class PackageResourceServer:
     def __init__(
         self, children: Sequence[Child], fan_out: Each, deadline: Deadline, sealer: Sealer
     ) -> None:
-        self._members = Membership(children)
+        self._members = membership.Membership(children)
         self._fan_out, self._deadline, self._sealer = fan_out, deadline, sealer
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         locations: Sequence[StreamLocation] = self._members.within(query.connection_id)
         if query.stream is not None:
             locations = self._members.stream(query.stream, query.connection_id)
-        children = children_of(locations)
+        children = membership.children_of(locations)
         if len(children) > 1 and query.detail == "full":
-            raise ambiguous(locations, stream=query.stream)
+            raise membership.ambiguous(locations, stream=query.stream)
 
         def merge(gathered: schemas.Gathered[Schema]) -> Schema:
             answered = [connector for schema in gathered.values for connector in schema.connectors]
@@ -70,22 +65,18 @@ class PackageResourceServer:
             ordered = sorted(rows, key=lambda row: (row.name, row.source.connection_id or ""))
             return StreamList(tuple(ordered), gathered.warnings)
 
-        children = children_of(self._members.within(connection_id))
+        children = membership.children_of(self._members.within(connection_id))
         return self._all(children, lambda rs: rs.streams(connection_id=connection_id), merge)
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
         locations = self._members.stream(name, connection_id)
         merge = partial(schemas.stream, locations=locations)
-        children = children_of(locations)
+        children = membership.children_of(locations)
         return self._all(children, lambda rs: rs.stream(name, connection_id=connection_id), merge)
 
     def connectors(self) -> Answer[ConnectorList]:
         def merge(gathered: schemas.Gathered[ConnectorList]) -> ConnectorList:
-            answered = [
-                connector
-                for connector_list in gathered.values
-                for connector in connector_list.connectors
-            ]
+            answered = [connector for part in gathered.values for connector in part.connectors]
             silent = schemas.by_membership(gathered.silent, self._members.locations)
             return ConnectorList(merged([*answered, *silent]), gathered.warnings)
 
@@ -113,7 +104,7 @@ class PackageResourceServer:
 
     def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
         locations = covered(self._members, query)
-        children = children_of(locations)
+        children = membership.children_of(locations)
         if len(children) == 1:
             return self._server(children[0]).search(narrowed(query, children[0], locations))
         return Search(locations, query, self._sealer).page(self._fan_out, self._deadline)
@@ -126,9 +117,9 @@ class PackageResourceServer:
         self, locations: Sequence[StreamLocation], connection_id: str | None
     ) -> Child:
         """The child to ask; 409 `ambiguous_connection` if the caller has to choose."""
-        children = children_of(locations)
+        children = membership.children_of(locations)
         if len(children) > 1 and connection_id is None:
-            raise ambiguous(locations)
+            raise membership.ambiguous(locations)
         return children[0]
 
     def _point(self, ref: RecordRef, ask: Callable[[ResourceServer], T]) -> T:
@@ -140,7 +131,7 @@ class PackageResourceServer:
     def _first(self, locations: Sequence[StreamLocation], ask: Callable[[ResourceServer], T]) -> T:
         """The answer of the first child that has one; the error of the first if none has."""
         first: EvidenceError | None = None
-        for child in children_of(locations):
+        for child in membership.children_of(locations):
             try:
                 return ask(self._server(child))
             except (NotFound, Forbidden) as error:

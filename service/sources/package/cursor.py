@@ -89,9 +89,7 @@ def seal(state: State, sealer: Sealer, bound: Any) -> str:
     head = {"n": counts, "k": state.earlier_hits, "s": packed, "w": ""}
     room = ROOM - len(orjson.dumps(head))
     marked = [progress.packed(marked=True) for progress in state.sources]
-    costs = [
-        len(orjson.dumps(full)) - len(orjson.dumps(bare)) for full, bare in zip(marked, packed)
-    ]
+    costs = [len(orjson.dumps(full)) - len(orjson.dumps(raw)) for full, raw in zip(marked, packed)]
     for number in sorted(range(len(costs)), key=costs.__getitem__):
         if costs[number] > room:
             break

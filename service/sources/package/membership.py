@@ -83,7 +83,5 @@ def children_of(locations: Iterable[StreamLocation]) -> list[Child]:
 
 def ambiguous(locations: Sequence[StreamLocation], *, stream: str | None = None) -> Ambiguous:
     """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
-    candidates = list(
-        {location.connection: location.candidate() for location in locations}.values()
-    )
+    candidates = list({entry.connection: entry.candidate() for entry in locations}.values())
     return port_rules.ambiguous(candidates, stream=stream, always=True)

@@ -52,10 +52,7 @@ class Search:
     """One page over several children."""
 
     def __init__(
-        self,
-        locations: Sequence[StreamLocation],
-        request: SearchQuery,
-        sealer: Sealer,
+        self, locations: Sequence[StreamLocation], request: SearchQuery, sealer: Sealer
     ) -> None:
         self._locations, self._request, self._sealer = locations, request, sealer
         children = children_of(locations)

@@ -201,9 +201,7 @@ def _shared(records: list[Body], limit: int) -> list[Body]:
 
 
 def _connections(records: list[Body]) -> list[str]:
-    return [name for name in dict.fromkeys(map(_connection, records)) if name][
-        : CONTRACT.candidates
-    ]
+    return [id for id in dict.fromkeys(map(_connection, records)) if id][: CONTRACT.candidates]
 
 
 def _connection(row: Body) -> str:
@@ -327,9 +325,7 @@ def streams(body: Body) -> list[Any] | None:
     inner = unwrapped(body)
     connectors = inner.get("connectors")
     if isinstance(connectors, list):
-        lists = [
-            connector.get("streams") for connector in connectors if isinstance(connector, dict)
-        ]
+        lists = [entry.get("streams") for entry in connectors if isinstance(entry, dict)]
         return [stream for listing in lists if isinstance(listing, list) for stream in listing]
     listing = inner.get("streams")
     return listing if isinstance(listing, list) else None

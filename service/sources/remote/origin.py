@@ -12,14 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-from evidence.errors import (
-    EvidenceError,
-    Forbidden,
-    RateLimited,
-    TimedOut,
-    Unauthenticated,
-    Unavailable,
-)
+from evidence import errors
+from evidence.errors import EvidenceError
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, TooDeeplyNested, TooManyValues, parse_json
 from service.breaker import Breaker
@@ -53,7 +47,7 @@ class Permit:
         with self._lock:
             free = self._bulkhead is None or self._waiting or self._bulkhead.acquire(blocking=False)
             if not free:
-                raise Unavailable(
+                raise errors.Unavailable(
                     "Too many requests are waiting for upstream servers. Try again in a second.",
                     code="upstream_busy",
                     retry_after=BUSY_SECONDS,
@@ -174,10 +168,10 @@ class OriginClient:
         """The search parameters that the document at `path` declares; empty if there is none."""
         try:
             body = self.read(path, [])
-        except (TimedOut, RateLimited):
+        except (errors.TimedOut, errors.RateLimited):
             raise
         except EvidenceError as error:
-            if isinstance(error, Unavailable) and error.code != "upstream_invalid_response":
+            if isinstance(error, errors.Unavailable) and error.code != "upstream_invalid_response":
                 raise
             return []
         search = object_of(object_of(body, "capabilities"), "lexical_retrieval")
@@ -190,9 +184,9 @@ class OriginClient:
         A stored token never causes a 401, because the caller cannot replace it.
         """
         error = remote_errors.failure(replace(answer, body=_without(answer.body, self.token)))
-        if self.own or not isinstance(error, Unauthenticated):
+        if self.own or not isinstance(error, errors.Unauthenticated):
             return error
-        return Forbidden(error.message, code=error.code, hint=RENEW)
+        return errors.Forbidden(error.message, code=error.code, hint=RENEW)
 
     def _sent(self, headers: dict[str, str]) -> dict[str, str]:
         return {**headers, "Authorization": f"Bearer {self.token}"}

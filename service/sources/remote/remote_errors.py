@@ -175,9 +175,7 @@ def _details(body: dict[str, Any]) -> dict[str, Any]:
     entries = body.get("available_connections")
     if isinstance(entries, list):
         connections = [_connection(entry) for entry in entries[: CONTRACT.candidates]]
-        details["available_connections"] = [
-            entry for entry in connections if "connection_id" in entry
-        ]
+        details["available_connections"] = [row for row in connections if "connection_id" in row]
         counted = body.get("available_connection_count")
         total = counted if isinstance(counted, int) and counted > len(entries) else len(entries)
         if counted is not None or total > len(connections):

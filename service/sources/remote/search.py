@@ -149,9 +149,7 @@ def cut(query: SearchQuery, position: ListPosition, page: SearchPage) -> SearchP
 
 def rest(query: SearchQuery, position: ListPosition, source_page: SearchPage) -> SearchPage:
     """The hits of a source's page after those that a cut page has shown."""
-    ranked = [
-        replace(hit, rank=hit.rank or number) for number, hit in enumerate(source_page.hits, 1)
-    ]
+    ranked = [replace(hit, rank=hit.rank or rank) for rank, hit in enumerate(source_page.hits, 1)]
     stop = position.offset + query.limit
     page = replace(source_page, hits=ranked[position.offset : stop])
     if stop >= len(ranked):
