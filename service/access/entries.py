@@ -42,12 +42,14 @@ _PRUNE: Final = (
     " FROM access_entry WHERE kind = ? AND owner = ?) AS ordered WHERE place > ?)"
 )
 
+Body = dict[str, Any]
+
 
 class Entry(NamedTuple):
     """A value with its owner. `uses` counts its uses, `used_at` is the time of the first; before
     that, the time at which the entry was added."""
 
-    body: dict[str, Any]
+    body: Body
     owner: str
     uses: int
     used_at: int
@@ -60,9 +62,7 @@ class Kept:
         self._rows, self.time = rows, rows.now
         self.now = int(rows.now.timestamp())
 
-    def put(
-        self, kind: str, key: str, body: dict[str, Any], *, seconds: int, owner: str = ""
-    ) -> None:
+    def put(self, kind: str, key: str, body: Body, *, seconds: int, owner: str = "") -> None:
         """Adds an entry, or replaces the body of an existing one. Removes expired entries."""
         if self._rows.refusal:
             raise self._rows.refusal

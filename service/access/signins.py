@@ -6,11 +6,11 @@ Each belongs to one grant, which decides what it reads and for how long. Tokens 
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from service.access import tokens
-from service.access.entries import FOREVER, Entries, Entry, Kept
+from service.access.entries import FOREVER, Body, Entries, Entry, Kept
 
 CODE_SECONDS: Final = 60
 ACCESS_SECONDS: Final = 3_600
@@ -65,7 +65,7 @@ class Signins:
             owned = transaction.owned(_MAPPED).values()
         return {entry.body["issuer"] for entries in owned for entry in entries}
 
-    def consented(self, grant_id: str, client: dict[str, Any], code: dict[str, Any]) -> str:
+    def consented(self, grant_id: str, client: Body, code: Body) -> str:
         """Stores the client of a new grant; returns its authorization code."""
         text = tokens.new(tokens.CODE_PREFIX)
         with self.entries.changing() as transaction:
@@ -73,7 +73,7 @@ class Signins:
             transaction.put(_CODE, text, code, seconds=CODE_SECONDS, owner=grant_id)
         return text
 
-    def clients(self) -> dict[str, dict[str, Any]]:
+    def clients(self) -> dict[str, Body]:
         """The client of each grant that sign-in created, by grant id."""
         with self.entries.reading() as transaction:
             return {owner: rows[0].body for owner, rows in transaction.owned(_CONSENT).items()}
@@ -93,7 +93,7 @@ class Signins:
         with self.entries.reading() as transaction:
             return transaction.get(_REFRESH, text)
 
-    def exchange(self, code: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
+    def exchange(self, code: str, body: Body, ends: datetime | None) -> Body:
         """Returns new tokens for a code. For a used code, revokes its tokens and returns none.
 
         `body` is stored with the tokens, `ends` is the end of the grant.
@@ -105,7 +105,7 @@ class Signins:
                 return {}
             return _issue(transaction, entry.owner, body, ends)
 
-    def rotate(self, refresh: str, body: dict[str, Any], ends: datetime | None) -> dict[str, Any]:
+    def rotate(self, refresh: str, body: Body, ends: datetime | None) -> Body:
         """Returns new tokens for a refresh token. If it was used too long ago, revokes all.
 
         Raises `RateLimited` after too many refreshes of the grant.
@@ -139,9 +139,7 @@ def _subject(issuer: str, subject: str) -> str:
     return f"{issuer.rstrip('/')}\n{subject}"
 
 
-def _issue(
-    transaction: Kept, grant_id: str, body: dict[str, Any], ends: datetime | None
-) -> dict[str, Any]:
+def _issue(transaction: Kept, grant_id: str, body: Body, ends: datetime | None) -> Body:
     """Creates and stores a pair of tokens."""
     remaining = FOREVER if ends is None else int(ends.timestamp()) - transaction.now
     seconds = min(ACCESS_SECONDS, remaining)

@@ -1,9 +1,9 @@
 """The field values of papers: the papers that have them, their order, the most frequent."""
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from sqlite3 import Connection
 
 import orjson
 
@@ -28,7 +28,7 @@ _OF_PAPERS = {
 _RANGE = re.compile(r"\s*(\d{1,4})?\s*\.\.\s*(\d{1,4})?\s*", re.ASCII)
 
 
-def papers_with(snapshot: Snapshot, db: sqlite3.Connection, name: Name) -> set[str]:
+def papers_with(snapshot: Snapshot, db: Connection, name: Name) -> set[str]:
     """The ids of the papers whose values match; the same for an excluded name."""
     fits = _rule(name)
     if name.field in LISTED:
@@ -53,7 +53,7 @@ def values(snapshot: Snapshot, field: str) -> list[tuple[int, str]]:
         return [(number, _key(value)) for number, value in rows]
 
 
-def values_of(db: sqlite3.Connection, papers: Sequence[str], *fields: str) -> dict[str, list[str]]:
+def values_of(db: Connection, papers: Sequence[str], *fields: str) -> dict[str, list[str]]:
     """The values that each of these papers has in some listed fields, field by field in order."""
     values_by_paper: dict[str, list[str]] = {paper_id: [] for paper_id in papers}
     ids = orjson.dumps(papers).decode()
@@ -68,7 +68,7 @@ def values_of(db: sqlite3.Connection, papers: Sequence[str], *fields: str) -> di
     return values_by_paper
 
 
-def papers_of(db: sqlite3.Connection, field: str, numbers: Iterable[int]) -> set[str]:
+def papers_of(db: Connection, field: str, numbers: Iterable[int]) -> set[str]:
     """The ids of the papers with any of these values of a listed field."""
     rows = db.execute(
         f"SELECT paper_id FROM paper_{field} "
@@ -141,9 +141,7 @@ class Metadata:
     authors_total: int
 
 
-def read(
-    snapshot: Snapshot, db: sqlite3.Connection, titles: Mapping[str, str]
-) -> dict[str, Metadata]:
+def read(snapshot: Snapshot, db: Connection, titles: Mapping[str, str]) -> dict[str, Metadata]:
     """The metadata of papers, given their titles by paper id."""
     recent = snapshot.once("metadata", lambda: LruCache[str, Metadata](PAPERS_CACHED))
     cached = ((paper_id, recent.get(paper_id)) for paper_id in titles)
@@ -163,9 +161,7 @@ def unspaced(text: str) -> str:
     return _BUILDERS_SPACE.sub("", text)
 
 
-def _metadata(
-    db: sqlite3.Connection, rows: Iterable[int], title: str, names: list[str]
-) -> Metadata:
+def _metadata(db: Connection, rows: Iterable[int], title: str, names: list[str]) -> Metadata:
     texts = []
     for rowid in rows:
         (text,) = db.execute(

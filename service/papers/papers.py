@@ -1,8 +1,8 @@
 """Finds one paper by id, DOI, arXiv id or title, and reads its metadata."""
 
-import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from sqlite3 import Connection
 
 import orjson
 
@@ -132,7 +132,7 @@ def _line(text: str | None) -> str | None:
     return line(text) if text else None
 
 
-def rows(snapshot: Snapshot, db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, Row]:
+def rows(snapshot: Snapshot, db: Connection, ids: Iterable[str]) -> dict[str, Row]:
     """The rows of papers by paper id, in the order of the ids."""
     names = [member.name for member in fields(Row)]
     existing = snapshot.columns["paper"]
@@ -147,7 +147,7 @@ def rows(snapshot: Snapshot, db: sqlite3.Connection, ids: Iterable[str]) -> dict
     return {row[0]: Row(*row) for row in records}
 
 
-def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
+def _aliases(db: Connection, paper_id: str) -> dict[str, str]:
     """The keys of a paper by their kind, the first of each in order."""
     rows = db.execute(
         "SELECT paper_key FROM paper_key_alias WHERE paper_id = ? ORDER BY paper_key DESC",
@@ -157,9 +157,7 @@ def _aliases(db: sqlite3.Connection, paper_id: str) -> dict[str, str]:
     return {kind: value for kind, _, value in pairs}
 
 
-def _bibtex(
-    snapshot: Snapshot, db: sqlite3.Connection, paper_id: str
-) -> tuple[str | None, str | None]:
+def _bibtex(snapshot: Snapshot, db: Connection, paper_id: str) -> tuple[str | None, str | None]:
     """The BibTeX entry of a paper, unless it is long, and its key."""
     if "paper_bibtex" not in snapshot.columns:
         return None, None
@@ -181,7 +179,7 @@ def _ambiguous(papers: dict[str, Row]) -> Ambiguous:
     )
 
 
-def _unknown_paper(snapshot: Snapshot, db: sqlite3.Connection, identifier: str) -> NotFound:
+def _unknown_paper(snapshot: Snapshot, db: Connection, identifier: str) -> NotFound:
     near = _near(snapshot, db, identifier)
     calls: tuple[Continuation, ...] = ()
     if parse_query(identifier).wanted and not catalogue.is_number(identifier):
@@ -196,7 +194,7 @@ def _unknown_paper(snapshot: Snapshot, db: sqlite3.Connection, identifier: str) 
     )
 
 
-def _near(snapshot: Snapshot, db: sqlite3.Connection, identifier: str) -> list[str]:
+def _near(snapshot: Snapshot, db: Connection, identifier: str) -> list[str]:
     """The ids of the papers whose titles share most of the given text, at least half."""
     query_trigrams = suggest.trigrams(identifier)
     if len(query_trigrams) < TRIGRAMS_OF_NEAR:

@@ -1,10 +1,10 @@
 """Finds papers by a part of their keywords, and suggests spellings for a search without hits."""
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice, product
+from sqlite3 import Connection
 
 from evidence.errors import InvalidRequest
 from evidence.find import Span, literals, spans
@@ -31,7 +31,7 @@ def keyword_values(snapshot: Snapshot, field: str) -> list[tuple[int, str, str]]
         return [(number, text, key_of(text)) for number, text in rows]
 
 
-def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
+def papers(snapshot: Snapshot, db: Connection, text: str) -> list[str]:
     """The ids of the papers with a keyword or tag that contains `text`.
 
     Papers with a value equal to the text come first, then the others in list order. Raises
@@ -54,7 +54,7 @@ def papers(snapshot: Snapshot, db: sqlite3.Connection, text: str) -> list[str]:
     return in_order(exact) + in_order(partial - exact)
 
 
-def keyword_lines(db: sqlite3.Connection, papers: Sequence[str], text: str) -> dict[str, str]:
+def keyword_lines(db: Connection, papers: Sequence[str], text: str) -> dict[str, str]:
     """The keywords and tags of papers as snippets: those with `text` first, highlighted."""
     lines: dict[str, str] = dict.fromkeys(papers, "")
     marks: dict[str, list[tuple[int, int]]] = {paper_id: [] for paper_id in papers}
@@ -97,9 +97,7 @@ TRIED = 8  # changed queries
 Finds = Callable[[str], bool]
 
 
-def queries(
-    snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, finds: Finds
-) -> list[str]:
+def queries(snapshot: Snapshot, db: Connection, query: PaperQuery, finds: Finds) -> list[str]:
     """Whole queries with corrected words for which `finds` is true."""
     words = dict.fromkeys(word for term in query.terms for word in term.words)
     unknown = [word for word in words if trigrams(word) and not _indexed(snapshot, db, word)]
@@ -116,7 +114,7 @@ def near_keywords(snapshot: Snapshot, text: str, finds: Finds) -> list[str]:
     return _working((by_key[key] for key in close), text, finds)
 
 
-def close_words(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> list[str]:
+def close_words(snapshot: Snapshot, db: Connection, word: str) -> list[str]:
     """Words of titles and venues with a spelling close to a folded word, closest first."""
     candidates = {
         candidate
@@ -128,9 +126,7 @@ def close_words(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> list[s
     )
 
 
-def similar(
-    snapshot: Snapshot, db: sqlite3.Connection, text: str, columns: str
-) -> list[tuple[str, ...]]:
+def similar(snapshot: Snapshot, db: Connection, text: str, columns: str) -> list[tuple[str, ...]]:
     """These columns of the titles and venues that share most trigrams with a text."""
     parts = trigrams(text)
     if not parts or "paper_fts_trigram" not in snapshot.columns:
@@ -149,7 +145,7 @@ def trigrams(text: str) -> set[str]:
     return {word[at : at + 3] for word in words for at in range(len(word) - 2)}
 
 
-def _indexed(snapshot: Snapshot, db: sqlite3.Connection, word: str) -> bool:
+def _indexed(snapshot: Snapshot, db: Connection, word: str) -> bool:
     match = vocabulary(snapshot).expression(Term((word,)), fused=True)
     row = db.execute("SELECT 1 FROM paper_fts WHERE paper_fts MATCH ? LIMIT 1", (match,))
     return row.fetchone() is not None

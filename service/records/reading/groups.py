@@ -60,6 +60,9 @@ class Source:
         return Source(self.stream, selection, group)
 
 
+Sources = Sequence[Source]
+
+
 class Page(NamedTuple):
     """Groups, the number of all groups, the records in later ones, the last group's position."""
 
@@ -69,9 +72,7 @@ class Page(NamedTuple):
     position: list[Any] | None
 
 
-def figures(
-    snapshot: Snapshot, scopes: Sequence[Sequence[Source]], query: AggregateQuery
-) -> list[Any]:
+def figures(snapshot: Snapshot, scopes: Sequence[Sources], query: AggregateQuery) -> list[Any]:
     """The metric of a field over the records of each scope, None if no value has one."""
     promises = [_figure(snapshot, sources, query) for sources in scopes]
     found = [promise.get() for promise in promises]
@@ -85,7 +86,7 @@ def figures(
     return [record and pointer.find(record.data, paths[record.stream]) for record in loaded]
 
 
-def _figure(snapshot: Snapshot, sources: Sequence[Source], query: AggregateQuery) -> Later[Any]:
+def _figure(snapshot: Snapshot, sources: Sources, query: AggregateQuery) -> Later[Any]:
     """A sum, an average or a count; of `min` and `max` the seq of the record with the value."""
     name = str(query.field)
     if query.metric == "count_distinct":
@@ -125,11 +126,7 @@ def _extreme(ends: Iterable[tuple[Value, int]], greatest: bool) -> int | None:
 
 
 def by_value(
-    snapshot: Snapshot,
-    sources: Sequence[Source],
-    query: AggregateQuery,
-    after: list[Any] | None,
-    limit: int,
+    snapshot: Snapshot, sources: Sources, query: AggregateQuery, after: list[Any] | None, limit: int
 ) -> Page:
     """A page of the groups of a field's values, largest figure first, then by value."""
     group, name = str(query.group_by), query.field
@@ -165,14 +162,14 @@ def by_value(
     )
 
 
-def _members(sources: Sequence[Source], group: str, row: GroupRow) -> list[Source]:
+def _members(sources: Sources, group: str, row: GroupRow) -> list[Source]:
     """The records of a group."""
     return [
         source.narrowed(group, eq=row.value) for source in sources if source.kind(group) == row.kind
     ]
 
 
-def _name(row: GroupRow, sources: Sequence[Source], group: str) -> Any:
+def _name(row: GroupRow, sources: Sources, group: str) -> Any:
     """The value of a group as an answer shows it."""
     kind = KINDS[row.kind]
     if kind == "decimal":
@@ -201,7 +198,7 @@ def _shown(number: Decimal, is_decimal: bool) -> int | float | str:
 
 def by_time(
     snapshot: Snapshot,
-    sources: Sequence[Source],
+    sources: Sources,
     query: AggregateQuery,
     zone: ZoneInfo,
     after: list[Any] | None,
@@ -229,9 +226,7 @@ def by_time(
     )
 
 
-def _within(
-    sources: Sequence[Source], group: str, spans: Sequence[tuple[int, int]]
-) -> list[Source]:
+def _within(sources: Sources, group: str, spans: Sequence[tuple[int, int]]) -> list[Source]:
     """The records of a bucket, whose times are in some spans."""
     return [source.narrowed(group, gte=start, lt=end) for source in sources for start, end in spans]
 

@@ -20,7 +20,7 @@ from service.records.view import near_values
 from service.records.view.documents import GrantedRecord, expand, relations
 from service.records.view.choices import ambiguous, count, require_shared
 from service.records.view.filters import tests_of
-from service.records.view import StreamView, View
+from service.records.view import Streams, StreamView, View
 
 
 def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
@@ -98,9 +98,7 @@ def find(
     return hits[0]
 
 
-def _suiting(
-    streams: Sequence[StreamView], suits: Callable[[StreamView], None]
-) -> list[StreamView]:
+def _suiting(streams: Streams, suits: Callable[[StreamView], None]) -> list[StreamView]:
     """The streams for which the call would work; raises the first refusal if there is none."""
     refusals, suitable = [], []
     for stream in streams:
@@ -120,7 +118,7 @@ def body_bytes(record: Record) -> int:
     return len(orjson.dumps(encode_row(record)))
 
 
-def _order(streams: Sequence[StreamView], sort: str | None, order: str | None) -> Order:
+def _order(streams: Streams, sort: str | None, order: str | None) -> Order:
     if sort is None:
         by_cursor = all(stream.sort_field for stream in streams)
         return Order(by_cursor, descending=by_cursor if order is None else order == "desc")
@@ -159,7 +157,7 @@ def _projection(stream: StreamView, query: RecordQuery) -> tuple[str, ...]:
 def _page(
     snapshot: Snapshot,
     view: View,
-    streams: Sequence[StreamView],
+    streams: Streams,
     fetched: Sequence[Row],
     projections: dict[int, tuple[str, ...]],
     query: RecordQuery,
@@ -184,9 +182,7 @@ def _page(
     return page, len(fetched) > query.limit
 
 
-def _span(
-    snapshot: Snapshot, streams: Sequence[StreamView], selections: Sequence[Selection]
-) -> TimeSpan:
+def _span(snapshot: Snapshot, streams: Streams, selections: Sequence[Selection]) -> TimeSpan:
     """The number of records on all pages and the times they span."""
     total, times = 0, list[int]()
     spans = [snapshot.span(selection) for selection in selections]

@@ -4,7 +4,7 @@ Every module of the reading side starts here: a `StreamView` carries the limits 
 stream, and nothing outside a `View` can be named.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from difflib import get_close_matches
@@ -172,6 +172,9 @@ class StreamView:
         for name in names:
             self.require(name)
         return names or self.fields
+
+
+Streams = Sequence[StreamView]
 
 
 class SearchedField(NamedTuple):

@@ -7,12 +7,10 @@ from evidence.model import members
 from service import port_rules
 from service.records.engine import Snapshot
 from service.records.engine.selections import Selection
-from service.records.view import StreamView, View
+from service.records.view import Streams, View
 
 
-def require_shared(
-    view: View, streams: Sequence[StreamView], fields: Iterable[str], param: str
-) -> None:
+def require_shared(view: View, streams: Streams, fields: Iterable[str], param: str) -> None:
     """Refuses a field that is granted in only some connections of a stream.
 
     Raises 409 `ambiguous_connection` with those connections; 403 `field_not_granted` if there are
@@ -31,7 +29,7 @@ def require_shared(
             raise error
 
 
-def ambiguous(view: View, streams: Sequence[StreamView], *, stream: str | None = None) -> Ambiguous:
+def ambiguous(view: View, streams: Streams, *, stream: str | None = None) -> Ambiguous:
     """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
     connections = [
         {

@@ -21,6 +21,7 @@ from service.records.writing.vocabulary import ending_key, joined_key, key_of
 
 #: {languages: the searched fields of the streams in them}. Each field is in one set.
 Languages = dict[tuple[str, ...], frozenset[int]]
+Counts = dict[str, int]
 #: Newest rows inside a limit that show the languages there.
 LANGUAGE_ROWS: Final = 200
 #: Words that share a key with a misspelled one and are compared with it.
@@ -62,9 +63,7 @@ class Vocabulary:
         beginnings = sorted(prefixes)
         return self._of(lambda fields: self.snapshot.words_like(fields, beginnings), among)
 
-    async def counts(
-        self, words: Iterable[str], among: Container[int] | None = None
-    ) -> dict[str, int]:
+    async def counts(self, words: Iterable[str], among: Container[int] | None = None) -> Counts:
         """How many records hold each of some words, in some fields; those in none are left out."""
         entries, fields = set(words), self.open
         limited = self.limited
@@ -78,7 +77,7 @@ class Vocabulary:
         candidates = self.snapshot.word_counts(limited.fields, entries)
         return await self._with_limited(await counts, await candidates, limited)
 
-    async def near(self, word: str) -> dict[str, int]:
+    async def near(self, word: str) -> Counts:
         """The counts of words that a word may be a misspelling of: those one edit away.
 
         None if too many share a key with it: then none is more likely to be meant.
@@ -96,9 +95,7 @@ class Vocabulary:
         entries = self._by_key([joined_key(word)], NEAR_MOST)
         return entries.then(lambda entries: [entry for entry in entries if is_joined(entry, word)])
 
-    async def compounds(
-        self, word: str, links: Iterable[str], among: Container[int]
-    ) -> dict[str, int]:
+    async def compounds(self, word: str, links: Iterable[str], among: Container[int]) -> Counts:
         """The counts of compounds of a word in some fields.
 
         The other part of a compound is a word there.
@@ -158,8 +155,8 @@ class Vocabulary:
         return words.then(lambda words: list(chain.from_iterable(words)))
 
     async def _with_limited(
-        self, counts: dict[str, int], candidates: Iterable[str], limited: Scope
-    ) -> dict[str, int]:
+        self, counts: Counts, candidates: Iterable[str], limited: Scope
+    ) -> Counts:
         """Counts with those inside a limit, which are counted row by row, the newest first."""
         words, total = list(candidates), dict(counts)
         numbers = await all_of(self.count(Term(words_in(word)), limited) for word in words)

@@ -4,7 +4,6 @@ Nothing outside the grant's fields, times and records is read: a value that is n
 neither near nor a reason to leave the warning out.
 """
 
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final
 
@@ -14,16 +13,14 @@ from evidence.text import clip
 from service.ports import Filter
 from service.records.engine import Order, Snapshot
 from service.records.view.filters import tests_of
-from service.records.view import StreamView
+from service.records.view import Streams
 
 _NEWEST: Final = Order(by_cursor=False, descending=True)
 _VALUE_CHARS: Final = 60
 _LEAST_RATIO: Final = 0.5
 
 
-def warnings(
-    snapshot: Snapshot, streams: Sequence[StreamView], conditions: Filter
-) -> list[dict[str, Any]]:
+def warnings(snapshot: Snapshot, streams: Streams, conditions: Filter) -> list[dict[str, Any]]:
     """A warning for each exact filter on text that no record of these streams passes alone."""
     reports = []
     for name, value in conditions.items():
@@ -47,7 +44,7 @@ def _short(value: str) -> str:
     return repr(clip(value, _VALUE_CHARS))
 
 
-def _values(snapshot: Snapshot, streams: Sequence[StreamView], name: str) -> set[str]:
+def _values(snapshot: Snapshot, streams: Streams, name: str) -> set[str]:
     """The texts of a field in some granted records."""
     paths = {stream.id: stream.path(name) for stream in streams}
     if any(paths[stream.id] in stream.manifest.primary_key for stream in streams):

@@ -33,6 +33,10 @@ class Segment(NamedTuple):
     own: int
 
 
+Segments = AsyncIterator[Segment]
+Range = tuple[int, int]
+
+
 class PassageStarts(NamedTuple):
     """Where all passages of a large value start that hold one of some terms, in order."""
 
@@ -47,9 +51,7 @@ class Text(Protocol):
 
     def read(self, start: int, end: int) -> Later[str]: ...
 
-    def segments(
-        self, groups: Sequence[Spellings], *, through: bool = False
-    ) -> AsyncIterator[Segment]:
+    def segments(self, groups: Sequence[Spellings], *, through: bool = False) -> Segments:
         """The segments that can hold one of every group, in order; all segments without groups.
 
         The index is asked now where they are. With `through`, all of them will be read. Raises
@@ -71,9 +73,7 @@ class InlineText:
     def read(self, start: int, end: int) -> Later[str]:
         return ready(self._text[start:end])
 
-    async def segments(
-        self, groups: Sequence[Spellings], *, through: bool = False
-    ) -> AsyncIterator[Segment]:
+    async def segments(self, groups: Sequence[Spellings], *, through: bool = False) -> Segments:
         yield Segment(0, self._text, self.total)
 
 
@@ -107,9 +107,7 @@ class ChunkedText:
         text = self._snapshot.text(self._big, numbers[0], numbers[-1])
         return text.then(lambda text: text[start - first : end - first])
 
-    def segments(
-        self, groups: Sequence[Spellings], *, through: bool = False
-    ) -> AsyncIterator[Segment]:
+    def segments(self, groups: Sequence[Spellings], *, through: bool = False) -> Segments:
         if not groups or self._ordinal is None:
             return self._counted(self._all())
         starts = self._starts_of(self._ordinal, groups, self._budget if through else None)
@@ -124,7 +122,7 @@ class ChunkedText:
         limit = None if most is None else most + 1
         return self._snapshot.passages_with(self._seq, ordinal, groups, limit).then(sorted)
 
-    async def _counted(self, segments: AsyncIterator[Segment]) -> AsyncIterator[Segment]:
+    async def _counted(self, segments: Segments) -> Segments:
         """The same segments as long as the text may be read from."""
         async for segment in segments:
             if self._budget is not None:
@@ -134,7 +132,7 @@ class ChunkedText:
             check("looking for text in a very long field")
             yield segment
 
-    async def _passages(self, promise: Later[list[int]], through: bool) -> AsyncIterator[Segment]:
+    async def _passages(self, promise: Later[list[int]], through: bool) -> Segments:
         starts = await promise
         if through and self._budget is not None and len(starts) > self._budget:
             raise TooLong
@@ -149,7 +147,7 @@ class ChunkedText:
     def _passage(self, start: int) -> Later[str]:
         return self.read(start, start + CONTRACT.passage_chars)
 
-    async def _all(self) -> AsyncIterator[Segment]:
+    async def _all(self) -> Segments:
         """Every chunk, each read once."""
         chunks = self._snapshot.chunks(self._big)
         if self._budget is not None:  # one more, so that it is seen that there are too many
@@ -198,7 +196,7 @@ def matches(
     apart: bool = False,
     *,
     at_once: bool = False,
-) -> AsyncIterator[tuple[int, int]]:
+) -> AsyncIterator[Range]:
     """Ranges that match, in walking order.
 
     The text itself first, in whole words: with its punctuation if it has some, else as a phrase.
@@ -218,7 +216,7 @@ def matches(
 
 def _ways(
     text: Text, needle: str, groups: Sequence[Group], every: bool, collect: Callable[..., Any]
-) -> Iterator[AsyncIterator[tuple[int, int]]]:
+) -> Iterator[AsyncIterator[Range]]:
     """The ways to look for a text, in their order."""
     folded = fold(needle).strip()
     words = folded.split()
@@ -234,9 +232,7 @@ def _ways(
     yield _ranges(text.segments(()), partial(literals, needle=needle))
 
 
-async def _first_of(
-    ways: Iterable[AsyncIterator[tuple[int, int]]],
-) -> AsyncIterator[tuple[int, int]]:
+async def _first_of(ways: Iterable[AsyncIterator[Range]]) -> AsyncIterator[Range]:
     """The ranges of the first of several ways that has any."""
     for ranges in ways:
         is_empty = True
@@ -267,8 +263,8 @@ def either(groups: Sequence[Group], possible: int = -1) -> tuple[Term, ...]:
 
 
 async def _ranges(
-    segments: AsyncIterator[Segment], ranges_in: Callable[[str], Iterable[tuple[int, int]]]
-) -> AsyncIterator[tuple[int, int]]:
+    segments: Segments, ranges_in: Callable[[str], Iterable[Range]]
+) -> AsyncIterator[Range]:
     """The ranges in segments that begin in their own part."""
     async for base, segment, own in segments:
         for start, end in ranges_in(segment):
@@ -276,19 +272,19 @@ async def _ranges(
                 yield base + start, base + end
 
 
-def _punctuated(needle: str, folded: str, segment: str) -> Iterator[tuple[int, int]]:
+def _punctuated(needle: str, folded: str, segment: str) -> Iterator[Range]:
     """Where a segment has a text with its punctuation, in whole words."""
     if folded in fold(segment):  # its words are there in a row, a far quicker look
         yield from ((at, end) for at, end in literals(segment, needle) if _starts_word(segment, at))
 
 
-def _phrases(phrase: Query, segment: str) -> list[tuple[int, int]]:
+def _phrases(phrase: Query, segment: str) -> list[Range]:
     return sorted((span.start, span.end) for span in spans(segment, phrase, limit=len(segment)))
 
 
 async def _passages(
-    narrowed: Iterable[AsyncIterator[Segment]], total: int, groups: Sequence[Group]
-) -> AsyncIterator[tuple[int, int]]:
+    narrowed: Iterable[Segments], total: int, groups: Sequence[Group]
+) -> AsyncIterator[Range]:
     """Passages of the first segments that have any, best first, each once."""
     located: list[tuple[int, Passage]] = []
     for segments in narrowed:

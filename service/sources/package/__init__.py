@@ -20,7 +20,7 @@ from evidence.work import Deadline, Each
 from service.keys import Sealer
 from service.sources.package import gathering as schemas
 from service.sources.package import membership
-from service.sources.package.membership import Child, StreamLocation
+from service.sources.package.membership import Child, Locations
 from service.sources.package.search import Search, covered, narrowed
 from service import ports
 from service.ports import Answer, ResourceServer
@@ -44,7 +44,7 @@ class PackageResourceServer:
         self._fan_out, self._deadline, self._sealer = fan_out, deadline, sealer
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
-        locations: Sequence[StreamLocation] = self._members.within(query.connection_id)
+        locations: Locations = self._members.within(query.connection_id)
         if query.stream is not None:
             locations = self._members.stream(query.stream, query.connection_id)
         children = membership.children_of(locations)
@@ -113,9 +113,7 @@ class PackageResourceServer:
         locations = self._members.stream(query.stream, query.connection_id)
         return self._server(self._chosen_child(locations, query.connection_id))
 
-    def _chosen_child(
-        self, locations: Sequence[StreamLocation], connection_id: str | None
-    ) -> Child:
+    def _chosen_child(self, locations: Locations, connection_id: str | None) -> Child:
         """The child to ask; 409 `ambiguous_connection` if the caller has to choose."""
         children = membership.children_of(locations)
         if len(children) > 1 and connection_id is None:
@@ -128,7 +126,7 @@ class PackageResourceServer:
         self._chosen_child(locations, ref.connection_id)
         return self._first(locations, ask)
 
-    def _first(self, locations: Sequence[StreamLocation], ask: Callable[[ResourceServer], T]) -> T:
+    def _first(self, locations: Locations, ask: Callable[[ResourceServer], T]) -> T:
         """The answer of the first child that has one; the error of the first if none has."""
         first: EvidenceError | None = None
         for child in membership.children_of(locations):

@@ -12,7 +12,7 @@ from evidence.text import clip
 from evidence.work import Done, Failed, Outcome
 from service.ports import Answer
 from service.sources.package.cursor import LOST
-from service.sources.package.membership import Child, StreamLocation, ambiguous
+from service.sources.package.membership import Child, Locations, StreamLocation, ambiguous
 from service.sources.package.merge import SourceReader
 from service.sources.remote.origin import RENEW
 
@@ -107,7 +107,7 @@ class Gathered(Generic[V]):
         self.warnings = distinct(warnings)[: CONTRACT.candidates]
 
 
-def stream(gathered: Gathered[StreamDetails], locations: Sequence[StreamLocation]) -> StreamDetails:
+def stream(gathered: Gathered[StreamDetails], locations: Locations) -> StreamDetails:
     """One stream that several children describe identically; 409 if they do not."""
     first, *rest = [details.row for details in gathered.values]
     if any(row.stream != first.stream for row in rest):

@@ -45,6 +45,9 @@ class StreamLocation:
         return known({"grant_id": self.child.grant_id, **about})
 
 
+Locations = Sequence[StreamLocation]
+
+
 class Membership:
     """Every location of a package, in the order of its children."""
 
@@ -81,7 +84,7 @@ def children_of(locations: Iterable[StreamLocation]) -> list[Child]:
     return list({id(location.child): location.child for location in locations}.values())
 
 
-def ambiguous(locations: Sequence[StreamLocation], *, stream: str | None = None) -> Ambiguous:
+def ambiguous(locations: Locations, *, stream: str | None = None) -> Ambiguous:
     """The 409 that lists the connections to choose from; see `port_rules.ambiguous`."""
     candidates = list({entry.connection: entry.candidate() for entry in locations}.values())
     return port_rules.ambiguous(candidates, stream=stream, always=True)

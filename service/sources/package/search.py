@@ -21,14 +21,15 @@ from service.port_rules import several_streams
 from service.ports import Answer, ResourceServer, SearchQuery
 from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
-from service.sources.package.membership import Child, Membership, StreamLocation, children_of
+from service.sources.package import membership
+from service.sources.package.membership import Child, Locations, Membership
 from service.sources.package.merge import Page, RecordMarks, SourceReader, Turns, fill
 
 #: The code of a warning that no record has the value of a filter.
 _NO_VALUE: Final = "filter_matches_nothing"
 
 
-def covered(members: Membership, request: SearchQuery) -> tuple[StreamLocation, ...]:
+def covered(members: Membership, request: SearchQuery) -> tuple[membership.StreamLocation, ...]:
     """The locations a search covers; refuses what a single grant would."""
     locations = members.within(request.connection_id)
     if request.streams:
@@ -40,9 +41,7 @@ def covered(members: Membership, request: SearchQuery) -> tuple[StreamLocation, 
     return locations
 
 
-def narrowed(
-    request: SearchQuery, child: Child, locations: Sequence[StreamLocation]
-) -> SearchQuery:
+def narrowed(request: SearchQuery, child: Child, locations: Locations) -> SearchQuery:
     """The request for one child, with those of the named streams that it has."""
     names = {location.member.stream for location in locations if location.child is child}
     return replace(request, streams=tuple(name for name in request.streams if name in names))
@@ -51,11 +50,9 @@ def narrowed(
 class Search:
     """One page over several children."""
 
-    def __init__(
-        self, locations: Sequence[StreamLocation], request: SearchQuery, sealer: Sealer
-    ) -> None:
+    def __init__(self, locations: Locations, request: SearchQuery, sealer: Sealer) -> None:
         self._locations, self._request, self._sealer = locations, request, sealer
-        children = children_of(locations)
+        children = membership.children_of(locations)
         members = [[child.name, child.grant_id] for child in children]
         self._bound = identity(request, "package search", members)
         if request.cursor:
