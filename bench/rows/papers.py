@@ -23,7 +23,7 @@ from bench.servers import CONFIG, RUNG, Server, pinned, running, two_cores
 from bench.snapshots import SOURCE, Grown, open_grown
 from service.papers.snapshot_library import Papers
 from service.papers.swap import swap
-from service.ports.papers import PaperSearch
+from service.ports.papers import PaperQuery
 from tests.helpers.server import serving
 
 SNAPSHOT = "RUNG_PAPERS_DB"
@@ -85,7 +85,7 @@ def _search(grown: Grown, rounds: int) -> Iterator[Line]:
     with closing(sqlite3.connect(uri, uri=True)) as db:
 
         def ours(query: str) -> int:
-            return len(papers.open().search(PaperSearch(query, limit=HITS)).hits)
+            return len(papers.open().search(PaperQuery(query, limit=HITS)).hits)
 
         def theirs(query: str) -> int:
             return len(db.execute(UPSTREAM, (expression(query),)).fetchall())

@@ -21,7 +21,7 @@ SEARCH_PAPERS = PaperOperation(
         "get_paper_metadata, get_paper_summary or get_paper_source."
     ),
     request=PaperQuery,
-    run=lambda session, request: session.papers.search(request.of_text(request.query)),
+    run=lambda session, request: session.papers.search(request),
     render=renderer.render,
     fit=renderer.fit_page,
     route=Route("/papers/v1/search"),
@@ -36,7 +36,7 @@ SEARCH_BY_KEYWORD = PaperOperation(
         "subject has a name. list_top_facets lists the keywords and tags."
     ),
     request=KeywordQuery,
-    run=lambda session, request: session.papers.by_keyword(request.of_text(request.keyword)),
+    run=lambda session, request: session.papers.by_keyword(request),
     render=renderer.render,
     fit=renderer.fit_page,
     route=Route("/papers/v1/keywords"),
@@ -113,9 +113,7 @@ TOP_FACETS = PaperOperation(
         "explore the library before searching. Each value has the call that finds its papers."
     ),
     request=FacetRequest,
-    run=lambda session, request: session.papers.facets(
-        request.category, limit=request.limit, offset=request.offset
-    ),
+    run=lambda session, request: session.papers.facets(request),
     render=renderer.render,
     fit=renderer.fit_facets,
     route=Route("/papers/v1/facets/<category>"),

@@ -232,7 +232,7 @@ LONGEST = CONTRACT.query_chars // 2
 BLANK = ' \t\n\v\f\r\u00a0".' + "".join(map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F))))
 
 
-def facets(snapshot: Snapshot, category: str, *, limit: int, offset: int) -> PaperFacets:
+def facets(snapshot: Snapshot, category: str, limit: int, offset: int) -> PaperFacets:
     """A page of values, most papers first, then by value, without "unknown"."""
     if category in LISTED:
         subquery = f"SELECT value, paper_count AS papers FROM {category}"

@@ -18,7 +18,7 @@ from service.papers.query import PaperQuery, parse
 from service.papers.snapshot import Snapshot
 from service.papers.snippet import Snippet, Texts, language_of, snippet
 from service.papers.words import languages
-from service.ports.papers import PaperSearch
+from service.ports import papers as ports
 
 _CURSOR = re.compile(r"([0-9a-f]{10})\.([0-9]{1,9})", re.ASCII)
 
@@ -34,13 +34,13 @@ class Paging:
     limit: int
 
     @staticmethod
-    def of(snapshot: Snapshot, operation: str, word: str, request: PaperSearch) -> "Paging":
-        """The requested page; `word` is the name of the argument with its text.
+    def of(snapshot: Snapshot, operation: str, request: ports.PaperPaging, **text: str) -> "Paging":
+        """The requested page; `text` is the argument that finds its papers.
 
         Raises `InvalidRequest` (`invalid_cursor`, or `invalid_request` past the deepest page)
         and `Gone` (`cursor_expired`) for a cursor of another generation.
         """
-        args = {word: request.text, "limit": request.limit}
+        args = {**text, "limit": request.limit}
         offset, limit = request.offset, request.limit
         deepest = CONTRACT.paper_offset_items
         if request.cursor is not None:
@@ -89,17 +89,17 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
     return int(match[2])
 
 
-def search(snapshot: Snapshot, request: PaperSearch) -> PaperPage:
+def search(snapshot: Snapshot, request: ports.PaperQuery) -> PaperPage:
     """A page of papers by words, best first; see `query` for the syntax.
 
     Ties go to the newer paper, then by paper id. A paper named by its DOI, arXiv id or paper id is
     the first. Raises `InvalidRequest` (`invalid_query`, `invalid_cursor`) and `Gone`
     (`cursor_expired`).
     """
-    paging = Paging.of(snapshot, SEARCH, "query", request)
+    paging = Paging.of(snapshot, SEARCH, request, query=request.query)
     with snapshot.connection() as db:
-        query = parse(request.text, languages(snapshot))
-        matches = Matches(snapshot, db, query, catalogue.paper_by_id(snapshot, db, request.text))
+        query = parse(request.query, languages(snapshot))
+        matches = Matches(snapshot, db, query, catalogue.paper_by_id(snapshot, db, request.query))
         end = paging.offset + paging.limit
         hits = _hits(snapshot, db, query, matches, matches.page(paging.offset, end))
         near = []
@@ -110,16 +110,16 @@ def search(snapshot: Snapshot, request: PaperSearch) -> PaperPage:
     return page
 
 
-def by_keyword(snapshot: Snapshot, request: PaperSearch) -> PaperPage:
+def by_keyword(snapshot: Snapshot, request: ports.KeywordQuery) -> PaperPage:
     """A page of papers with a keyword or tag that contains a text; see `suggest.papers`.
 
     Raises as `search` does.
     """
-    paging = Paging.of(snapshot, BY_KEYWORD, "keyword", request)
+    paging = Paging.of(snapshot, BY_KEYWORD, request, keyword=request.keyword)
     with snapshot.connection() as db:
-        papers = suggest.papers(snapshot, db, request.text)[paging.offset :]
+        papers = suggest.papers(snapshot, db, request.keyword)[paging.offset :]
         page = papers[: paging.limit]
-        lines = suggest.keyword_lines(db, page, request.text)
+        lines = suggest.keyword_lines(db, page, request.keyword)
         papers_by_id = rows(snapshot, db, page)
         about = names.read(snapshot, db, {row.paper_id: row.title for row in papers_by_id.values()})
         hits = [
@@ -129,7 +129,7 @@ def by_keyword(snapshot: Snapshot, request: PaperSearch) -> PaperPage:
         near = []
         if not papers and not paging.offset:
             near = suggest.near_keywords(
-                snapshot, request.text, lambda text: bool(suggest.papers(snapshot, db, text))
+                snapshot, request.keyword, lambda text: bool(suggest.papers(snapshot, db, text))
             )
     return paging.page(hits, continues=len(papers) > paging.limit, did_you_mean=near)
 

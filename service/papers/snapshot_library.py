@@ -17,7 +17,7 @@ from service.papers.snapshot import Snapshot, Snapshots
 from service.papers.papers import Row
 from service.papers.remote_assets import RemoteAssets
 from service.papers.text_file import TextFile
-from service.ports.papers import PaperSearch, SourceRead, SummaryRead
+from service.ports.papers import FacetRequest, KeywordQuery, PaperQuery, SourceRead, SummaryRead
 
 REMOTE = ("http://", "https://")
 DEFAULT_CHARS = {answers.SUMMARY: CONTRACT.summary_chars, answers.SOURCE: CONTRACT.source_chars}
@@ -50,14 +50,14 @@ class SnapshotLibrary:
     def fence_key(self) -> bytes:
         return self._snapshot().fence_key
 
-    def search(self, request: PaperSearch) -> answers.PaperPage:
+    def search(self, request: PaperQuery) -> answers.PaperPage:
         return search.search(self._snapshot(request.cursor), request)
 
-    def by_keyword(self, request: PaperSearch) -> answers.PaperPage:
+    def by_keyword(self, request: KeywordQuery) -> answers.PaperPage:
         return search.by_keyword(self._snapshot(request.cursor), request)
 
-    def facets(self, category: str, *, limit: int, offset: int) -> answers.PaperFacets:
-        return facets(self._snapshot(), category, limit=limit, offset=offset)
+    def facets(self, request: FacetRequest) -> answers.PaperFacets:
+        return facets(self._snapshot(), request.category, request.limit, request.offset)
 
     def paper(self, paper_id: str) -> answers.Paper:
         snapshot = self._snapshot()

@@ -1,6 +1,6 @@
 """The interface between operations and a library of papers."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Protocol
 
 from evidence.errors import InvalidRequest
@@ -9,16 +9,6 @@ from evidence.papers import BY_KEYWORD, CATEGORIES, FACETS, METADATA, SEARCH, SO
 from evidence.papers import Paper, PaperFacets, PaperFinds, PaperOutline, PaperPage, PaperText
 from service.ports.request import Request, optional, page_limit, required
 from service.ports.types import CURSOR, OFFSET_CHARS, PAPER_ID, Choice, Flag, Number, Text
-
-
-@dataclass(frozen=True, slots=True)
-class PaperSearch:
-    """A page of papers by words or by keyword. If given, `cursor` contains the offset."""
-
-    text: str
-    limit: int
-    offset: int = 0
-    cursor: str | None = None
 
 
 class PaperPaging(Request):
@@ -60,10 +50,6 @@ class PaperPaging(Request):
                 hint="Narrow the search with more words, or with author:, venue: or year: terms.",
             )
         return {**rest, "limit": limit, "offset": offset}
-
-    def of_text(self, text: str) -> PaperSearch:
-        """The page of papers that a text finds."""
-        return PaperSearch(text, self.limit, self.offset, self.cursor)
 
 
 def _single(paging: dict[str, Any], *names: str) -> Any:
@@ -159,9 +145,9 @@ class PaperLibrary(Protocol):
     @property
     def fence_key(self) -> bytes: ...
 
-    def search(self, request: PaperSearch) -> PaperPage: ...
+    def search(self, request: PaperQuery) -> PaperPage: ...
 
-    def by_keyword(self, request: PaperSearch) -> PaperPage: ...
+    def by_keyword(self, request: KeywordQuery) -> PaperPage: ...
 
     def paper(self, paper_id: str) -> Paper: ...
 
@@ -173,4 +159,4 @@ class PaperLibrary(Protocol):
 
     def outline(self, read: SourceRead) -> PaperOutline: ...
 
-    def facets(self, category: str, *, limit: int, offset: int) -> PaperFacets: ...
+    def facets(self, request: FacetRequest) -> PaperFacets: ...

@@ -9,7 +9,7 @@ from evidence.papers import BY_KEYWORD, CATEGORIES, PaperPage
 from service.papers.names import facets
 from service.papers.search import by_keyword, search
 from service.papers.snapshot import Snapshot
-from service.ports.papers import PaperSearch
+from service.ports.papers import KeywordQuery, PaperQuery
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 
@@ -44,9 +44,9 @@ def test_every_value_leads_to_its_papers(snapshot: Snapshot, category: str) -> N
 def papers(snapshot: Snapshot, operation: str, args: dict[str, str]) -> list[str]:
     page: PaperPage
     if operation == BY_KEYWORD:
-        page = by_keyword(snapshot, PaperSearch(args["keyword"], 100))
+        page = by_keyword(snapshot, KeywordQuery(args["keyword"], limit=100))
     else:
-        page = search(snapshot, PaperSearch(args["query"], 100))
+        page = search(snapshot, PaperQuery(args["query"], limit=100))
     return [hit.paper_id for hit in page.hits]
 
 

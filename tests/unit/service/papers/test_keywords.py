@@ -10,7 +10,7 @@ from evidence.errors import InvalidRequest
 from evidence.papers import PaperHit
 from service.papers.search import by_keyword
 from service.papers.snapshot import Snapshot
-from service.ports.papers import PaperSearch
+from service.ports.papers import KeywordQuery
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 
@@ -22,7 +22,7 @@ def snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
 
 
 def with_keyword(snapshot: Snapshot, keyword: str) -> list[PaperHit]:
-    return by_keyword(snapshot, PaperSearch(keyword, 100)).hits
+    return by_keyword(snapshot, KeywordQuery(keyword, limit=100)).hits
 
 
 def test_keywords_and_tags_hold_the_text_whatever_its_case(snapshot: Snapshot) -> None:
@@ -63,10 +63,10 @@ def test_an_empty_keyword_is_refused(snapshot: Snapshot, keyword: str) -> None:
 
 def test_keyword_pages_follow_each_other(snapshot: Snapshot) -> None:
     whole = [hit.paper_id for hit in with_keyword(snapshot, "e")]
-    page = by_keyword(snapshot, PaperSearch("e", 7))
+    page = by_keyword(snapshot, KeywordQuery("e", limit=7))
     read = [hit.paper_id for hit in page.hits]
     while page.next_cursor:
-        page = by_keyword(snapshot, PaperSearch("e", 7, cursor=page.next_cursor))
+        page = by_keyword(snapshot, KeywordQuery("e", limit=7, cursor=page.next_cursor))
         read += [hit.paper_id for hit in page.hits]
     assert read == whole and len(whole) > 7
 
@@ -79,7 +79,7 @@ def test_wildcards_are_ordinary_characters(snapshot: Snapshot) -> None:
 
 
 def test_a_misspelt_keyword_is_put_right(snapshot: Snapshot) -> None:
-    page = by_keyword(snapshot, PaperSearch("tranformer", 10))
+    page = by_keyword(snapshot, KeywordQuery("tranformer", limit=10))
     assert page.hits == [] and "transformer" in page.did_you_mean
     assert [call.args for call in page.continuations()][0] == {"keyword": "transformer"}
 
@@ -90,6 +90,6 @@ def test_a_misspelt_keyword_is_put_right(snapshot: Snapshot) -> None:
 @given(text=st.text(max_size=30))
 def test_any_keyword_gets_a_page_or_a_reason(snapshot: Snapshot, text: str) -> None:
     try:
-        by_keyword(snapshot, PaperSearch(text, 3))
+        by_keyword(snapshot, KeywordQuery(text, limit=3))
     except InvalidRequest as refused:
         assert refused.code == "invalid_query"

@@ -15,7 +15,7 @@ from service.papers import papers
 from service.papers.names import in_order
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
-from service.ports.papers import PaperSearch
+from service.ports.papers import PaperQuery
 from tests.helpers.snapshots import DATA
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
@@ -120,7 +120,7 @@ def test_what_is_not_found_names_near_papers_and_a_search(snapshot: Snapshot, gi
     assert set(error.details["near"][0]) == {"paper_id", "title", "year"}
     [call] = error.calls
     assert (call.operation, call.args) == ("search_papers", {"query": given})
-    search(snapshot, PaperSearch(call.args["query"], 10))
+    search(snapshot, PaperQuery(call.args["query"], limit=10))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
     paper = read(snapshot, "many")
     assert paper.authors == many[::-1][: BUDGETS.paper_names]
     assert paper.left_out == {"authors": 5, "keywords": 5, "institutions": 5}
-    [hit] = search(snapshot, PaperSearch("many", 1)).hits
+    [hit] = search(snapshot, PaperQuery("many", limit=1)).hits
     assert hit.authors_total == len(many) and len(hit.authors) == BUDGETS.paper_hit_authors
     snapshot.close()
 

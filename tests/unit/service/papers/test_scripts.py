@@ -7,14 +7,14 @@ import pytest
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
 from service.papers.words import SPELLINGS_MAX
-from service.ports.papers import PaperSearch
+from service.ports.papers import PaperQuery
 from tests.unit.service.papers.making import Made, made
 
 NOTES = SPELLINGS_MAX + 10
 
 
 def ids(snapshot: Snapshot, query: str) -> list[str]:
-    return [hit.paper_id for hit in search(snapshot, PaperSearch(query, 100)).hits]
+    return [hit.paper_id for hit in search(snapshot, PaperQuery(query, limit=100)).hits]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import PaperHit, PaperPage
 from service.papers.search import Paging, by_keyword, search
 from service.papers.snapshot import Snapshot
-from service.ports.papers import PaperSearch
+from service.ports.papers import KeywordQuery, PaperQuery
 from tests.unit.service.papers.making import RELEASES, Made, index, made, opened
 from tests.unit.service.papers.test_paper_query import SYNTAX
 
@@ -28,7 +28,7 @@ def snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
 
 
 def hits(snapshot: Snapshot, query: str, limit: int = 100) -> list[PaperHit]:
-    return search(snapshot, PaperSearch(query, limit)).hits
+    return search(snapshot, PaperQuery(query, limit=limit)).hits
 
 
 def ids(snapshot: Snapshot, query: str) -> list[str]:
@@ -81,7 +81,7 @@ def test_the_paper_is_the_first(snapshot: Snapshot, query: str, title: str) -> N
 
 @pytest.mark.parametrize("query", ["AND", "lidar AND", "OR lidar", "a AND OR b", "NEAR(lidar"])
 def test_operators_are_searched_for_as_words(snapshot: Snapshot, query: str) -> None:
-    search(snapshot, PaperSearch(query, 10))
+    search(snapshot, PaperQuery(query, limit=10))
 
 
 def test_not_is_a_word_and_minus_excludes(snapshot: Snapshot) -> None:
@@ -176,11 +176,11 @@ def test_fields_alone_list_by_year_and_title_with_unknown_years_last(snapshot: S
 @pytest.mark.parametrize("query", ["the", "learning -deep", "year:2014..2022", "transformer"])
 def test_pages_have_every_hit_once_in_the_order_of_one_page(snapshot: Snapshot, query: str) -> None:
     whole = ids(snapshot, query)
-    page = search(snapshot, PaperSearch(query, 3))
+    page = search(snapshot, PaperQuery(query, limit=3))
     read = [hit.paper_id for hit in page.hits]
     while page.next_cursor:
         assert page.has_more
-        page = search(snapshot, PaperSearch(query, 3, cursor=page.next_cursor))
+        page = search(snapshot, PaperQuery(query, limit=3, cursor=page.next_cursor))
         read += [hit.paper_id for hit in page.hits]
     assert read == whole and not page.has_more and len(read) > 3
 
@@ -197,7 +197,7 @@ def test_pages_of_any_size_run_through_the_same_order_past_a_ranked_block(tmp_pa
     def walk(size: int) -> list[str]:
         found = list[str]()
         for offset in range(0, count, size):
-            wanted = PaperSearch("zymurgy hops", size, offset=offset)
+            wanted = PaperQuery("zymurgy hops", limit=size, offset=offset)
             found += [hit.paper_id for hit in search(snapshot, wanted).hits]
         return found
 
@@ -219,7 +219,7 @@ def test_a_cursor_of_another_generation_is_gone_with_the_search_from_its_start(
     snapshot: Snapshot,
 ) -> None:
     with pytest.raises(Gone) as gone:
-        search(snapshot, PaperSearch("the", 3, cursor="0123456789.3"))
+        search(snapshot, PaperQuery("the", limit=3, cursor="0123456789.3"))
     assert gone.value.code == "cursor_expired"
     [again] = gone.value.calls
     assert again.args == {"query": "the", "limit": 3}
@@ -230,20 +230,20 @@ def test_a_cursor_of_another_generation_is_gone_with_the_search_from_its_start(
 )
 def test_a_damaged_cursor_is_refused(snapshot: Snapshot, cursor: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        by_keyword(snapshot, PaperSearch("a", 3, cursor=cursor))
+        by_keyword(snapshot, KeywordQuery("a", limit=3, cursor=cursor))
     assert refused.value.code == "invalid_cursor"
 
 
 def test_paging_ends_where_it_is_promised_to(snapshot: Snapshot) -> None:
     deepest = CONTRACT.paper_offset_items
-    assert search(snapshot, PaperSearch("the", 1, offset=deepest - 1)).hits == []
+    assert search(snapshot, PaperQuery("the", limit=1, offset=deepest - 1)).hits == []
     with pytest.raises(InvalidRequest, match="Paging ends"):
-        search(snapshot, PaperSearch("the", 1, offset=deepest))
+        search(snapshot, PaperQuery("the", limit=1, offset=deepest))
 
 
 def test_the_last_page_has_more_but_no_cursor(snapshot: Snapshot) -> None:
-    wanted = PaperSearch("the", 100, offset=CONTRACT.paper_offset_items - 100)
-    page = Paging.of(snapshot, "search_papers", "query", wanted).page(
+    wanted = PaperQuery("the", limit=100, offset=CONTRACT.paper_offset_items - 100)
+    page = Paging.of(snapshot, "search_papers", wanted, query="the").page(
         [], continues=True, did_you_mean=[]
     )
     assert page.has_more and page.next_cursor is None
@@ -251,14 +251,13 @@ def test_the_last_page_has_more_but_no_cursor(snapshot: Snapshot) -> None:
 
 def test_pages_by_cursor_reach_the_deepest_paper_whatever_their_size(snapshot: Snapshot) -> None:
     deepest = CONTRACT.paper_offset_items
-    wanted = PaperSearch("the", 7, offset=deepest - 8)
-    page = Paging.of(snapshot, "search_papers", "query", wanted).page(
+    wanted = PaperQuery("the", limit=7, offset=deepest - 8)
+    page = Paging.of(snapshot, "search_papers", wanted, query="the").page(
         [], continues=True, did_you_mean=[]
     )
     assert page.next_cursor is not None
-    last = Paging.of(
-        snapshot, "search_papers", "query", PaperSearch("the", 7, cursor=page.next_cursor)
-    )
+    wanted = PaperQuery("the", limit=7, cursor=page.next_cursor)
+    last = Paging.of(snapshot, "search_papers", wanted, query="the")
     assert (last.offset, last.limit) == (deepest - 1, 1)
 
 
@@ -283,7 +282,7 @@ def test_a_year_of_thousands_of_digits_is_no_year(tmp_path: Path) -> None:
 def test_words_too_far_from_any_to_be_corrected_are_suggested(
     snapshot: Snapshot, query: str, near: str
 ) -> None:
-    page = search(snapshot, PaperSearch(query, 10))
+    page = search(snapshot, PaperQuery(query, limit=10))
     assert page.hits == [] and len(page.did_you_mean) <= BUDGETS.paper_suggestions
     assert near in page.did_you_mean
     for text in page.did_you_mean:
@@ -292,13 +291,13 @@ def test_words_too_far_from_any_to_be_corrected_are_suggested(
 
 def test_what_would_find_nothing_either_is_not_suggested(snapshot: Snapshot) -> None:
     assert ids(snapshot, "kaiming") and ids(snapshot, "title:attention")
-    page = search(snapshot, PaperSearch("title:attenton title:kaiming", 10))
+    page = search(snapshot, PaperQuery("title:attenton title:kaiming", limit=10))
     assert page.hits == [] and page.did_you_mean == []
 
 
 def test_what_was_found_needs_no_suggestion(snapshot: Snapshot) -> None:
-    assert search(snapshot, PaperSearch("transformer", 10)).did_you_mean == []
-    assert search(snapshot, PaperSearch("transformer", 10, offset=9_000)).did_you_mean == []
+    assert search(snapshot, PaperQuery("transformer", limit=10)).did_you_mean == []
+    assert search(snapshot, PaperQuery("transformer", limit=10, offset=9_000)).did_you_mean == []
 
 
 # Whatever is typed
@@ -306,7 +305,7 @@ def test_what_was_found_needs_no_suggestion(snapshot: Snapshot) -> None:
 
 def run(snapshot: Snapshot, text: str) -> PaperPage | None:
     try:
-        return search(snapshot, PaperSearch(text, 3))
+        return search(snapshot, PaperQuery(text, limit=3))
     except InvalidRequest as refused:
         assert refused.code == "invalid_query"
         return None

@@ -11,7 +11,7 @@ from evidence.papers import PaperHit
 from evidence.text import split
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
-from service.ports.papers import PaperSearch
+from service.ports.papers import PaperQuery
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 
@@ -23,7 +23,7 @@ def snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
 
 
 def hits(snapshot: Snapshot, query: str) -> list[PaperHit]:
-    return search(snapshot, PaperSearch(query, 100)).hits
+    return search(snapshot, PaperQuery(query, limit=100)).hits
 
 
 def test_snippets_are_proven_in_the_cheapest_text(tmp_path: Path) -> None:
