@@ -302,7 +302,7 @@ def test_every_table_with_a_connection_is_behind_the_wall(second: Database) -> N
     """Row security, or no right to read the table itself."""
     with psycopg.connect(second.url) as db:
         tables = {name for (name,) in db.execute(OPEN_TABLES)}
-    assert tables == {"meta", "counter", "commit_log", *TABLES}
+    assert tables == {"meta", "counter", "commit_log", "vector_set", *TABLES}
 
 
 def test_the_guide_has_the_rights_of_the_role() -> None:

@@ -7,9 +7,8 @@ passed, and `Unavailable` if the store cannot be read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from evidence.question import Term
@@ -18,12 +17,12 @@ from service.records.engine.content import Content
 from service.records.engine.change_log import Change, RecordState
 from service.records.engine.later import Later
 from evidence.manifest import StreamManifest
+from service.records.engine.vectors import VectorReads
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
+from service.records.engine.selections import Scope as Scope
 
 #: Words with one prefix that a search reads.
 WORDS_MOST: Final = 5_000
-#: Fields that are searched one by one for the newest rows of a word.
-FIELDS_APART_MOST: Final = 32
 #: The greatest code point, which follows a prefix in the upper bound of its words.
 LAST: Final = "\U0010ffff"
 
@@ -105,37 +104,6 @@ class BlobRow(NamedTuple):
     seq: int
 
 
-@dataclass(frozen=True)
-class Scope:
-    """What a search may touch: the searchable fields of some streams, and which of their records.
-
-    `fields` are ordinals, ascending; `selections` hold for the records of each stream, and every
-    stream of the fields has one. `stream_of` gives the stream of each field.
-    """
-
-    fields: tuple[int, ...]
-    selections: tuple[Selection, ...]
-    stream_of: Mapping[int, int] = field(default_factory=dict, compare=False)
-
-    @cached_property
-    def limited(self) -> bool:
-        """Whether some records of the streams are outside the scope."""
-        return any(selection.limit or selection.tests for selection in self.selections)
-
-    def selection_of(self, ordinal: int) -> Selection:
-        """The selection of the stream of a field."""
-        return self._by_stream[self.stream_of[ordinal]]
-
-    @cached_property
-    def _by_stream(self) -> dict[int, Selection]:
-        return {selection.stream: selection for selection in self.selections}
-
-    @property
-    def apart(self) -> bool:
-        """Whether the newest rows are searched field by field; many fields are scanned at once."""
-        return self.limited or len(self.fields) <= FIELDS_APART_MOST
-
-
 class Rows(NamedTuple):
     """Rows of the full-text index by columns: `short` of whole values, `passages` of long ones.
 
@@ -172,7 +140,7 @@ class Moved(Exception):
     """The store is not of the generation that its snapshot was to be of. Ask a new one."""
 
 
-class Snapshot(Tables, Protocol):
+class Snapshot(Tables, VectorReads, Protocol):
     """One consistent view of the store.
 
     A method that returns a `Later` reads nothing yet. See `engine.later`.

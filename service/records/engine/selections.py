@@ -1,12 +1,16 @@
 """The records that an engine reads, and the values of theirs that an aggregate computes."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from service.records.engine.change_log import NO_TIME
 
 #: What a scalar of a record is compared as: see `values.sortable`.
 Value = str | int | float
+#: Fields that are searched one by one for the newest rows of a word.
+FIELDS_APART_MOST: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,37 @@ class Selection:
     tests: tuple[Test, ...] = ()
     time_ordinal: int | None = None
     by_time: bool = False
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a search may touch: the searchable fields of some streams, and which of their records.
+
+    `fields` are ordinals, ascending; `selections` hold for the records of each stream, and every
+    stream of the fields has one. `stream_of` gives the stream of each field.
+    """
+
+    fields: tuple[int, ...]
+    selections: tuple[Selection, ...]
+    stream_of: Mapping[int, int] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether some records of the streams are outside the scope."""
+        return any(selection.limit or selection.tests for selection in self.selections)
+
+    def selection_of(self, ordinal: int) -> Selection:
+        """The selection of the stream of a field."""
+        return self._by_stream[self.stream_of[ordinal]]
+
+    @cached_property
+    def _by_stream(self) -> dict[int, Selection]:
+        return {selection.stream: selection for selection in self.selections}
+
+    @property
+    def apart(self) -> bool:
+        """Whether the newest rows are searched field by field; many fields are scanned at once."""
+        return self.limited or len(self.fields) <= FIELDS_APART_MOST
 
 
 class Cells(NamedTuple):

@@ -44,13 +44,14 @@ _POLL_SECONDS: Final = 0.1
 GUARDED: Final = (
     *("connection", "stream", "scope", "record", "document", "tombstone", "chunk", "cell"),
     *("change", "blob", "blob_part", "blob_use"),
+    *("vector", "vectored", "vector_block"),
 )
 VIEWED: Final = ("term", "passage", "folded", "word_count", "word_key")
 #: The start of a value that is indexed whole.
 WHOLE: Final = -1
 #: Exactly what a role of web processes, `{0}`, needs.
 WEB_GRANT: Final = (
-    'GRANT SELECT ON meta, counter, commit_log, searched, "grant", package, member, '
+    'GRANT SELECT ON meta, counter, commit_log, searched, "grant", package, member, vector_set, '
     f"{', '.join(GUARDED)}, {', '.join(f'{table}_seen' for table in VIEWED)} "
     f"TO {{0}}; GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(TABLES)} TO {{0}}"
 )
@@ -72,6 +73,7 @@ _SCRIPTS: Final = {
     "wall_layout": ((_FOLDER / "row_security.sql").read_text(encoding="utf-8"),),
     "access_layout": SCRIPTS,
     "parsed_layout": ((_FOLDER / "parsed.sql").read_text(encoding="utf-8"),),
+    "vector_layout": ((_FOLDER / "vectors.sql").read_text(encoding="utf-8"),),
 }
 
 _LAYOUT = "SELECT value FROM meta WHERE key = %s"

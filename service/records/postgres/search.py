@@ -10,7 +10,6 @@ from itertools import chain, islice
 from typing import Any
 
 from service.records.engine import (
-    FIELDS_APART_MOST,
     LAST,
     WORDS_MOST,
     PassageKey,
@@ -20,7 +19,7 @@ from service.records.engine import (
     Spellings,
     ValueText,
 )
-from service.records.engine.selections import Value
+from service.records.engine.selections import FIELDS_APART_MOST, Value
 from service.records.engine.later import Later, ready
 from service.records.writing.passages import STRIDE
 from service.records.postgres.asking import Asking
@@ -90,6 +89,8 @@ class SearchMethods(Asking):
     live = "NOT {}.deleted"
     in_list = "{} = ANY(?)"
     array = "array({})"
+    coverage = "SELECT stream, count(*) FROM vectored WHERE set_id = ? AND {} GROUP BY stream"
+    has_vectors = "SELECT 1 WHERE has_table_privilege(to_regclass('vector_set'), 'SELECT')"
 
     def encode(self, value: Value) -> bytes:
         return key_of(value)

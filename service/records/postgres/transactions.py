@@ -50,14 +50,14 @@ class Transactions(BaseWriter):
             yield
             return
         self._log, self._wrote, self._catalog_changed = [], False, False
-        with self._opened():
+        with self.quiet_transaction():
             yield
             if self._wrote:
                 self._count()
 
     @contextmanager
-    def _opened(self) -> Iterator[None]:
-        """A transaction that may write, or the one that is open."""
+    def quiet_transaction(self) -> Iterator[None]:
+        """A transaction that changes no record, or the one that is open."""
         with explained():
             if self.db.info.transaction_status:
                 yield
@@ -80,7 +80,7 @@ class Transactions(BaseWriter):
 
     def rows_of(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement, if any."""
-        with self._opened():
+        with self.quiet_transaction():
             cursor = self.db.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
 
@@ -96,7 +96,7 @@ class Transactions(BaseWriter):
     def run_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         if rows:
             self._wrote = True
-            with self._opened():
+            with self.quiet_transaction():
                 self.db.cursor().executemany(sql, rows)
 
     def copy(self, into: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -107,7 +107,7 @@ class Transactions(BaseWriter):
         """
         self._wrote = True
         table, _, columns = into.partition(" ")
-        with self._opened():
+        with self.quiet_transaction():
             target = self._incoming.get(into, into)
             if table in HELD and target == into:
                 target = self._incoming[into] = f"incoming_{len(self._incoming)}"

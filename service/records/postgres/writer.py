@@ -21,6 +21,7 @@ from service.records.postgres.indexing import BATCH_RECORDS
 from service.records.postgres.keys import group_key, key_of
 from service.records.postgres.staging import ARRIVED, LOCK, Stage, staging
 from service.records.postgres.transactions import Transactions
+from service.records.postgres.vectors import PostgresVectors
 from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
 from service.records.writing.steps import Rows
@@ -72,6 +73,9 @@ class Writer(Transactions):
 
     def content(self) -> Content:
         return PostgresContent(self.db, self)
+
+    def vectors(self) -> PostgresVectors:
+        return PostgresVectors(self)
 
     def staging(self, targets: Sequence[tuple[str, str]]) -> AbstractContextManager[Stage]:
         return staging(self, targets)

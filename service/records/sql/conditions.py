@@ -113,7 +113,7 @@ class Conditions:
             return f"{column} = ?", numbers[0]
         return self.in_list.format(column), self.list_parameter(numbers)
 
-    def within(
+    def in_limit(
         self, limit: Limit, condition: Condition | None = None, *, record: str = "r"
     ) -> Condition:
         """The condition that a record, deleted or not, is inside a limit; `record` is its alias."""
@@ -164,18 +164,24 @@ class Conditions:
         column = "+r.stream" if lists else "r.stream"
         condition.add(*self.equals_any(column, [selection.stream for selection in selections]))
         condition.add(self.live.format("r"))
-        self.within(first.limit, condition)
+        self.in_limit(first.limit, condition)
         if first.by_time:  # lets the index on the cursor start at the limit
             for comparison, time in bounds(first.limit):
                 condition.add(f"r.cursor {comparison} ?", self.encode(time))
         return condition
 
-    def selected_by_any(self, selections: Iterable[Selection]) -> Condition:
-        """The condition that one of some selections contains the record `r`."""
+    def selected_by_any(
+        self, selections: Iterable[Selection], *, probed: bool = False
+    ) -> Condition:
+        """The condition that one of some selections contains the record `r`.
+
+        With `probed`, another condition lists the records.
+        """
         alternatives = []
         for group in alike_in_tests(selections):
             condition, lists = self.tested(group)
-            either = _either([self._limited(same, lists) for same in alike_in_limits(group)])
+            limits = alike_in_limits(group)
+            either = _either([self._limited(same, lists or probed) for same in limits])
             condition.add(either.sql(), *either.values)
             alternatives.append(condition)
         return _either(alternatives)

@@ -13,7 +13,7 @@ from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, St
 from service.records.engine.later import Later, ready
 from service.records.engine.selections import Cells, Selection, Value
 from service.records.sql.conditions import alike
-from service.records.sql.figures import Figures
+from service.records.sql.vectors import VectorMethods
 
 #: Rows of a log read at a time.
 BATCH_ROWS: Final = 1_000
@@ -50,7 +50,7 @@ WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
 """
 
 
-class SharedMethods(Figures):
+class SharedMethods(VectorMethods):
     """The methods that need only `later`."""
 
     #: A constant to sort by if the order has no cursor.
@@ -150,7 +150,7 @@ class SharedMethods(Figures):
         parts, values = list[str](), list[Any]()
         for group in alike(scope.selections):
             tested, _ = self.tested(group, record="n")
-            inside = self.within(group[0].limit, record="n")
+            inside = self.in_limit(group[0].limit, record="n")
             inside.add(self.live.format("n"))
             sides = (
                 self.array.format(

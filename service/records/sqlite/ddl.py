@@ -38,6 +38,10 @@ How it fits together:
 * `blob` has the bytes that arrived in a connection, keyed by the SHA-256 that Rung computes.
   `blob_use` says which field of which record delivered them, and under which `blob_id`. Only an
   import with the bytes adds such a row; the data of a record that names a blob reaches nothing.
+* `vector` has the vectors of texts, `vector_block` their codes in blocks; see engine/vectors.py.
+  `hash` is that of a window's text, so that equal texts need one vector; `block` is NULL until the
+  vector is in a block. `vectored` has the records whose first windows have vectors, with `whole`
+  all windows. `vector_stream` counts them, and has the fields that they were read from.
 * `parsed` has the digests of the bytes from which a document was parsed, so that an import need not
   parse them again. Every change of the document removes them.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
@@ -82,6 +86,9 @@ CREATE TABLE IF NOT EXISTS parsed (
     "CREATE INDEX IF NOT EXISTS parsed_seq ON parsed(seq)",
 )
 
+#: The tables of vectors, which are created in older stores too.
+VECTORS = Path(__file__).with_name("vectors.sql").read_text(encoding="utf-8")
+
 
 def row_id(ordinal: int, seq: int) -> int:
     """The full-text row id of a field of a record."""
@@ -110,6 +117,12 @@ def migrate(db: sqlite3.Connection) -> None:
 
 def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def add_tables(db: sqlite3.Connection) -> None:
+    """Creates the tables that a store of the newest layout may lack."""
+    for statement in (*PARSED, *_statements(VECTORS)):
+        db.execute(statement)
 
 
 def _statements(script: str) -> Iterator[str]:

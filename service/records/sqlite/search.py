@@ -13,7 +13,6 @@ import orjson
 
 from evidence.question import Term
 from service.records.engine import (
-    FIELDS_APART_MOST,
     LAST,
     WORDS_MOST,
     PassageKey,
@@ -24,6 +23,7 @@ from service.records.engine import (
     ValueText,
 )
 from service.records.engine.later import Later, promised
+from service.records.engine.selections import FIELDS_APART_MOST
 from service.records.writing.passages import STRIDE
 from service.records.sql.conditions import Condition
 from service.records.sql.shares import share, shared
@@ -92,6 +92,8 @@ class SearchMethods(SharedMethods):
     compared = "value"
     live = "{}.deleted = 0"
     in_list = "{} IN (SELECT value FROM json_each(?))"
+    has_vectors = "SELECT 1 FROM sqlite_master WHERE name = 'vector_set'"
+    coverage = "SELECT stream, records FROM vector_stream WHERE set_id = ? AND {} AND records > 0"
     array = "(SELECT json_group_array(seq) FROM ({}))"
     _blocks: dict[tuple[int, int, int], bool]
     _small: dict[tuple[Any, ...], bool]

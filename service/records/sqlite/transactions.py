@@ -107,6 +107,12 @@ class Transactions(BaseWriter):
         if self.db.in_transaction:
             yield
             return
+        with self.quiet_transaction(), self._counting():
+            yield
+
+    @contextmanager
+    def quiet_transaction(self) -> Iterator[None]:
+        """A transaction that changes no record, so answers that are cached remain."""
         with explained(self.path, self.lock_seconds), self._transaction():
             yield
 
@@ -119,8 +125,7 @@ class Transactions(BaseWriter):
             if not self._is_at_path():
                 raise Unavailable(f"{self.path} was replaced meanwhile. Run the command again.")
             self.recent_words.use(*self.run("PRAGMA data_version")[0])
-            with self._counting():
-                yield
+            yield
             self.db.execute("COMMIT")
             self._bound_log()
         except BaseException:

@@ -30,11 +30,12 @@ from service.records.engine.scopes import StreamHandle
 from service.records.sqlite import indexing
 from service.records.sqlite.catalog import Catalog
 from service.records.sqlite.copying import SqliteContent
-from service.records.sqlite.ddl import LAYOUTS, NEWEST, PARSED, migrate
+from service.records.sqlite.ddl import LAYOUTS, NEWEST, add_tables, migrate
 from service.records.sqlite.exact import add_functions
 from service.records.sqlite.staging import Stage, staging
 from service.records.sqlite.transactions import CACHE_KIB, INDEXES
 from service.records.sqlite.transactions import explained, tune
+from service.records.sqlite.vectors import SqliteVectors
 from service.records.writing.steps import Rows
 from service.records.writing import SECRET_BYTES
 
@@ -65,6 +66,9 @@ class Writer(Catalog):
 
     def content(self) -> Content:
         return SqliteContent(self.db, self.take)
+
+    def vectors(self) -> SqliteVectors:
+        return SqliteVectors(self)
 
     def staging(self, targets: Sequence[tuple[str, str]]) -> AbstractContextManager[Stage]:
         return staging(self, targets)
@@ -178,8 +182,7 @@ def _prepare(writer: Writer) -> None:
             f"{path} was written before the first release. Import its records into a new --store."
         )
     migrate(db)  # without foreign keys, because it replaces tables
-    for statement in PARSED:
-        db.execute(statement)
+    add_tables(db)
     db.execute("PRAGMA foreign_keys = ON")
     if writer.meta("fold_version") == FOLD_VERSION and writer.meta("secret"):
         return

@@ -15,6 +15,7 @@ from service.records.writing.languages import Sample
 from service.records.intake import Counts
 from service.records.engine.content import Content
 from service.records.engine.large import Place
+from service.records.engine.vectors import VectorWriting
 from evidence.manifest import StreamManifest
 from service.access.port import WritableTables
 from service.records.engine.scopes import Scopes, StreamHandle
@@ -63,6 +64,9 @@ class Writing(WritableTables, Protocol):
 
     def content(self) -> Content:
         """The rows of the tables, which can be added to, inside a transaction."""
+
+    def vectors(self) -> VectorWriting:
+        """The vectors of texts, for their builder."""
 
     def staging(self, targets: Sequence[tuple[str, str]]) -> AbstractContextManager["Staged"]:
         """Accepts rows for streams, (connection id, name), that are invisible until published.

@@ -1,0 +1,159 @@
+"""Vectors of texts, as a snapshot reads them and as a builder writes them.
+
+A vector belongs to one record, one field (an ordinal) and one window of its text. It has
+`dimensions` signed bytes. Vectors of one model are a set; those of different sets are never
+compared. A block has an entry for each of up to `BLOCK_ENTRIES` vectors of one field: the seq of
+the record and the id of the vector, 8 bytes each, little endian, then the code of the vector. The
+entry of a vector that is gone is zero.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from service.records.engine.later import Later
+from service.records.engine.selections import Scope
+
+BLOCK_ENTRIES: Final = 256
+NUMBER_BYTES: Final = 8
+#: Lots are below this.
+LOTS: Final = 1 << 62
+#: "1" for each positive signed byte, "0" for each other one.
+_SIGNS: Final = bytes([ord("0"), *127 * b"1", *128 * b"0"])
+
+
+class VectorSet(NamedTuple):
+    """The vectors of one model. `version` grows with each commit of the builder."""
+
+    id: int
+    model: str
+    dimensions: int
+    version: int
+
+
+class VectorRow(NamedTuple):
+    """The vector of a window, which is the code points `start` to `stop` of a field's text."""
+
+    seq: int
+    ordinal: int
+    start: int
+    stop: int
+    vector: bytes
+
+
+class Document(NamedTuple):
+    """The text of a record as it is stored; the fingerprint differs if any of it changes."""
+
+    seq: int
+    record_key: str
+    data: str
+    big: str | None
+    fingerprint: bytes
+
+
+#: {(ordinal, start): (stop, hash of the text)}.
+Windows = Mapping[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedRecord:
+    """A record whose vectors are saved: `windows` are its first ones, or with `whole` all.
+
+    `lots` has the fields. With `done`, every window has a vector now.
+    """
+
+    seq: int
+    stream: int
+    fingerprint: bytes
+    lots: Mapping[int, int]
+    windows: Windows
+    whole: bool
+    done: bool
+
+
+class VectorWriting(Protocol):
+    """What a builder of vectors needs of a writer. Every method commits by itself.
+
+    The commits change neither the generation of the store nor the changes feed.
+    """
+
+    def models(self) -> list[str]:
+        """The models of all sets."""
+
+    def open_set(self, model: str, dimensions: int) -> int:
+        """The set of a model, created if new."""
+
+    def prepare(self, set_id: int, stream: int, fields: Sequence[int]) -> None:
+        """Makes all records of a stream missing if others than these fields had vectors."""
+
+    def missing(self, set_id: int, stream: int, *, begun: bool) -> Iterator[tuple[int, int]]:
+        """(time, seq) of records without vectors, or `begun` ones that lack further windows.
+
+        Newest first; the time is in microseconds since 1970, `NO_TIME` without one.
+        """
+
+    def documents(self, seqs: Sequence[int]) -> list[Document]:
+        """Some records, without those that are gone."""
+
+    def windows(self, set_id: int, seqs: Sequence[int]) -> dict[int, Windows]:
+        """The windows of some records that have vectors."""
+
+    def same_texts(self, set_id: int, hashes: Sequence[int]) -> dict[int, bytes]:
+        """Vectors by the hash of their text."""
+
+    def save(
+        self, set_id: int, records: Sequence[WindowedRecord], vectors: Mapping[int, bytes]
+    ) -> None:
+        """Saves the vectors, by hash, of records that are unchanged, and removes wrong ones."""
+
+    def pack(self, set_id: int) -> None:
+        """Puts vectors that are in no block into blocks."""
+
+    def complete(self, set_id: int) -> None:
+        """Lets questions use this set, and erases the others."""
+
+
+class VectorReads(Protocol):
+    """The methods of a snapshot for vectors. `fields` are ordinals."""
+
+    def vector_set(self) -> VectorSet | None:
+        """The newest complete set, else the first one that has vectors; None if none has."""
+
+    def vectors(
+        self, set_id: int, fields: Sequence[int], seqs: Sequence[int]
+    ) -> Later[list[VectorRow]]:
+        """The vectors of some records."""
+
+    def vector_sample(self, set_id: int, scope: Scope, most: int) -> Later[list[bytes]]:
+        """Vectors of the first windows in a scope, at most `most`, those with the least lots.
+
+        A lot is a hash of connection, stream, key and field, so the same records have the same
+        sample in every store.
+        """
+
+    def vector_blocks(self, set_id: int, fields: Sequence[int]) -> Iterator[bytes]:
+        """The blocks of some fields, in a fixed order."""
+
+    def vectors_by_id(self, set_id: int, ids: Sequence[int]) -> Later[list[VectorRow]]:
+        """Vectors by the ids in blocks, in any order; those that are gone are left out."""
+
+    def within(self, scope: Scope, seqs: Sequence[int]) -> Later[list[int]]:
+        """Those of some records that are in the selections of a scope."""
+
+    def members(self, scope: Scope, most: int) -> Later[list[int] | None]:
+        """All records in the selections of a scope; None if there are more than `most`."""
+
+    def vector_coverage(self, set_id: int, streams: Sequence[int]) -> Later[dict[int, int]]:
+        """How many records of each stream are in the set; streams without any are left out."""
+
+
+def code_of(vector: bytes) -> bytes:
+    """The signs of a vector, 1 for positive, in whole bytes, the first in the highest bit."""
+    width = -(-len(vector) // 8)
+    return int(vector.translate(_SIGNS).ljust(width * 8, b"0"), 2).to_bytes(width, "big")
+
+
+def entry_of(seq: int, id: int, vector: bytes) -> bytes:
+    """The entry of a vector in a block."""
+    numbers = (number.to_bytes(NUMBER_BYTES, "little") for number in (seq, id))
+    return b"".join((*numbers, code_of(vector)))

@@ -1,0 +1,17 @@
+"""Vectors of texts as a builder writes them to a database."""
+
+from collections.abc import Iterable
+
+from service.records.sql.vector_writing import VectorTables
+
+
+class PostgresVectors(VectorTables):
+    """See `engine.vectors.VectorWriting`."""
+
+    in_list = "{} = ANY(?)"
+    live = "NOT {}.deleted"
+    unchanged = "FOR SHARE OF d SKIP LOCKED"
+    locked = "FOR UPDATE OF {} SKIP LOCKED"
+
+    def list_parameter(self, numbers: Iterable[int]) -> list[int]:
+        return list(numbers)
