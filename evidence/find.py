@@ -188,13 +188,11 @@ def passages(
     haystack = Haystack(text, "".join(CUT if is_cut else " " for is_cut in cut))
     ranges = sorted(
         {
-            occurrence
+            hit
             for number, group in enumerate(groups)
             if group.count and (among is None or number in among)
             for needle in group.needles
-            for occurrence in _occurrences(
-                haystack.padded, needle, number, SPELLING_OCCURRENCES_MAX
-            )
+            for hit in _occurrences(haystack.padded, needle, number, SPELLING_OCCURRENCES_MAX)
         }
     )
     chosen: list[tuple[int, int, float, list[Occurrence]]] = []

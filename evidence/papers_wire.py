@@ -17,11 +17,8 @@ Body = dict[str, Any]
 
 def body(answer: Any, steps: Steps) -> Body:
     """The JSON of any answer about papers, with its next calls."""
-    return {
-        **_BODIES[type(answer)](answer, steps),
-        **steps(answer.continuations()),
-        "untrusted": True,
-    }
+    body = _BODIES[type(answer)](answer, steps)
+    return {**body, **steps(answer.continuations()), "untrusted": True}
 
 
 def as_calls(continuations: list[Continuation]) -> Body:
@@ -60,12 +57,8 @@ def _paper(paper: papers.Paper, steps: Steps) -> Body:
     return {"object": "paper", **asdict(paper)}
 
 
-def _identity(kind: str, reading: papers.PaperReading) -> Body:
-    return {
-        "object": kind,
-        **members(reading, "paper_id", "title", "lang"),
-        **chars(reading, "total"),
-    }
+def _identity(kind: str, text: papers.PaperReading) -> Body:
+    return {"object": kind, **members(text, "paper_id", "title", "lang"), **chars(text, "total")}
 
 
 def _text(text: papers.PaperText, steps: Steps) -> Body:

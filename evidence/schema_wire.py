@@ -22,9 +22,7 @@ def document(schema: Schema) -> Body:
         "object": "schema",
         **({"detail": "compact"} if schema.compact else {}),
         **head(schema),
-        "connectors": [
-            _connector(connector, shared=schema.compact) for connector in schema.connectors
-        ],
+        "connectors": [_connector(entry, shared=schema.compact) for entry in schema.connectors],
     }
 
 
@@ -119,9 +117,7 @@ def _compact(schema: StreamSchema) -> Body:
         "name": schema.name,
         "primary_key": [*schema.primary_key],
         "cursor_field": schema.cursor_field,
-        "field_capabilities": {
-            name: capability.flags for name, capability in schema.fields.items()
-        },
+        "field_capabilities": {name: field.flags for name, field in schema.fields.items()},
         "expand_capabilities": [_expand_capability(relation) for relation in schema.relations],
     }
     if schema.views:

@@ -23,11 +23,8 @@ def bytes_line(content: Bytes) -> str:
     """How an HTTP client gets the bytes, or a note that they are missing."""
     if content.route is None:
         return "not stored here: only this metadata was imported. Ask the owner for the bytes."
-    what = (
-        f" ({pointer.top_level(content.field_path)} is base64)"
-        if isinstance(content.known, Base64)
-        else ""
-    )
+    name = pointer.top_level(content.field_path)
+    what = f" ({name} is base64)" if isinstance(content.known, Base64) else ""
     return f"HTTP GET {json_line(content.route)} with the same bearer token{what}"
 
 

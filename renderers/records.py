@@ -52,11 +52,7 @@ def fit(page: RecordPage, budgets: Budgets, apply: Each = serial) -> RecordPage:
     entries: list[Trimmed | None] = [None] * len(items)
     late = set[int]()
     for size in PREVIEW_BYTES:
-        places = [
-            position
-            for position, entry in enumerate(entries)
-            if entry is None or entry.largest > size
-        ]
+        places = [at for at, entry in enumerate(entries) if entry is None or entry.largest > size]
 
         def trim(position: int, size: int = size) -> Trimmed:
             return _trim(items[position], size, budgets)
@@ -91,12 +87,8 @@ def inside(page: RecordPage, budgets: Budgets) -> Budgets:
         calls = variant.continuations()
         empty = replace(variant, records=[])
         lines = [_header(empty, 10**6), *footer(empty, calls, Context())]
-        sizes.append(
-            (
-                sum(len(line.encode()) + 1 for line in lines),
-                len(orjson.dumps(wire.records(empty, calls))),
-            )
-        )
+        text_bytes = sum(len(line.encode()) + 1 for line in lines)
+        sizes.append((text_bytes, len(orjson.dumps(wire.records(empty, calls)))))
     return replace(
         budgets,
         text_bytes=budgets.text_bytes - max(text for text, _ in sizes),
@@ -107,13 +99,8 @@ def inside(page: RecordPage, budgets: Budgets) -> Budgets:
 def _chars(item: Record) -> int:
     """The approximate size of a record's values."""
     values = item.data.values()
-    return sum(
-        [
-            len(field if isinstance(field, str) else orjson.dumps(field))
-            for field in values
-            if isinstance(field, str | dict | list)
-        ]
-    )
+    texts = [field for field in values if isinstance(field, str | dict | list)]
+    return sum([len(field if isinstance(field, str) else orjson.dumps(field)) for field in texts])
 
 
 def render(page: RecordPage, context: Context) -> Rendering:

@@ -61,12 +61,8 @@ def render_index(index: Schema, context: Context) -> Rendering:
         entries = replace(whole, end=whole.start + count)
         return _indexed(entries, context, labels=False, room=0, dense=True)
 
-    for labels, room, dense in (
-        (True, bound, False),
-        (False, bound, False),
-        (False, 0, False),
-        (False, bound, True),
-    ):
+    forms = ((True, bound, False), (False, bound, False), (False, 0, False), (False, bound, True))
+    for labels, room, dense in forms:
         room = min(room, bound - PAGE_BYTES - sum(_name_cost(*entry, dense) for entry in names))
         rendering = _indexed(whole, context, labels=labels, room=room, dense=dense)
         if fits(rendering, budgets, bound) and not (labels and _hides_connections(rendering)):
@@ -144,10 +140,7 @@ def _indexed(
 def _hides_connections(rendering: Rendering) -> bool:
     """Whether an index leaves connections out."""
     connectors = rendering.structured["data"]["connectors"]
-    return any(
-        len(connector["granted_connections"]) < connector["connection_count"]
-        for connector in connectors
-    )
+    return any(len(row["granted_connections"]) < row["connection_count"] for row in connectors)
 
 
 def head(index: Schema, detail: str) -> dict[str, Any]:

@@ -7,10 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 #: The module of the engine for each scheme, and for a path.
-ENGINES: Final = {
-    "postgresql://": "service.records.postgres.engine",
-    "postgres://": "service.records.postgres.engine",
-}
+ENGINES: Final = dict.fromkeys(("postgresql://", "postgres://"), "service.records.postgres.engine")
 FILES: Final = "service.records.sqlite.engine"
 SCHEMES: Final = tuple(ENGINES)
 

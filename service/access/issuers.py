@@ -8,7 +8,7 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from joserfc import jwt
@@ -23,10 +23,7 @@ from service.access.signins import Signins
 from service.breaker import Breaker
 
 #: Only asymmetric ones: with others, anyone who reads the public keys could sign.
-ALGORITHMS: Final = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "Ed25519", "EdDSA"),
-)
+ALGORITHMS = tuple("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 Ed25519 EdDSA".split())
 #: How long keys are kept, and how long an unknown key causes no new request.
 CACHE_SECONDS, AGAIN_SECONDS = 3_600, 60
 

@@ -154,10 +154,8 @@ class Spelling:
 
     def with_commands(self, text: str) -> str:
         """The text with the names of operations replaced by their commands."""
-        names = {
-            entry.operation.name: " ".join((*self.prefix, entry.name)) for entry in self.entries
-        }
-        for name, command in names.items():
+        for entry in self.entries:
+            name, command = entry.operation.name, " ".join((*self.prefix, entry.name))
             if "_" in name:  # the others are also plain words
                 text = re.sub(rf"\b{name}\b", f"`{command}`", text)
             text = text.replace(f"{name}(stream)", f"`{command} STREAM`")

@@ -22,15 +22,9 @@ class Deferred(click.Command):
         assert isinstance(command, click.Command)
         return command
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
+    def make_context(self, *args: Any, **options: Any) -> click.Context:
         """A context of the real command, so that it is parsed, completed and run."""
-        return self.load().make_context(info_name, args, parent, **extra)
+        return self.load().make_context(*args, **options)
 
 
 def loaded(command: click.Command) -> click.Command:

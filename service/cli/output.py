@@ -66,9 +66,7 @@ def table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, raw: boo
     writer = csv.writer(buffer)
     cells = [list(columns), *([_cell(row.get(name)) for name in columns] for row in rows)]
     for line in cells:
-        writer.writerow(
-            [safe(cell) if isinstance(cell, str) and not raw else cell for cell in line]
-        )
+        writer.writerow([cell if raw or not isinstance(cell, str) else safe(cell) for cell in line])
     content = buffer.getvalue()
     text(content.replace("\r\n", "\n") if on_terminal() else content, newline=False)
 

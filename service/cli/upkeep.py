@@ -50,10 +50,9 @@ def remove(name: str, yes: bool, store: Place) -> None:
     """
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
+        grants = active_grants(writer, store)
         granted = {
-            (granted_stream.connection_id, granted_stream.stream)
-            for grant in active_grants(writer, store)
-            for granted_stream in grant.streams
+            (entry.connection_id, entry.stream) for grant in grants for entry in grant.streams
         }
         covered = [stream for stream in streams if (stream.connection_id, stream.stream) in granted]
         said = "; ".join(
@@ -90,14 +89,12 @@ def _replace(
         plan = importing.plan_of(
             {**options, "connection": stream.connection_id, "stream": stream.stream}
         )
-        keep_manifest = not (infer or options["manifest"] or options["key"])
+        keep = not (infer or options["manifest"] or options["key"])
         with (
             importing.found_files(paths, options) as parser,
             importing.Following(parser, plan, paths) as listener,
         ):
-            report, replaced = replace_stream(
-                writer, parser, plan, listener, keep_manifest=keep_manifest
-            )
+            report, replaced = replace_stream(writer, parser, plan, listener, keep_manifest=keep)
         import_report.of_skipped(report.left_out, detailed=options["detailed"])
         import_report.of_import(report, replaces=True)
         import_report.of_coverage(writer, report)

@@ -216,10 +216,8 @@ def foreign_answer(route: Route, reply: Reply, request: str) -> Finding | None:
 def _redirect(route: Route, reply: Reply, request: str) -> Finding:
     target = urljoin(route.endpoint, reply.headers.get("Location", ""))
     actual, expected = urlsplit(target), urlsplit(route.endpoint)
-    if (actual.scheme, expected.scheme) == (
-        "https",
-        "http",
-    ) and actual.hostname == expected.hostname:
+    schemes = (actual.scheme, expected.scheme)
+    if schemes == ("https", "http") and actual.hostname == expected.hostname:
         name = "redirected-to-tls"
     elif actual.path.rstrip("/") == expected.path.rstrip("/") and actual.netloc == expected.netloc:
         name = "redirected-by-slash"

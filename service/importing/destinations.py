@@ -45,11 +45,8 @@ class Destinations:
             return None
         for manifest in self._by_name.get(stem, []):
             fields = manifest.fields.keys()
-            if (
-                fields == columns
-                if exact
-                else columns <= fields and len(columns) * 2 >= len(fields)
-            ):
+            near = columns <= fields and len(columns) * 2 >= len(fields)
+            if fields == columns if exact else near:
                 return manifest.name
         return None
 

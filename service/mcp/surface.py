@@ -40,15 +40,10 @@ def instructions(name: str) -> str:
     return "\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
 
 
-def template(uri: str, name: str, title: str, description: str, mime_type: str) -> dict[str, Any]:
+def template(uri: str, name: str, title: str, description: str, media: str) -> dict[str, Any]:
     """An entry of resources/templates/list."""
-    return {
-        "uriTemplate": uri,
-        "name": name,
-        "title": title,
-        "description": description,
-        "mimeType": mime_type,
-    }
+    about = {"name": name, "title": title, "description": description, "mimeType": media}
+    return {"uriTemplate": uri, **about}
 
 
 class UnknownTool(LookupError):

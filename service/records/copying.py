@@ -35,9 +35,7 @@ LARGE_ROWS: Final = {"chunk": 100, "blob_part": 16}
 #: The time limit for reading a store, in seconds: a week.
 READ_SECONDS: Final = 604_800
 #: The columns with the number of a connection, and of a stream.
-_CONNECTION: Final = {
-    **{"stream": 1, "record": 1, "chunk": 2, "change": 3, "blob": 1, "blob_part": 2, "blob_use": 3}
-}
+_CONNECTION: Final = dict(stream=1, record=1, chunk=2, change=3, blob=1, blob_part=2, blob_use=3)
 _STREAM: Final = {"record": 2, "change": 0}
 
 

@@ -102,13 +102,7 @@ class RequestBuffer:
             self._read_framing(bytes(data[: end + 2]))
             return
         # The parser refuses a bare LF and a long first line before the head is complete.
-        fresh = data[
-            (
-                previous_size - 1
-                if previous_size and data[previous_size - 1] == 0x0D
-                else previous_size
-            ) :
-        ]
+        fresh = data[previous_size - (data[previous_size - 1 : previous_size] == b"\r") :]
         most = self._line_bytes + 4
         if fresh.count(b"\n") != fresh.count(b"\r\n"):
             self.ready = True

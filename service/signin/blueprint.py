@@ -180,11 +180,9 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
         except Refused as refused:
             target, _ = destination(refused.uri)
             return site.page("leave.html", url=str(refused), place=target)
-        return (
-            _decide(site, server, authorization)
-            if decides
-            else _page(site, authorization, authorization.choices)
-        )
+        if decides:
+            return _decide(site, server, authorization)
+        return _page(site, authorization, authorization.choices)
 
     view = site.view(answered)
     routes.add_url_rule(AUTHORIZE, "authorize", view, methods=["GET", "POST"])

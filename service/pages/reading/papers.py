@@ -58,11 +58,8 @@ def paper_page(visits: Visits) -> Response:
         args = PAPER_SOURCE.load({**paper_args, "query": parameters["q"]})
         finds = PAPER_SOURCE.answer(session, args)
     elif parameters["text"] or parameters["lang"]:
-        args = {
-            **paper_args,
-            "offset_chars": shown.number("offset", 0),
-            "max_chars": shown.PART_CHARS,
-        }
+        offset = shown.number("offset", 0)
+        args = {**paper_args, "offset_chars": offset, "max_chars": shown.PART_CHARS}
         text = cast(PaperText, PAPER_SOURCE.answer(session, PAPER_SOURCE.load(args)))
         fence = _open_fence(session, whole, text.start)
     elif paper.available_summary_templates:

@@ -266,10 +266,8 @@ def _thread(session: Session, record: Record) -> list[Link]:
         except EvidenceError:  # filters that the source does not declare
             return []
         nearby = {
-            neighbour.id: replace(
-                neighbour, roles=record.roles, authored_at=neighbour.data.get(names[1])
-            )
-            for neighbour in records
+            near.id: replace(near, roles=record.roles, authored_at=near.data.get(names[1]))
+            for near in records
         }
         thread_records = (
             {**dict(reversed(nearby.items())), **thread_records}

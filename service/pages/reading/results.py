@@ -31,11 +31,8 @@ def search_page(visits: Visits) -> Response:
     connectors = session.rs.connectors().value.connectors
     kinds = sorted({row.stream.name for connector in connectors for row in connector.rows})
     context: dict[str, Any] = {"asked": parameters, "sources": _sources(connectors), "page": None}
-    context |= {
-        "label_of": label_of,
-        "kinds": kinds[: _fitting(kinds, SOURCES_MAX)],
-        "listing": None,
-    }
+    kinds = kinds[: _fitting(kinds, SOURCES_MAX)]
+    context |= {"label_of": label_of, "kinds": kinds, "listing": None}
     person = re.sub(r'["\s]+', " ", parameters["person"]).strip()
     query = " ".join(filter(None, (parameters["q"], f'from:"{person}"' if person else "")))
     if not parameters["q"] and any(

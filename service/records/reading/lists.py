@@ -32,10 +32,7 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     projections = {stream.id: _projection(stream, query) for stream in streams}
     bound = identity(query, view.grant.grant_id)
     after = Position(*sealer.open(query.cursor, bound=bound)) if query.cursor else None
-    conditions = query.filter
-    selections = [
-        stream.selection(tests_of(stream, conditions) if conditions else ()) for stream in streams
-    ]
+    selections = [entry.selection(tests_of(entry, query.filter)) for entry in streams]
     rows = snapshot.page(selections, order, after, query.limit + 1)
 
     page, follows = _page(snapshot, view, streams, rows, projections, query)
@@ -44,7 +41,7 @@ def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sea
     is_empty = not (page or query.cursor)
     return RecordPage(
         stream=query.stream,
-        warnings=near_values.warnings(snapshot, streams, conditions) if is_empty else [],
+        warnings=near_values.warnings(snapshot, streams, query.filter) if is_empty else [],
         records=page,
         has_more=follows,
         next_cursor=cursor,

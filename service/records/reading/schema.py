@@ -26,14 +26,9 @@ def schema(view: View, query: SchemaQuery) -> shapes.Schema:
     if query.detail == "full" and len(streams) > 1:
         raise ambiguous(view, streams, stream=query.stream)
     compact = query.detail == shapes.COMPACT
-    return shapes.Schema(
-        _connectors(
-            streams,
-            lambda stream: _described(view, stream, shapes.COMPACT if compact else shapes.FULL),
-        ),
-        compact,
-        shapes.Bearer("grant", "client", view.grant.grant_id),
-    )
+    detail = shapes.COMPACT if compact else shapes.FULL
+    described = _connectors(streams, lambda stream: _described(view, stream, detail))
+    return shapes.Schema(described, compact, shapes.Bearer("grant", "client", view.grant.grant_id))
 
 
 def connectors(view: View) -> shapes.ConnectorList:
@@ -54,9 +49,8 @@ def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> s
         updated = moment(last) if shows_time and last is not None else None
         source = Source(stream.connection_id, None, stream.display_name or None)
         rows.append(shapes.StreamCount(stream.name, source, count, updated))
-    return shapes.StreamList(
-        tuple(sorted(rows, key=lambda row: (row.name, row.source.connection_id)))
-    )
+    rows.sort(key=lambda row: (row.name, row.source.connection_id))
+    return shapes.StreamList(tuple(rows))
 
 
 def stream_details(view: View, name: str, connection_id: str | None) -> shapes.StreamDetails:

@@ -81,7 +81,7 @@ class GrantedRecord:
 
     def in_full(self, fields: Iterable[str]) -> dict[str, Any]:
         """The same, but all values are whole, up to 32 MB together; raises `TooLarge` beyond."""
-        stored = self.stored
+        data, big = self.stored.data, self.stored.big
         sizes = {field: self._bytes(field) for field in self._present_fields(fields)}
         if sum(sizes.values()) > CONTRACT.export_bytes:
             largest = max(sizes, key=lambda field: sizes[field])
@@ -94,11 +94,7 @@ class GrantedRecord:
                 read=field_window_read(*self.ref, largest),
             )
         return {
-            field: (
-                self._linked(field, stored.data[field])
-                if field in stored.data
-                else self._text(stored.big[field])
-            )
+            field: self._linked(field, data[field]) if field in data else self._text(big[field])
             for field in sizes
         }
 

@@ -59,15 +59,10 @@ def _values(snapshot: Snapshot, streams: Streams, name: str) -> set[str]:
 def _near(values: set[str], value: str) -> list[str]:
     """The nearest values, nearest first: by their letters, without regard to case and spaces."""
     text = value.strip().casefold()[:_VALUE_CHARS]
-    ratios = {
-        candidate: (
-            1.0
-            if text and text in candidate.casefold()
-            else SequenceMatcher(None, text, candidate.casefold()).ratio()
-        )
-        for candidate in values
-    }
+    ratios = dict[str, float]()
+    for candidate in values:
+        folded = candidate.casefold()
+        is_inside = text != "" and text in folded
+        ratios[candidate] = 1.0 if is_inside else SequenceMatcher(None, text, folded).ratio()
     near = [candidate for candidate in values if ratios[candidate] >= _LEAST_RATIO]
-    return sorted(near, key=lambda candidate: (-ratios[candidate], len(candidate), candidate))[
-        : BUDGETS.near_values
-    ]
+    return sorted(near, key=lambda word: (-ratios[word], len(word), word))[: BUDGETS.near_values]
