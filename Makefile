@@ -99,7 +99,7 @@ screenshots: $(VENV)/.browser ## Retake the pictures in docs/images
 	$(PYTHON) -m tests.browser.screenshots
 
 fuzz: $(VENV)/.tools ## Try new examples of all properties, and thousands of unusual requests
-	$(PYTHON) -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600
+	FIGURES=full $(PYTHON) -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600
 	$(PYTHON) -m tests.fuzz
 
 $(VENV)/.audit: $(VENV)/.tools

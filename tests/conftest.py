@@ -28,13 +28,17 @@ from tests.helpers.snapshots import DATA
 from tests.helpers.stores import build, client, steady_client
 from tests.helpers.worlds import House
 
-#: Examples of a property where slow tests are left out, and those of `make fuzz`; 100 otherwise.
-QUICK_EXAMPLES, FUZZ_EXAMPLES = 20, 300
+#: Examples of a property: where slow tests are left out, in all tests, and in `make fuzz`.
+QUICK_EXAMPLES, EXAMPLES, FUZZ_EXAMPLES = 20, 40, 300
 
 # Shared machines are slow at odd moments, which says nothing about the code. A run draws the same
 # examples every time, so that its answer is about the change; `make fuzz` draws new ones.
 settings.register_profile(
-    "rung", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "rung",
+    deadline=None,
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 settings.register_profile("quick", settings.get_profile("rung"), max_examples=QUICK_EXAMPLES)
 settings.register_profile(

@@ -14,6 +14,7 @@ from service.operations import OPERATIONS
 from tests.helpers import worlds
 from tests.helpers.api import Api, path, record_path
 from tests.helpers.posting import legacy_body
+from tests.helpers.scale import times
 from tests.helpers.uris import record_uri
 from tests.spec.bad_calls import ID, STATUS
 
@@ -108,7 +109,7 @@ HANDLES = st.dictionaries(
 URIS = st.text() | st.builds(
     str.__add__, st.sampled_from(SCHEMES), st.text() | WORDS | WORDS.map(quote) | HANDLES
 )
-ANY = settings(deadline=None, max_examples=250, suppress_health_check=list(HealthCheck))
+ANY = settings(deadline=None, max_examples=times(250, 80), suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from tests.helpers.loopback import Loopback, Reply, answering, as_json
 from tests.helpers.memory import peak_growth
 from tests.helpers.remote import caller_of
 from tests.helpers.replay import Recorded, raw_body, recorded, refusals
+from tests.helpers.scale import times
 
 TOKEN = "tok-very-secret"
 SECONDS = 0.2
@@ -197,7 +198,7 @@ def bent() -> Iterator[tuple[Loopback, Caller]]:
 
 
 @pytest.mark.parametrize(("name", "tool", "args"), ANSWERS, ids=[each[0] for each in ANSWERS])
-@settings(max_examples=60)
+@settings(max_examples=times(60, 30))
 @given(data=st.data())
 def test_an_answer_with_any_part_replaced_is_read_or_refused(
     bent: tuple[Loopback, Caller], name: str, tool: str, args: dict[str, Any], data: st.DataObject

@@ -16,6 +16,7 @@ from tests.helpers import worlds
 from tests.helpers.api import Api
 from tests.helpers.two_owners import letters
 from tests.helpers.server import ROOT, serving
+from tests.helpers.shell import Shell
 from tests.helpers.worlds import House
 
 RECORDS = 1_000
@@ -88,18 +89,16 @@ def counts(api: Api) -> object:
 def test_a_search_over_a_damaged_index_is_an_error_with_the_fix(house: House, sql: str) -> None:
     _, token = house.grant()
     damage(house, sql)
-    with serving("wsgi:app", house.environment) as url:
-        api = Api(url, token)
-        ready = api.get("/readyz")
-        assert ready.status == 503 and COMMAND in ready.body["reason"]
-        assert all(COMMAND in message for message in refusals(api))
-        listed = api.rest("/v1/streams/letters/records", limit=3)
-        assert listed.status == 200 and len(listed.body["data"]) == 3
-    reindex(house)
-    with serving("wsgi:app", house.environment) as url:
-        api = Api(url, token)
-        assert api.get("/readyz").status == 200
-        assert counts(api) == {"all": 1, "some": RECORDS, "accuracy": "exact"}
+    api = Api(house.application(), token)
+    ready = api.get("/readyz")
+    assert ready.status == 503 and COMMAND in ready.body["reason"]
+    assert all(COMMAND in message for message in refusals(api))
+    listed = api.rest("/v1/streams/letters/records", limit=3)
+    assert listed.status == 200 and len(listed.body["data"]) == 3
+    Shell(house.environment).ok("check", "--repair", "--yes")
+    api = Api(house.application(), token)
+    assert api.get("/readyz").status == 200
+    assert counts(api) == {"all": 1, "some": RECORDS, "accuracy": "exact"}
 
 
 def test_damage_and_repair_are_noticed_while_serving(house: House) -> None:

@@ -14,6 +14,7 @@ from service.operations.papers import PAPER_OPERATIONS
 from tests.helpers.api import Api
 from tests.helpers.papers import ATTENTION, DEEP_LEARNING, NO_SOURCE, NO_SUMMARY, papers_app
 from tests.helpers.posting import JSON, legacy_body
+from tests.helpers.scale import times
 from tests.helpers.snapshots import DATA
 
 pytestmark = pytest.mark.slow
@@ -90,7 +91,7 @@ CALLS = st.sampled_from(sorted(ARGUMENTS)).flatmap(
     lambda tool: st.tuples(st.just(tool), arguments_of(tool))
 )
 quiet = settings(
-    max_examples=250,
+    max_examples=times(250, 80),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

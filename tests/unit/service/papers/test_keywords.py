@@ -11,6 +11,7 @@ from evidence.papers import PaperHit
 from service.papers.search import by_keyword
 from service.papers.snapshot import Snapshot
 from service.ports.papers import KeywordQuery
+from tests.helpers.scale import times
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
 
@@ -85,7 +86,9 @@ def test_a_misspelt_keyword_is_put_right(snapshot: Snapshot) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=times(60, 20),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(text=st.text(max_size=30))
 def test_any_keyword_gets_a_page_or_a_reason(snapshot: Snapshot, text: str) -> None:

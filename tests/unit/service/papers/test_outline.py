@@ -9,6 +9,7 @@ from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.papers.text_places import BLOCK_CHARS, HEADINGS_MAX, LINE_CHARS, heading_above, outline
 from tests.helpers.asset_files import text_file
+from tests.helpers.scale import times
 from tests.unit.service.papers.test_texts import real_source
 
 MANY = 1_000_000
@@ -116,7 +117,7 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(60, 30))
 @given(
     st.lists(LINES, max_size=12),
     st.integers(-40, 40),

@@ -16,6 +16,7 @@ from service.papers.names import in_order
 from service.papers.search import search
 from service.papers.snapshot import Snapshot
 from service.ports.papers import PaperQuery
+from tests.helpers.scale import times
 from tests.helpers.snapshots import DATA
 from tests.unit.service.papers.making import RELEASES, Made, made, opened
 
@@ -138,7 +139,7 @@ def test_a_long_name_is_cut_in_the_error(snapshot: Snapshot) -> None:
     assert len(refused.value.details["paper_id"]) == papers.NAME_CHARS
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=times(80, 30), deadline=None)
 @given(text=st.text(max_size=80))
 def test_any_text_names_a_paper_or_none(snapshot: Snapshot, text: str) -> None:
     try:

@@ -12,6 +12,7 @@ from evidence.papers import PaperHit, PaperPage
 from service.papers.search import Paging, by_keyword, search
 from service.papers.snapshot import Snapshot
 from service.ports.papers import KeywordQuery, PaperQuery
+from tests.helpers.scale import times
 from tests.unit.service.papers.making import RELEASES, Made, index, made, opened
 from tests.unit.service.papers.test_paper_query import SYNTAX
 
@@ -312,7 +313,9 @@ def run(snapshot: Snapshot, text: str) -> PaperPage | None:
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=times(150, 30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(text=st.one_of(st.text(max_size=60), SYNTAX))
 def test_any_text_gets_a_page_or_a_reason(snapshot: Snapshot, text: str) -> None:

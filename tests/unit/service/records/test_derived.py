@@ -25,6 +25,7 @@ from service.records.sqlite.indexing import clear_derived
 from service.records.sqlite.writer import Writer, open_writer
 from evidence.work import Deadline
 from tests.helpers.notes import LONG, NOTES, check, one
+from tests.helpers.scale import times
 
 CHARS, STRIDE = CONTRACT.passage_chars, CONTRACT.passage_stride_chars
 #: Words that share a key, in two texts that together have more than a key shares among all fields.
@@ -88,7 +89,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60, 20), deadline=None)
 @given(steps=STEPS)
 def test_any_history_leaves_what_the_records_say(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]

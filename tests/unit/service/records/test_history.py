@@ -13,6 +13,7 @@ from evidence.manifest import parse
 from service.records.writing.streams import declare, open_stream
 from service.records.sqlite.writer import Writer, open_writer
 from tests.helpers.notes import LONG, NOTES, changes, check
+from tests.helpers.scale import times
 
 TEXTS = st.sampled_from(["", "owl", "Eule und Owl", "東京の空", LONG, LONG + "end", "é" * 40_000])
 STEPS = st.lists(
@@ -37,7 +38,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(40, 20), deadline=None)
 @given(steps=STEPS)
 def test_any_history_leaves_indexes_cells_and_log_in_step(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any, bool]]
@@ -65,7 +66,7 @@ def test_any_history_leaves_indexes_cells_and_log_in_step(
         assert _cells(writer) == _expected_cells(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=times(40, 20), deadline=None)
 @given(batches=st.lists(STEPS, min_size=1, max_size=3))
 def test_rows_in_one_batch_leave_what_the_last_of_each_would(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, Any, bool]]]
