@@ -23,26 +23,16 @@ CACHED_DOCUMENTS = 64
 _GRANT = 'SELECT grant_id, label, document, created_at, expires_at, revoked_at FROM "grant"'
 _PACKAGE = "SELECT id, package_id, label, created_at, expires_at, revoked_at FROM package"
 _MEMBERS = "SELECT name, grant_id, held, origin, token FROM member WHERE package = ? ORDER BY no"
-_ADD_GRANT = """
-INSERT INTO "grant" (grant_id, token_hash, label, document, created_at, expires_at)
-VALUES (?, ?, ?, ?, ?, ?) RETURNING id
-"""
-_ADD_PACKAGE = """
-INSERT INTO package (package_id, token_hash, label, created_at, expires_at)
-VALUES (?, ?, ?, ?, ?) RETURNING id
-"""
-_ADD_MEMBER = """
-INSERT INTO member (package, no, name, grant_id, held, origin, token)
-VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING no
-"""
-_REVOKE_GRANTS = """
-UPDATE "grant" SET revoked_at = ? WHERE revoked_at IS NULL AND (grant_id = ? OR label = ?)
-RETURNING grant_id
-"""
-_REVOKE_PACKAGES = """
-UPDATE package SET revoked_at = ? WHERE revoked_at IS NULL AND (package_id = ? OR label = ?)
-RETURNING id, package_id
-"""
+_ADD_GRANT = """INSERT INTO "grant" (grant_id, token_hash, label, document, created_at, expires_at)
+VALUES (?, ?, ?, ?, ?, ?) RETURNING id"""
+_ADD_PACKAGE = """INSERT INTO package (package_id, token_hash, label, created_at, expires_at)
+VALUES (?, ?, ?, ?, ?) RETURNING id"""
+_ADD_MEMBER = """INSERT INTO member (package, no, name, grant_id, held, origin, token)
+VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING no"""
+_REVOKE_GRANTS = """UPDATE "grant" SET revoked_at = ? WHERE revoked_at IS NULL
+AND (grant_id = ? OR label = ?) RETURNING grant_id"""
+_REVOKE_PACKAGES = """UPDATE package SET revoked_at = ? WHERE revoked_at IS NULL
+AND (package_id = ? OR label = ?) RETURNING id, package_id"""
 _END_GRANT = 'UPDATE "grant" SET expires_at = ? WHERE grant_id = ? RETURNING grant_id'
 _END_PACKAGE = "UPDATE package SET expires_at = ? WHERE package_id = ? RETURNING package_id"
 _ERASE_TOKENS = "UPDATE member SET token = NULL WHERE package = ? RETURNING no"

@@ -101,15 +101,13 @@ class Sidecar:
                 rows(_RAISE, _text(rows.clock))
             yield rows
 
-    def _set_back(
-        self, mark: datetime, clock: datetime, end_grants: EndGrants
-    ) -> EvidenceError | None:
+    def _set_back(self, mark: datetime, clock: datetime, end: EndGrants) -> EvidenceError | None:
         """Makes the clock the mark. Returns the reason if grants cannot be ended.
 
         Grants end first, so that nothing is valid again if this process is killed in between.
         """
         try:
-            end_grants(mark, clock)
+            end(mark, clock)
         except EvidenceError as error:
             return error
         back = int((mark - clock).total_seconds())

@@ -130,14 +130,12 @@ def alone() -> Iterator[None]:
         yield
 
 
-def _fill(
-    path: Path, opened: int, content: bytes, status: os.stat_result | None, mode: int
-) -> None:
+def _fill(path: Path, fd: int, content: bytes, status: os.stat_result | None, mode: int) -> None:
     """Writes the content, and sets the mode and the former owner."""
-    with os.fdopen(opened, "wb") as file:
+    with os.fdopen(fd, "wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(opened)
+        os.fsync(fd)
     current = path.stat()
     if status is not None and (status.st_uid, status.st_gid) != (current.st_uid, current.st_gid):
         os.chown(path, status.st_uid, status.st_gid)

@@ -38,9 +38,7 @@ def take_stdout() -> FileIO:
     return out
 
 
-def serve(
-    surface: Surface, open_session: Callable[[], Any], source: BinaryIO, out: BinaryIO
-) -> None:
+def serve(surface: Surface, begin: Callable[[], Any], source: BinaryIO, out: BinaryIO) -> None:
     """Answers the lines of `source` until it ends or nobody reads the answers."""
     server, dialogue = Server(surface), Dialogue()
     for line in lines(source, BUDGETS.body_bytes):
@@ -54,7 +52,7 @@ def serve(
                 error = TooLarge(message, hint="Send a smaller message.", limit=limit)
                 answer = refused(of_error(error, INVALID_REQUEST, request_id=id)).body
             else:
-                session = OnDemand(open_session)
+                session = OnDemand(begin)
                 answer = handle_line(server, line, session, dialogue, request_id=id)
         finally:
             work.end()

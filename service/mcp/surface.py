@@ -117,11 +117,9 @@ class OperationTools:
             result["_meta"] = {HIDDEN: rendering.hidden["resource"]}
         return result
 
-    def rendered(
-        self, operation: AnyOperation, unchecked: dict[str, Any], session: Caller
-    ) -> Rendering:
-        """Both channels of the answer of an operation to unchecked arguments."""
-        arguments = operation.load(unchecked)
+    def rendered(self, operation: AnyOperation, raw: dict[str, Any], session: Caller) -> Rendering:
+        """Both channels of the answer of an operation to raw arguments."""
+        arguments = operation.load(raw)
         result = run_bounded(operation, session, arguments)
         if timed_out(result):
             request_log.current().incomplete = True

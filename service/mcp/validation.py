@@ -85,12 +85,10 @@ def mirrors(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[M
         yield from mirrors(part, (*path, key))
 
 
-def check_mirrors(
-    headers: Headers, declared: tuple[Mirror, ...], arguments: Mapping[str, Any]
-) -> None:
-    """Refuses a call whose `Mcp-Param-*` headers do not equal its arguments."""
+def check_mirrors(headers: Headers, declared: tuple[Mirror, ...], args: Mapping[str, Any]) -> None:
+    """Refuses a call whose `Mcp-Param-*` headers do not equal its args."""
     for header, path in declared:
-        value: Any = arguments
+        value: Any = args
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
         sent = headers.get(header)

@@ -267,7 +267,7 @@ def of_papers(closed: bool) -> Paths:
             described = _of(operation, parameters, f"_{path.rpartition('/')[2]}" if number else "")
             item = {
                 **described,
-                **_answers(described["operationId"], kinds, *header_names, secured=closed),
+                **_answers(described["operationId"], kinds, *header_names, closed=closed),
             }
             item["responses"] |= {} if closed else NOT_MODIFIED
             paths[template(path)] = {"get": item}
@@ -295,12 +295,10 @@ def _posted(operation: RecordOperation[Any, Any]) -> Shape:
 
 
 def _record_answers(name: str) -> Shape:
-    return _answers(name, RECORDS, *USUAL, "PDPP-Version", "Link", secured=True)
+    return _answers(name, RECORDS, *USUAL, "PDPP-Version", "Link", closed=True)
 
 
-def _answers(
-    name: str, kinds: tuple[type[EvidenceError], ...], *names: str, secured: bool
-) -> Shape:
+def _answers(name: str, kinds: tuple[type[EvidenceError], ...], *names: str, closed: bool) -> Shape:
     """The responses of the operation `name`, with the headers `names` on the successful one."""
     bodies = [ref(body) for body in ANSWERS[name]]
     answer = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
@@ -310,7 +308,7 @@ def _answers(
         "content": {"application/json": {"schema": answer}},
     }
     responses = {"200": good, **failures(kinds)}
-    return {"security": SECURED if secured else [], "responses": responses}
+    return {"security": SECURED if closed else [], "responses": responses}
 
 
 def of_messages(route: Shape, name: str, secured: bool) -> Shape:

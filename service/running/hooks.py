@@ -190,23 +190,21 @@ def _metered(pieces: Iterable[bytes], spending: Spending) -> Iterator[bytes]:
         yield chunk
 
 
-def _log_request(
-    http_request: Request, response: Response, opened: RequestLog, counting: bool
-) -> str:
+def _log_request(http_request: Request, response: Response, log: RequestLog, counting: bool) -> str:
     """Logs and counts a request once the answer is ready, or once a stream was sent.
 
     Returns its operation.
     """
-    seconds = perf_counter() - opened.began
+    seconds = perf_counter() - log.began
     rule = http_request.url_rule
     route, surface, operation = _classify(rule.rule, rule.endpoint) if rule else _UNPLACED
-    operation = opened.operation or operation
+    operation = log.operation or operation
     status, size = response.status_code, _size(http_request, response)
-    opened.refused = status == HTTPStatus.UNAUTHORIZED
+    log.refused = status == HTTPStatus.UNAUTHORIZED
     if counting:
-        noted.count(surface, operation, status, seconds, size, opened.error)
+        noted.count(surface, operation, status, seconds, size, log.error)
     line = {
-        "request_id": opened.request_id,
+        "request_id": log.request_id,
         "method": http_request.method if http_request.method in VERBS else request_log.UNKNOWN,
         "route": route,
         "status": status,
@@ -214,11 +212,11 @@ def _log_request(
         "ms": round(seconds * 1000, 2),
         "surface": surface,
         "operation": operation,
-        "trace_id": opened.trace.trace_id,
-        "span_id": opened.trace.span_id,
-        "client": _address(opened.address),
+        "trace_id": log.trace.trace_id,
+        "span_id": log.trace.span_id,
+        "client": _address(log.address),
     }
-    details = {"grant": opened.grant, "era": opened.era, "error": opened.error}
+    details = {"grant": log.grant, "era": log.era, "error": log.error}
     line |= {name: value for name, value in details.items() if value}
     noted.log_request(line, probe=route in PROBES and status < 400)
     return operation

@@ -33,16 +33,14 @@ T = TypeVar("T")
 TRANSIENT = ("upstream_unreachable", "upstream_busy")
 
 
-def _pause(seconds: float) -> None:
+def _wait(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
 class RetryingReader:
     """Sends many requests to a source. `open` returns a session for one request."""
 
-    def __init__(
-        self, open: Callable[[], Session], pause: Callable[[float], None] = _pause
-    ) -> None:
+    def __init__(self, open: Callable[[], Session], pause: Callable[[float], None] = _wait) -> None:
         self._open = open
         self._pause = pause
 

@@ -80,11 +80,9 @@ def read_message(source: Source) -> Iterator[Item]:
     yield from _read(source, iter([(1, raw, "")]), next(boxes, folder.strip(".")))
 
 
-def _read(
-    source: Source, messages: Iterator[tuple[int, bytes, str]], folder: str
-) -> Iterator[Item]:
+def _read(source: Source, mails: Iterator[tuple[int, bytes, str]], folder: str) -> Iterator[Item]:
     attached = Attached(source)
-    for number, raw, at in messages:
+    for number, raw, at in mails:
         parse = partial(_rows, raw, at, source, folder, attached)
         yield number, Raw(parse, raw, f"{at}\0{folder}")
     attached.report()
