@@ -10,11 +10,9 @@ import orjson
 from service.meaning.encoder import MeaningUnavailable
 
 FILE: Final = "card.json"
-GRAPH: Final = "model.onnx"
-WORDS: Final = "words.bin"
-TOKENIZER: Final = "tokenizer.model"
-CHARACTERS: Final = "characters.json"
-_ADVICE: Final = "Run `rung model install`, or set RUNG_MODEL to the folder of an installed model."
+#: The files of a model: its graph, the embeddings of tokens, and the two parts of its tokenizer.
+FILES: Final = ("model.onnx", "words.bin", "tokenizer.model", "characters.json")
+GRAPH, WORDS, TOKENIZER, CHARACTERS = FILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +28,23 @@ class Card:
     pooling: str
     dimensions: int
     longest_tokens: int
-    begin: int
-    end: int
     calibration: tuple[float, float]
 
     @property
     def id(self) -> str:
         """The name of the model and the beginning of a hash of its files."""
-        together = "".join(self.files[name] for name in sorted(self.files))
+        together = "".join(self.files[name] for name in FILES)
         return f"{self.name}:{hashlib.sha256(together.encode()).hexdigest()[:8]}"
 
     def write(self, folder: Path) -> None:
         content = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2)
         (folder / FILE).write_bytes(content)
+
+    def verify(self, folder: Path) -> None:
+        """Raises `MeaningUnavailable` if a file of the model is not that of its card."""
+        for name in FILES:
+            if not (folder / name).is_file() or digest(folder / name) != self.files[name]:
+                raise _refusal(f"{folder / name} is not the file of its card.")
 
 
 def read(folder: Path) -> Card:
@@ -50,22 +52,16 @@ def read(folder: Path) -> Card:
     try:
         fields = orjson.loads((folder / FILE).read_bytes())
         card = Card(**{**fields, "calibration": tuple(fields["calibration"])})
-        if {GRAPH, WORDS, TOKENIZER, CHARACTERS} == card.files.keys():
+        if card.files.keys() == {*FILES}:
             return card
-    except (OSError, ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
         pass
-    raise MeaningUnavailable(f"{folder} has no model with a valid {FILE}.", hint=_ADVICE)
+    raise _refusal(f"{folder} has no model with a valid {FILE}.")
 
 
-def verify(card: Card, folder: Path) -> None:
-    """Raises `MeaningUnavailable` if a file of the model is missing or is not that of its card."""
-    for name, expected in card.files.items():
-        try:
-            checksum = digest(folder / name)
-        except OSError as error:
-            raise MeaningUnavailable(f"{folder / name} cannot be read.", hint=_ADVICE) from error
-        if checksum != expected:
-            raise MeaningUnavailable(f"{folder / name} is not the file of its card.", hint=_ADVICE)
+def _refusal(reason: str) -> MeaningUnavailable:
+    advice = "Run `rung model install`, or set RUNG_MODEL to the folder of an installed model."
+    return MeaningUnavailable(reason, hint=advice)
 
 
 def digest(path: Path) -> str:

