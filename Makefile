@@ -9,7 +9,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service tests bench quality docs/site wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,7 +33,13 @@ $(VENV)/.browser: $(VENV)/.tools
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[test,browser]'
 	@touch $@
 
-demo: $(VENV)/.installed ## Fill a demo store, print how to connect, and serve it
+semantic: $(VENV)/.installed ## Install the packages and the model for search by meaning
+	@[ "$$RUNG_SEMANTIC" = off ] || $(VENV)/bin/rung model show >/dev/null 2>&1 \
+		|| { $(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[semantic]' \
+			&& $(VENV)/bin/rung model install; } \
+		|| echo "The model for search by meaning could not be installed. Search goes by words."
+
+demo: $(VENV)/.installed semantic ## Fill a demo store, print how to connect, and serve it
 	@$(VENV)/bin/rung demo --serve --port $(PORT)
 
 serve: $(VENV)/.installed ## Serve the store in RUNG_STORE (var/rung.db)
@@ -142,6 +148,13 @@ soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a changing store;
 wheel: $(VENV)/.installed ## Build the wheel in dist/
 	rm -rf build dist
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+model: semantic ## Build the model as a wheel of data in dist/; its files are in rung_model/
+	rm -rf build/model
+	mkdir -p build/model
+	cp model/pyproject.toml build/model/
+	RUNG_MODEL=build/model/rung_model $(VENV)/bin/rung model install
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist build/model
 
 clean: ## Remove the files that these commands created
 	rm -rf $(VENV) build dist var/bench var/quality .pytest_cache .mypy_cache .hypothesis
