@@ -51,11 +51,15 @@ class _Database(sqlite3.Connection):
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class _Connection:
-    """A connection of one thread, and the stamp of the file when it was opened."""
+    """A connection of one thread, and the stamp of the file when it was opened.
+
+    `epoch` is that of the last commit of records that it has read; see `ddl`.
+    """
 
     db: sqlite3.Connection
     number: int
     stamp: Stamp
+    epoch: str
 
 
 class Reader:
@@ -111,8 +115,15 @@ class Reader:
             raise _translate(error) from error
 
     def _generation(self, db: sqlite3.Connection) -> Generation:
-        """Changes with each commit of another connection; differs between connections."""
-        return self._local.kept.number, db.execute("PRAGMA data_version").fetchone()[0], ""
+        """Changes with each commit of records; differs between connections.
+
+        In a store that no writer of this version has opened, it changes with every commit.
+        """
+        kept: _Connection = self._local.kept
+        if epoch := _epoch(db):
+            kept.epoch = epoch
+            return kept.number, 0, epoch
+        return kept.number, db.execute("PRAGMA data_version").fetchone()[0], ""
 
     def require_index(self, snapshot: SqliteSnapshot) -> None:
         """Raises `Unavailable` if a sample has shown damage; takes one if it is time."""
@@ -126,7 +137,10 @@ class Reader:
             raise failures.index_damaged()
 
     def number(self) -> int:
-        """The number of this thread's connection, which changes when the file is reopened."""
+        """The number of this thread's connection.
+
+        It changes when the file is reopened, unless the records are the same.
+        """
         try:
             number = self._enter().number
         except sqlite3.DatabaseError as error:
@@ -187,7 +201,11 @@ class Reader:
         kept: _Connection | None = getattr(self._local, "kept", None)
         if kept is None or kept.stamp != stamp:
             self.close()
-            kept = self._local.kept = _Connection(self._open(), next(_numbers), stamp)
+            db = self._open()
+            epoch = _epoch(db)
+            same = kept is not None and epoch and epoch == kept.epoch
+            number = kept.number if kept is not None and same else next(_numbers)
+            kept = self._local.kept = _Connection(db, number, stamp, epoch)
             with self._gate:
                 self._open_now.add(kept)
         return kept
@@ -221,6 +239,11 @@ def _check_layout(db: sqlite3.Connection) -> None:
     fold = db.execute("SELECT value FROM meta WHERE key = 'fold_version'").fetchone()
     if version != NEWEST or fold is None or fold[0] != FOLD_VERSION:
         raise failures.of_another_version(newer=version > NEWEST)
+
+
+def _epoch(db: sqlite3.Connection) -> str:
+    row = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
+    return row[0] if row else ""
 
 
 def _is_interrupted(error: sqlite3.Error) -> bool:

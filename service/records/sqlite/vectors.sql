@@ -66,3 +66,8 @@ CREATE TRIGGER IF NOT EXISTS vectored_fewer AFTER DELETE ON vectored BEGIN
   UPDATE vector_stream SET records = records - 1
   WHERE set_id = old.set_id AND stream = old.stream;
 END;
+
+-- Each commit that may change records has a random epoch. Every version of Rung writes this key then.
+CREATE TRIGGER IF NOT EXISTS meta_epoch AFTER INSERT ON meta WHEN new.key = 'next_seq' BEGIN
+  INSERT OR REPLACE INTO meta (key, value) VALUES ('epoch', lower(hex(randomblob(8))));
+END;
