@@ -39,6 +39,7 @@ TABLE = """
     stats      store           stats      Count the connections, streams and records of the store.
     log        store           log        Show which grants read which streams, by day.
     model      model          model      Install or show the model for search by meaning.
+    vectors    vectors         vectors    Build the vectors for search by meaning.
     papers     papers          papers     Search and read the papers of a snapshot.
     serve      serve           serve      Serve records and papers over HTTP.
     config     config          config     Show the effective settings and their origin.

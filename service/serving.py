@@ -10,12 +10,15 @@ import gc
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 from typing import Any
 
 from evidence.limits import BUDGETS
 from service import settings
+from service.meaning.opening import encoder_of
+from service.place import file_of
 
 # Options of mallopt, in glibc's malloc.h.
 _ARENAS_MAX = -8
@@ -121,6 +124,34 @@ def on_starting(server: Any) -> None:
     """Makes the user that workers run as the owner of the folder of counts."""
     if counts is not None and server.cfg.uid != os.geteuid():
         os.chown(counts, server.cfg.uid, server.cfg.gid)
+
+
+#: The process that builds vectors, if any. It ends when its standard input is closed.
+builder: "subprocess.Popen[bytes] | None" = None
+
+
+def when_ready(server: Any) -> None:
+    """Starts the builder of vectors, unless search by meaning is off.
+
+    A database has a builder of its own, because several servers may share it.
+    """
+    global builder
+    file = file_of(deployment.store)
+    if file is None or encoder_of(deployment) is None or not file.exists():
+        return
+    if deployment.store_url or not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
+        server.log.info("The store is read-only: no vectors are built.")
+        return
+    command = [sys.executable, "-m", "service", "vectors", "build", "--watch"]
+    own = server.cfg.uid == os.geteuid()
+    user = {} if own else {"user": server.cfg.uid, "group": server.cfg.gid}
+    builder = subprocess.Popen([*command, "--store", str(file)], stdin=subprocess.PIPE, **user)
+
+
+def on_exit(server: Any) -> None:
+    """Ends the builder of vectors."""
+    if builder is not None:
+        builder.terminate()
 
 
 def pre_fork(server: Any, worker: Any) -> None:

@@ -81,6 +81,16 @@ class StreamManifest:
         names.update(path_of(name) for role, name in self.roles.items() if role in PLACING_ROLES)
         return tuple(name for name, kind in self.paths.items() if name in names and kind.is_scalar)
 
+    @property
+    def semantic_fields(self) -> tuple[str, ...]:
+        """Searchable fields that are also searched by meaning, by default title and text."""
+        fields = self.document.get("query", {}).get("search", {}).get("semantic_fields")
+        if not isinstance(fields, list):
+            fields = [self.roles.get(role) for role in ("primary-title", "primary-text")]
+        texts = [name for name in fields if isinstance(name, str)]
+        paths = {*texts, *map(path_of, texts)}
+        return tuple(path for path in self.lexical_fields if path in paths)
+
 
 def parse(document: Any) -> list[StreamManifest]:
     """The streams of a manifest document; raises InvalidRequest with the invalid path."""

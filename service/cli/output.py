@@ -103,7 +103,7 @@ class Meter:
         self, name: str, unit: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._name, self._unit, self._clock = name, unit, clock
-        self._printed_at = clock()
+        self._began = self._printed_at = clock()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
 
@@ -134,6 +134,10 @@ class Meter:
         yield
         if self._bar is not None:
             self._bar.start()
+
+    def seconds(self) -> float:
+        """The seconds since the beginning."""
+        return self._clock() - self._began
 
     def to(self, done: int, total: int | None, count: str = "") -> None:
         """Updates the progress. `count` replaces the text made from `done` and `total`."""

@@ -54,8 +54,11 @@ def stats(store: Place, as_json: bool) -> None:
             for manifest in writer.manifests(connection)
             if not manifest.roles
         ]
+        vectors = [(model, *writer.vectors().progress(id)) for id, model in writer.vectors().sets()]
     if as_json:
-        click.echo(orjson.dumps({"streams": counts}).decode())
+        names = ("model", "records", "total")
+        rows = [dict(zip(names, row)) for row in vectors]
+        click.echo(orjson.dumps({"streams": counts, "vectors": rows}).decode())
         return
     for count in counts:
         name = f"{count.connection_id}/{count.stream}"
@@ -63,6 +66,8 @@ def stats(store: Place, as_json: bool) -> None:
     connections = len({count.connection_id for count in counts})
     records = sum(count.records for count in counts)
     click.echo(f"{connections} connections, {len(counts)} streams, {records} records")
+    for model, done, total in vectors:
+        click.echo(f"vectors of {model}: {done} of {total} records")
     if plain:
         output.say(
             f"No field of {', '.join(plain[: BUDGETS.names_shown])} has a role: hits have no "

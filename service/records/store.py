@@ -103,6 +103,18 @@ class Store:
                 cached = self._local.overview = generation, overview(snapshot, 0)
             return cached[1]
 
+    def vector_share(self) -> float | None:
+        """The share of the records, from 0 to 1, that search by meaning covers; None without it."""
+        with self.reader.snapshot() as snapshot:
+            snapshot.confine(None)
+            vectors = snapshot.vector_set()
+            streams = [snapshot.stream(*name) for name in snapshot.names()] if vectors else []
+            ids = [row.id for row in streams if row is not None and row.manifest.semantic_fields]
+            if vectors is None or not ids:
+                return None
+            covered = sum(snapshot.vector_coverage(vectors.id, ids).get().values())
+            return covered / max(1, snapshot.statistics(ids, []).get()[0])
+
     def package(self, token: str) -> Package | None:
         """The package of a token, if any; raises `Unauthenticated` if it has ended."""
         if not token.startswith(tokens.PACKAGE_PREFIX):

@@ -83,6 +83,7 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
         "owner.html",
         error=error,
         streams=site.store.overview(),
+        vector_share=site.store.vector_share(),
         active=[share for share in shared if share.state == "active"],
         ended=[share for share in shared if share.state != "active"],
         token=token,

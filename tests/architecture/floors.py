@@ -114,6 +114,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the library answers requests and does not depend on its callers",
     ),
     (
+        "service/meaning/building.py",
+        ("evidence", "service.meaning", "service.place", "service.records"),
+        "it fills a store with vectors",
+    ),
+    (
         "service/meaning/",
         (
             *("evidence", "service.meaning", "service.breaker", "service.settings"),

@@ -9,8 +9,8 @@ from tests.architecture.sources import PACKAGES, ROOT, files, imports, inside
 PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (),
     "service.records.postgres": (),
-    "service.records.engine": ("health", "scopes"),
-    "service.records.writing": ("", "ingest", "streams"),
+    "service.records.engine": ("health", "scopes", "vectors"),
+    "service.records.writing": ("", "derived", "ingest", "streams"),
     "service.records": (*("copying", "intake", "opening", "overview", "sidecar", "store"),),
     "service.access": (
         *(

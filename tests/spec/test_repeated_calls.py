@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import orjson
@@ -16,15 +17,21 @@ from hypothesis import strategies as st
 
 from evidence.errors import NotFound
 from evidence.limits import BUDGETS
+from evidence.manifest import parse
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
 from service.mcp.surface import RecordsSurface
 from service.mcp.answer_cache import AnswerCache
+from service.meaning.building import Progress
+from service.meaning.building import build as build_vectors
 from service.operations import OPERATIONS
+from service.records.opening import open_writer
+from service.records.writing.streams import declare
 from tests.helpers import small
 from tests.helpers.api import Answer, Api
 from tests.helpers.operated import operated
 from tests.helpers.posting import JSON, LEGACY, MODERN, legacy_body, modern_body, modern_headers
+from tests.helpers.trigrams import Trigrams
 from tests.helpers.stores import EMITTED_AT, Row, bring, build
 from tests.helpers.worlds import House
 
@@ -176,6 +183,36 @@ def test_any_commit_makes_the_next_call_be_asked_anew(house: House) -> None:
     house.revoke(grant_id)
     refused = call[0].post(orjson.dumps(legacy_body("tools/call", {"name": "schema"})))
     assert refused.status == 401 and refused.body["error"]["data"]["code"] == "grant_revoked"
+
+
+def test_building_vectors_changes_no_answer_and_no_bookmark(house: House) -> None:
+    with open_writer(house.path) as writer:
+        documents = [manifest.document for manifest in writer.manifests("mail-work")]
+        for document in documents:
+            search = document["query"].get("search", {})
+            search["semantic_fields"] = search.get("lexical_fields", [])
+        declare(writer, "mail-work", parse({"streams": documents}))
+    watched = Watched(house)
+    api = Api(watched.app, house.grant()[1])
+    whole = Api(house.app, house.grant()[1])
+    path = "/v1/streams/messages/records"
+    asked = {"connection_id": "mail-work", "limit": 100}
+    feed = whole.rest(path, **asked, changes_since="beginning").body
+    call = (api, "search", {"query": "invoice"})
+    assert watched.asked_by(call, call) == 1
+
+    steps = list[Progress]()
+    build_vectors(house.path, Trigrams(), Event(), steps.append)
+    assert steps[-1].vectors > 5
+    with open_writer(house.path):
+        """Closing moves the log into the file, which must not matter either."""
+    assert watched.asked_by(call, call) == 0
+    after = whole.rest(path, **asked, changes_since=feed["next_changes_since"]).body
+    assert after["data"] == []
+    assert after["next_changes_since"] == feed["next_changes_since"]
+    assert whole.rest(path, **asked, changes_since="beginning").body == feed
+    bring(house, "notes", note(1))
+    assert watched.asked_by(call, call) == 1
 
 
 def test_another_token_and_other_arguments_have_answers_of_their_own(house: House) -> None:

@@ -7,7 +7,7 @@ the record and the id of the vector, 8 bytes each, little endian, then the code 
 entry of a vector that is gone is zero.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -39,6 +39,15 @@ class VectorRow(NamedTuple):
     start: int
     stop: int
     vector: bytes
+
+
+class TextStream(NamedTuple):
+    """A stream, and the ordinals of its fields whose texts have vectors."""
+
+    id: int
+    connection_id: str
+    name: str
+    fields: Mapping[str, int]
 
 
 class Document(NamedTuple):
@@ -77,11 +86,20 @@ class VectorWriting(Protocol):
     The commits change neither the generation of the store nor the changes feed.
     """
 
-    def models(self) -> list[str]:
-        """The models of all sets."""
+    def sets(self) -> list[tuple[int, str]]:
+        """The ids and models of all sets."""
 
     def open_set(self, model: str, dimensions: int) -> int:
         """The set of a model, created if new."""
+
+    def streams(self) -> list[TextStream]:
+        """The streams that have fields for vectors."""
+
+    def lease(self, owner: str, seconds: float, is_gone: Callable[[str], bool]) -> str | None:
+        """Keeps other builders out for some seconds; returns the owner that keeps this one out."""
+
+    def progress(self, set_id: int) -> tuple[int, int]:
+        """(records with all their vectors, all records of the streams in the set)."""
 
     def prepare(self, set_id: int, stream: int, fields: Sequence[int]) -> None:
         """Makes all records of a stream missing if others than these fields had vectors."""
@@ -157,3 +175,10 @@ def entry_of(seq: int, id: int, vector: bytes) -> bytes:
     """The entry of a vector in a block."""
     numbers = (number.to_bytes(NUMBER_BYTES, "little") for number in (seq, id))
     return b"".join((*numbers, code_of(vector)))
+
+
+def ids_of(entries: bytes, width: int) -> list[int]:
+    """The ids of the vectors in a block, whose entries have `width` bytes."""
+    starts = range(NUMBER_BYTES, len(entries), width)
+    ids = (int.from_bytes(entries[at : at + NUMBER_BYTES], "little") for at in starts)
+    return [id for id in ids if id]

@@ -9,6 +9,7 @@ class PostgresVectors(VectorTables):
     """See `engine.vectors.VectorWriting`."""
 
     in_list = "{} = ANY(?)"
+    source = "stream s JOIN connection c ON c.id = s.conn"
     live = "NOT {}.deleted"
     unchanged = "FOR SHARE OF d SKIP LOCKED"
     locked = "FOR UPDATE OF {} SKIP LOCKED"

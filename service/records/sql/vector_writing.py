@@ -1,26 +1,29 @@
 """Vectors as a builder writes them, with the same SQL in every engine; see `VectorWriting`."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar, Final, Protocol
 
 import orjson
 
+from evidence.manifest import parse_stored
 from service.records.engine.change_log import NO_TIME
 from service.records.engine.vectors import (
     BLOCK_ENTRIES,
-    NUMBER_BYTES,
     Document,
+    TextStream,
     WindowedRecord,
     Windows,
     entry_of,
+    ids_of,
 )
 
 #: Records that are listed, and documents that are compared, at a time.
-LISTED, COMPARED = 200, 50
+PAGE_RECORDS, COMPARED = 200, 50
 #: Vectors that are put in blocks, and erased, in one transaction.
 PACKED, ERASED = 2_000, 1_000
 #: A block is packed anew when so many of its vectors are gone.
@@ -30,6 +33,19 @@ _END: Final = (1 << 63) - 1
 
 _ADD_SET: Final = """
 INSERT INTO vector_set (model, dimensions) VALUES (?, ?) ON CONFLICT (model) DO NOTHING
+"""
+_STREAMS: Final = "SELECT s.id, c.connection_id, s.name, s.manifest FROM"
+_FIELDS: Final = "SELECT stream, field, ordinal FROM scope WHERE searchable"
+#: The key of the builder that works, with the time until which others wait.
+_LEASE: Final = "vector_builder"
+_TAKE: Final = f"""
+INSERT INTO meta (key, value) VALUES ('{_LEASE}', ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""
+_PROGRESS: Final = """
+SELECT (SELECT count(*) FROM vectored WHERE set_id = ? AND whole > 0),
+  (SELECT coalesce(sum(records), 0) FROM stream
+    WHERE id IN (SELECT stream FROM vector_stream WHERE set_id = ?))
 """
 _SAVE_FIELDS: Final = """
 INSERT INTO vector_stream (set_id, stream, fields) VALUES (?, ?, ?)
@@ -87,6 +103,8 @@ class VectorTables:
 
     in_list: ClassVar[str]
     live: ClassVar[str]
+    #: The tables of visible streams and their connections.
+    source: ClassVar[str]
     #: Lock rows `d`, `v` or `b` until the commit; rows that others have locked are left out, so
     #: that this never waits for an import.
     unchanged, locked = "", ""
@@ -98,14 +116,40 @@ class VectorTables:
         """The parameter of `in_list`."""
         raise NotImplementedError
 
-    def models(self) -> list[str]:
-        return [model for (model,) in self._writer.run("SELECT model FROM vector_set")]
+    def sets(self) -> list[tuple[int, str]]:
+        return [(row[0], row[1]) for row in self._writer.run("SELECT id, model FROM vector_set")]
 
     def open_set(self, model: str, dimensions: int) -> int:
         with self._writer.quiet_transaction():
             self._writer.run(_ADD_SET, model, dimensions)
             ((id,),) = self._writer.run("SELECT id FROM vector_set WHERE model = ?", model)
         return int(id)
+
+    def streams(self) -> list[TextStream]:
+        rows = self._writer.run(f"{_STREAMS} {self.source}")
+        ordinals = dict[int, dict[str, int]]()
+        for stream, name, ordinal in self._writer.run(_FIELDS):
+            ordinals.setdefault(stream, {})[name] = ordinal
+        return [
+            TextStream(id, connection_id, name, fields)
+            for id, connection_id, name, manifest in rows
+            for own in [ordinals.get(id, {})]
+            if (fields := {n: own[n] for n in parse_stored(manifest).semantic_fields if n in own})
+        ]
+
+    def lease(self, owner: str, seconds: float, is_gone: Callable[[str], bool]) -> str | None:
+        now = datetime.now(UTC).timestamp()
+        with self._writer.quiet_transaction():
+            rows = self._writer.run(f"SELECT value FROM meta WHERE key = '{_LEASE}'")
+            holder, _, until = str(rows[0][0] if rows else "0").rpartition(" ")
+            if holder not in ("", owner) and float(until) > now and not is_gone(holder):
+                return holder
+            self._writer.run(_TAKE, f"{owner} {now + seconds}")
+        return None
+
+    def progress(self, set_id: int) -> tuple[int, int]:
+        ((done, total),) = self._writer.run(_PROGRESS, set_id, set_id)
+        return int(done), int(total)
 
     def prepare(self, set_id: int, stream: int, fields: Sequence[int]) -> None:
         noted, key = orjson.dumps(fields).decode(), (set_id, stream)
@@ -124,7 +168,7 @@ class VectorTables:
             sql = _MISSING.format(
                 live=self.live.format("r"), edge=edge, exists=exists, begun=of_begun
             )
-            while rows := self._writer.run(sql, stream, *last, set_id, LISTED):
+            while rows := self._writer.run(sql, stream, *last, set_id, PAGE_RECORDS):
                 yield from ((NO_TIME if at is None else at, seq) for at, seq in rows)
                 last = rows[-1][-len(last) :]
 
@@ -221,15 +265,11 @@ WHERE set_id = ? AND {self.in_list.format("seq")}"""
     def _empty_worn_blocks(self, set_id: int) -> None:
         """Takes the vectors out of blocks that have lost many, and removes the blocks."""
         for block, width, entries in self._writer.run(_WORN, set_id, GONE_MOST):
-            numbers = (
-                int.from_bytes(entries[first + NUMBER_BYTES : first + 2 * NUMBER_BYTES], "little")
-                for first in range(0, len(entries), width)
-            )
-            ids = [(number,) for number in numbers if number]
+            ids = ids_of(entries, width)
             chosen, lock = self.in_list.format("v.id"), self.locked.format("v")
             sql = f"SELECT v.id FROM vector v WHERE {chosen} {lock}"
-            if len(self._writer.run(sql, self.list_parameter(id for (id,) in ids))) == len(ids):
-                self._writer.run_each("UPDATE vector SET block = NULL WHERE id = ?", ids)
+            if len(rows := self._writer.run(sql, self.list_parameter(ids))) == len(ids):
+                self._writer.run_each("UPDATE vector SET block = NULL WHERE id = ?", rows)
                 self._writer.run("DELETE FROM vector_block WHERE id = ?", block)
 
     def complete(self, set_id: int) -> None:

@@ -10,7 +10,7 @@ from service.records.sql.conditions import Condition, alike
 from service.records.sql.figures import Figures
 
 #: A scope with at most so many records is sampled by these, a larger one by lot.
-LISTED_MOST: Final = 5_000
+MEMBERS_MOST: Final = 5_000
 #: How many times the expected share of lots is read first, and then each time that it was too few.
 MARGIN, GROWTH = 2, 4
 #: Blocks that are read at a time.
@@ -57,7 +57,7 @@ class VectorMethods(Figures):
     def vector_sample(self, set_id: int, scope: Scope, most: int) -> list[bytes]:
         if not scope.fields or most < 1:
             return []
-        seqs = self.members(scope, LISTED_MOST).get() if scope.limited else None
+        seqs = self.members(scope, MEMBERS_MOST).get() if scope.limited else None
         if seqs is not None:
             condition = self._of_set(set_id, scope.fields, "+ v.ordinal")
             condition.add(self.in_list.format("v.seq"), self.list_parameter(seqs))

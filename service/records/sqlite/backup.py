@@ -18,6 +18,7 @@ from service.records.engine.health import Depth
 from service.records.sqlite.check import check, opened
 from service.records.sqlite.staging import erase_hidden
 from service.records.sqlite.transactions import explained
+from service.records.sqlite.vectors import RESET
 from service.records.sqlite.writer import OWNER_ONLY, Writer, open_writer
 
 #: The tables with grants and packages, and the second column of those that end with `revoked_at`.
@@ -65,6 +66,9 @@ def repair(store: Path) -> None:
     """Rebuilds everything that is derived from records; see `replacement`."""
     with replacement(store, store) as writer:
         writer.rebuild()
+        with writer.transaction():
+            for statement in RESET:
+                writer.run(statement)
         erase_hidden(writer)
         writer.finish()
 

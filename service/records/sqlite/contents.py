@@ -19,6 +19,7 @@ from service.records.writing.passages import fold_passages
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK, row_id
 from service.records.sqlite.index_check import IndexRow, finds_one
 from service.records.sqlite.indexing import read_chunks
+from service.records.sqlite.vectors import vector_faults
 from evidence.manifest.values import sortable
 from service.records.writing.vocabulary import Vocabulary, keys_of
 
@@ -85,7 +86,7 @@ def faults_of(db: sqlite3.Connection) -> list[str]:
         pages = [text for (text,) in db.execute("PRAGMA integrity_check(5)") if text != "ok"]
         if pages:
             return [f"pages of the file: {text}" for text in pages]
-        return [*_broken_rules(db), *_index_faults(db), *_blob_faults(db)]
+        return [*_broken_rules(db), *_index_faults(db), *_blob_faults(db), *vector_faults(db)]
     except sqlite3.DatabaseError as error:
         return [f"the file or an index: {error}"]
 

@@ -1,4 +1,4 @@
-"""Reading connections: one per thread, kept open, read-only, every request one snapshot."""
+"""Reading connections: one per thread, current open, read-only, every request one snapshot."""
 
 import os
 import sqlite3
@@ -119,11 +119,11 @@ class Reader:
 
         In a store that no writer of this version has opened, it changes with every commit.
         """
-        kept: _Connection = self._local.kept
+        current: _Connection = self._local.current
         if epoch := _epoch(db):
-            kept.epoch = epoch
-            return kept.number, 0, epoch
-        return kept.number, db.execute("PRAGMA data_version").fetchone()[0], ""
+            current.epoch = epoch
+            return current.number, 0, epoch
+        return current.number, db.execute("PRAGMA data_version").fetchone()[0], ""
 
     def require_index(self, snapshot: SqliteSnapshot) -> None:
         """Raises `Unavailable` if a sample has shown damage; takes one if it is time."""
@@ -150,10 +150,10 @@ class Reader:
 
     def close(self) -> None:
         """Closes this thread's connection."""
-        kept: _Connection | None = getattr(self._local, "kept", None)
-        if kept is not None:
-            kept.db.close()
-            self._local.kept = None
+        current: _Connection | None = getattr(self._local, "current", None)
+        if current is not None:
+            current.db.close()
+            self._local.current = None
 
     def _enter(self) -> _Connection:
         """A connection to the file at the path; `_leave` ends its use.
@@ -161,10 +161,10 @@ class Reader:
         After a replacement, waits until nobody uses the old file.
         """
         try:
-            seen = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError as error:
             raise failures.absent() from error
-        stamp = Stamp((seen.st_dev, seen.st_ino), seen.st_ctime_ns, seen.st_size)
+        stamp = Stamp((status.st_dev, status.st_ino), status.st_ctime_ns, status.st_size)
         with self._gate:
             if self._file != stamp.file:
                 self._gate.wait_for(
@@ -198,17 +198,17 @@ class Reader:
         self._file = file
 
     def _connection(self, stamp: Stamp) -> _Connection:
-        kept: _Connection | None = getattr(self._local, "kept", None)
-        if kept is None or kept.stamp != stamp:
+        current: _Connection | None = getattr(self._local, "current", None)
+        if current is None or current.stamp != stamp:
             self.close()
             db = self._open()
             epoch = _epoch(db)
-            same = kept is not None and epoch and epoch == kept.epoch
-            number = kept.number if kept is not None and same else next(_numbers)
-            kept = self._local.kept = _Connection(db, number, stamp, epoch)
+            same = current is not None and epoch and epoch == current.epoch
+            number = current.number if current is not None and same else next(_numbers)
+            current = self._local.current = _Connection(db, number, stamp, epoch)
             with self._gate:
-                self._open_now.add(kept)
-        return kept
+                self._open_now.add(current)
+        return current
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(

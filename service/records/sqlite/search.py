@@ -28,6 +28,7 @@ from service.records.writing.passages import STRIDE
 from service.records.sql.conditions import Condition
 from service.records.sql.shares import share, shared
 from service.records.sql.snapshot import SharedMethods
+from service.records.sqlite.vectors import SqliteVectors
 from service.records.sqlite.ddl import EVERY_FIELD, SEQ_BITS, SEQ_MASK
 
 #: From this many matching records on, candidates are probed one by one instead of listed first.
@@ -92,7 +93,7 @@ class SearchMethods(SharedMethods):
     compared = "value"
     live = "{}.deleted = 0"
     in_list = "{} IN (SELECT value FROM json_each(?))"
-    has_vectors = "SELECT 1 FROM sqlite_master WHERE name = 'vector_set'"
+    has_vectors = SqliteVectors.exist
     coverage = "SELECT stream, records FROM vector_stream WHERE set_id = ? AND {} AND records > 0"
     array = "(SELECT json_group_array(seq) FROM ({}))"
     _blocks: dict[tuple[int, int, int], bool]

@@ -64,6 +64,13 @@ INSERT INTO change (stream, version, seq, fields, was_at, left_at)
 SELECT ?, c.version, p.value ->> 1, c.fields, c.was_at, c.left_at
 FROM json_each(?) p CROSS JOIN change c ON c.seq = p.value ->> 0
 """
+#: Keeps the vectors of records that are the same in both streams.
+_VECTORS = """
+INSERT OR IGNORE INTO vector (set_id, seq, ordinal, start, stop, hash, lot, vector)
+SELECT v.set_id, p.value ->> 1, n.ordinal, v.start, v.stop, v.hash, v.lot, v.vector
+FROM json_each(?) p CROSS JOIN vector v ON v.seq = p.value ->> 0
+JOIN scope o ON o.ordinal = v.ordinal JOIN scope n ON n.stream = ? AND n.field = o.field
+"""
 _LOG = """
 INSERT INTO change (stream, version, seq, fields, was_at, left_at) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -145,7 +152,7 @@ class Stage:
         db, now = self.writer.db, datetime.now(UTC).isoformat(timespec="seconds")
         now = now.replace("+00:00", "Z")
         fresh: list[tuple[int, str | None, int, str | None]] = []
-        follow, times, relog, buried = [], [], [], []
+        follow, times, relog, buried, same = [], [], [], [], []
         for _, seq, deleted, twin, data, big, new_data, new_big, first, changed, *moved in batch:
             emitted_at, was_at, at = moved
             before = time_before(was_at)
@@ -165,12 +172,14 @@ class Stage:
                     self.counts.changed += 1
                 else:
                     self.counts.unchanged += 1
+                    same.append((seq, twin))
                 times.append((first, changed, twin))
                 self._keep_references(seq, twin, new_data)
             follow.append((seq, twin))
         db.executemany("DELETE FROM change WHERE seq = ?", relog)
         db.executemany(_BURY, [(new, stream, old) for new, old in buried])
         db.executemany(_BURIED, [(new, old, now) for new, old in buried])
+        db.execute(_VECTORS, (orjson.dumps(same).decode(), stream))
         db.execute(_FOLLOW, (stream, orjson.dumps(follow).decode()))
         version = self.writer.take("next_version", len(fresh))
         db.executemany(_LOG, [(stream, n, *entry) for n, entry in enumerate(fresh, start=version)])

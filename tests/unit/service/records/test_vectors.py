@@ -209,7 +209,7 @@ def test_a_sample_has_the_least_lots_of_the_scope(
     monkeypatch: pytest.MonkeyPatch,
     listed: int,
 ) -> None:
-    monkeypatch.setattr(sampling, "LISTED_MOST", listed)
+    monkeypatch.setattr(sampling, "MEMBERS_MOST", listed)
     set_id = build(writer, notes)
     size = notes.scopes.cells["size"]
     of_keys = Limit(keys=frozenset(["n0", "n1", "n2", "n3"]))
@@ -272,7 +272,7 @@ def test_a_second_set_is_used_once_it_is_complete_and_the_first_is_erased(
         assert check(snapshot, second, notes) == 18
         seqs = snapshot.members(scope_of(notes), 9).get() or []
         assert snapshot.vectors(first, list(notes.scopes.searchable.values()), seqs).get() == []
-    assert writer.vectors().models() == ["test:2"]
+    assert [model for _, model in writer.vectors().sets()] == ["test:2"]
 
 
 def test_other_fields_make_every_record_missing(writer: Writing, notes: StreamHandle) -> None:

@@ -1,0 +1,80 @@
+"""`rung vectors`: build the vectors that search by meaning needs."""
+
+import os
+import signal
+import stat
+import sys
+from threading import Event, Thread
+
+import click
+
+from evidence.errors import EvidenceError
+from service import settings
+from service.cli.output import Meter, say
+from service.cli.source import store_option
+from service.cli.store import required, teaching
+from service.meaning.building import Progress
+from service.meaning.building import build as build_vectors
+from service.meaning.opening import encoder_of
+from service.place import Place
+
+#: The builder yields to everything that answers requests.
+NICENESS = 15
+
+
+@click.group()
+def vectors() -> None:
+    """Build the vectors that search by meaning needs."""
+
+
+@vectors.command()
+@click.option("--watch", is_flag=True, help="Go on whenever records change, until interrupted.")
+@store_option
+def build(store: Place, watch: bool) -> None:
+    """Embed the texts of the store that have no vector yet.
+
+    Interrupt it at any time: the next build goes on where this one ended. A server builds by itself
+    unless its store is read-only or a database.
+    """
+    encoder, stop = encoder_of(settings.load()), Event()
+    if encoder is None:
+        raise click.ClickException(
+            "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
+            "`rung model install`."
+        )
+    os.nice(NICENESS)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with teaching():
+        if watch:
+            _stop_with_parent(stop)
+            build_vectors(required(store), encoder, stop, _say_complete, _say_error)
+            return
+        with Meter("vectors", "vectors a second") as meter:
+
+            def show(progress: Progress) -> None:
+                rate = progress.vectors / (meter.seconds() or 1)
+                count = f"{progress.records:,} of {progress.total:,} records, {rate:.0f}"
+                meter.to(progress.records, progress.total, count)
+
+            build_vectors(required(store), encoder, stop, show)
+
+
+def _stop_with_parent(stop: Event) -> None:
+    """Ends the builder of a server with it: the server has the other end of standard input."""
+
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        stop.set()
+
+    if stat.S_ISFIFO(os.fstat(0).st_mode):
+        Thread(target=wait, daemon=True).start()
+
+
+def _say_complete(progress: Progress) -> None:
+    if progress.vectors and progress.records == progress.total:
+        say(f"vectors: {progress.total} records are complete")
+
+
+def _say_error(error: EvidenceError) -> None:
+    say(f"vectors: {error.message}")
