@@ -16,7 +16,7 @@ import orjson
 
 from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, parse_json
+from evidence.work import Deadline, parse_json, within
 from service.breaker import Breaker
 from service.meaning.encoder import MeaningUnavailable, quantized
 from service.settings import Settings, parsing
@@ -85,10 +85,10 @@ class Endpoint:
         return len(text.encode()) // BYTES_PER_TOKEN
 
     def _embed(self, texts: Sequence[str], seconds: float) -> list[bytes]:
-        """The vectors of these texts, by one request."""
+        """The vectors of these texts, by one request, within the deadline of this thread too."""
         try:
-            with self._breaker.guard():
-                return self._ask(texts, Deadline.after(seconds))
+            with self._breaker.guard(), within(seconds) as deadline:
+                return self._ask(texts, deadline)
         except EvidenceError as error:
             raise MeaningUnavailable(f"The embeddings endpoint failed. {error.message}") from error
 

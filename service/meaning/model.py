@@ -75,6 +75,8 @@ class LocalModel:
         self._words = words.reshape(-1, row_bytes(self.dimensions))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+        exact = "0" if _has_vnni() else "1"
+        options.add_session_config_entry("session.x64quantprecision", exact)
         options.enable_mem_pattern = False  # it keeps a plan for every length of a text
         self._freeing = onnxruntime.RunOptions()
         self._freeing.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
@@ -114,6 +116,14 @@ class LocalModel:
             rows = self._words[[self._pieces.bos_id(), *ids, self._pieces.eos_id()]]
             (mean,) = self._session.run(None, {"embeddings": unpacked(rows)}, self._freeing)
             return quantized(mean.tolist())
+
+
+def _has_vnni() -> bool:
+    """False if products of 8 bits may overflow on x86; a slower method then gives equal vectors."""
+    try:
+        return "vnni" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
 
 
 @contextmanager

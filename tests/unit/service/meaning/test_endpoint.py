@@ -6,6 +6,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from evidence.work import within
 from service.meaning.encoder import Encoder, MeaningUnavailable
 from service.meaning.endpoint import PROBES, cosine
 from service.meaning.opening import encoder_of
@@ -125,6 +126,11 @@ def test_vectors_of_another_length_than_the_first_are_refused(server: Loopback) 
 def test_a_question_is_given_up_in_time() -> None:
     with silent() as url, pytest.raises(MeaningUnavailable):
         encoder(url).question("text", 0.05)
+
+
+def test_loading_ends_with_the_deadline_of_a_request() -> None:
+    with silent() as url, within(0.05), pytest.raises(MeaningUnavailable):
+        encoder(url).load()
 
 
 def test_an_endpoint_that_fails_is_left_alone(server: Loopback) -> None:
