@@ -71,7 +71,9 @@ def wait_for(reached: Callable[[], bool]) -> None:
 def builders(environ: Mapping[str, str]) -> list[int]:
     """The processes that build vectors in this store."""
     words = f"vectors build --watch --store {environ['RUNG_STORE']}"
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True, check=True
+    )
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if line.endswith(words)]
 
 

@@ -17,6 +17,7 @@ from service.access.registry import Registry
 from evidence.manifest import parse
 from service.records.sqlite.writer import open_writer
 from tests.demo_life.rows import files
+from tests.helpers.notes import contents
 
 #: Fields that name a record of a stream of the same connection.
 LINKS = {
@@ -153,11 +154,11 @@ def test_a_question_of_ones_own_is_asked_instead(store: Path) -> None:
 
 def test_a_second_run_changes_nothing_and_gives_the_same_token(store: Path) -> None:
     with open_writer(store) as writer:
-        before = list(writer.db.iterdump())
+        before = contents(writer)
     first, second = demo(store), demo(store)
     assert first == second
     with open_writer(store) as writer:
-        assert list(writer.db.iterdump()) == before
+        assert contents(writer) == before
 
 
 def test_the_token_reads_everything_and_is_kept_privately(store: Path) -> None:

@@ -15,7 +15,7 @@ from service.records.intake import Row
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import open_stream
 from service.records.sqlite.writer import Writer, open_writer
-from tests.helpers.notes import LONG, changes, check, matches, one, tally
+from tests.helpers.notes import LONG, changes, check, contents, matches, one, tally
 
 LIMIT = CONTRACT.inline_bytes
 
@@ -23,9 +23,9 @@ LIMIT = CONTRACT.inline_bytes
 def test_putting_the_same_rows_again_changes_nothing(writer: Writer, notes: StreamHandle) -> None:
     rows = [Row({"id": f"n{n}", "title": f"Note {n}", "text": LONG}) for n in range(3)]
     assert tally(put(writer, notes, rows)) == (3, 0, 0, 0)
-    before = list(writer.db.iterdump())
+    before = contents(writer)
     assert tally(put(writer, notes, rows)) == (0, 0, 3, 0)
-    assert list(writer.db.iterdump()) == before
+    assert contents(writer) == before
 
 
 def test_the_order_of_keys_is_no_change(writer: Writer, notes: StreamHandle) -> None:
