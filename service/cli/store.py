@@ -32,7 +32,7 @@ def teaching() -> Iterator[None]:
     except EvidenceError as error:
         said = f"{error.message} {error.hint}" if error.hint else error.message
         raise click.ClickException(said) from error
-    except Refused as error:
+    except (Refused, settings.SettingsError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'A file'}: {error.strerror}.") from error

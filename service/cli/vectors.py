@@ -36,7 +36,8 @@ def build(store: Place, watch: bool) -> None:
     Interrupt it at any time: the next build goes on where this one ended. A server builds by itself
     unless its store is read-only or a database.
     """
-    encoder, stop = encoder_of(settings.load()), Event()
+    with teaching():
+        encoder, stop = encoder_of(settings.load()), Event()
     if encoder is None:
         raise click.ClickException(
             "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "

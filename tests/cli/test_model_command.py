@@ -65,7 +65,10 @@ def test_without_an_index_the_offline_way_is_named(
     assert result.exit_code == 1 and "--wheel" in result.stderr
 
 
-def test_settings_that_would_send_texts_away_are_refused(home: Path) -> None:
+@pytest.mark.parametrize("command", [("model", "show"), ("vectors", "build")])
+def test_settings_that_would_send_texts_away_are_refused(
+    home: Path, command: tuple[str, ...]
+) -> None:
     remote = {"RUNG_EMBEDDINGS_URL": "https://x.example/v1", "RUNG_EMBEDDINGS_MODEL": "m"}
-    result = shell(home, **remote).run("model", "show")
+    result = shell(home, **remote).run(*command)
     assert result.exit_code == 1 and "RUNG_EMBEDDINGS_SEND_TEXTS=yes" in result.stderr
