@@ -66,9 +66,7 @@ def command(entry: Entry[RecordOperation[Any, Any]]) -> click.Command:
                 _text(result, operation, session, spelling, plain=form == "plain")
                 return
             address = bodies.address(operation, arguments)
-            body = bodies.body(
-                operation, session, {**operation.rest_defaults, **arguments}, address
-            )
+            body = bodies.body(operation, session, operation.rest_defaults | arguments, address)
             if form == "json":
                 output.json(body)
             else:

@@ -51,9 +51,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
         grants = active_grants(writer, store)
-        granted = {
-            (entry.connection_id, entry.stream) for grant in grants for entry in grant.streams
-        }
+        granted = {(row.connection_id, row.stream) for grant in grants for row in grant.streams}
         covered = [stream for stream in streams if (stream.connection_id, stream.stream) in granted]
         said = "; ".join(
             f"{stream.connection_id}/{stream.stream}: {stream.records} records"

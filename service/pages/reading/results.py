@@ -35,9 +35,8 @@ def search_page(visits: Visits) -> Response:
     context |= {"label_of": label_of, "kinds": kinds, "listing": None}
     person = re.sub(r'["\s]+', " ", parameters["person"]).strip()
     query = " ".join(filter(None, (parameters["q"], f'from:"{person}"' if person else "")))
-    if not parameters["q"] and any(
-        parameters[name] for name in ("stream", "since", "until", "source")
-    ):
+    narrowed = any(parameters[name] for name in ("stream", "since", "until", "source"))
+    if narrowed and not parameters["q"]:
         among = lists.streams(session, parameters["stream"], parameters["source"])
         if not person or not any(stream.searches_people for stream in among):
             return _list_page(visits, session, among, context)

@@ -212,9 +212,7 @@ def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> 
         "truncated": bool(bounded),
         "sources_searched_count": searched,
     }
-    limits = [
-        report["candidate_window_limit"] for report in bounded if "candidate_window_limit" in report
-    ]
+    limits = [row["candidate_window_limit"] for row in bounded if "candidate_window_limit" in row]
     if limits:
         recall["candidate_window_limit"] = min(limits)
     narrower = [query for report in reports for query in report.get("narrower_searches", ())]
