@@ -113,7 +113,7 @@ def test_flipped_bytes_never_end_an_import_with_an_exception(
         else write(tmp_path / "sample", {form: TABLES[form]})
     )
     draw = random.Random(form)
-    for number in range(times(100, 12)):
+    for number in range(times(100, 6)):
         copy = tmp_path / str(number)
         for name, content in contents(sample):
             write(copy, {name: flipped(content, draw)})

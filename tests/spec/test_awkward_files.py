@@ -14,8 +14,8 @@ from click.testing import Result
 from tests.helpers.awkward import FILES, File
 from tests.helpers.shell import Shell
 
-#: Each of some hundred imports starts a process.
-pytestmark = pytest.mark.timeout(600)
+#: Each of eighty imports starts a process.
+pytestmark = pytest.mark.slow
 LINE = re.compile(r'^1 \S+ (".*?(?<!\\)") ', re.MULTILINE)
 NAMES = [f"{number:02} {file.name}" for number, file in enumerate(FILES)]
 #: Files that one command imports at the most.
