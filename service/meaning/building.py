@@ -200,8 +200,12 @@ def build(
     on_commit: Callable[[Progress], None],
     on_error: Callable[[EvidenceError], None] | None = None,
 ) -> None:
-    """Builds the vectors of a store; with `on_error` again after each change, until `stop`."""
+    """Builds the vectors of a store; with `on_error` again after each change, until `stop`.
+
+    An error that repeats is reported once.
+    """
     done: Hashable | None = None
+    reported = ""
     with closing(open_reader(location)) as reader:
 
         def state() -> Hashable:
@@ -213,10 +217,13 @@ def build(
             try:
                 if state() != done:
                     done = _build_all(location, encoder, state, stop, on_commit)
+                reported = ""
             except EvidenceError as error:
                 if on_error is None:
                     raise
-                on_error(error)
+                if error.message != reported:
+                    on_error(error)
+                reported = error.message
                 pause = ERROR_SECONDS
             if on_error is None:
                 return

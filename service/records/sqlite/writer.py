@@ -184,7 +184,8 @@ def _prepare(writer: Writer) -> None:
     migrate(db)  # without foreign keys, because it replaces tables
     add_tables(db)
     db.execute("PRAGMA foreign_keys = ON")
-    if writer.meta("fold_version") == FOLD_VERSION and writer.meta("secret"):
+    is_current = writer.meta("fold_version") == FOLD_VERSION
+    if is_current and writer.meta("secret") and writer.meta("epoch"):
         return
     with writer.transaction():
         if not writer.meta("secret"):

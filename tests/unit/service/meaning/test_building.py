@@ -180,6 +180,14 @@ def test_a_replaced_stream_embeds_only_what_is_new(place: Place) -> None:
     check(place, complete="first:1")
 
 
+@pytest.mark.skipif(ENGINE != "sqlite", reason="a database counts its commits")
+def test_a_store_that_an_older_version_wrote_is_built(place: Place) -> None:
+    bring(place, note("a", "one"))
+    with open_writer(place) as writer:
+        writer.run("DELETE FROM meta WHERE key = 'epoch'")
+    assert built(place)[-1] == (1, 1, 2)
+
+
 def test_another_model_builds_a_second_set_that_replaces_the_first(place: Place) -> None:
     bring(place, note("a", "one"), note("b", "two"))
     built(place)
