@@ -84,7 +84,8 @@ class StreamManifest:
     @property
     def semantic_fields(self) -> tuple[str, ...]:
         """Searchable fields that are also searched by meaning, by default title and text."""
-        fields = self.document.get("query", {}).get("search", {}).get("semantic_fields")
+        search = (self.document.get("query") or {}).get("search") or {}
+        fields = search.get("semantic_fields")
         if not isinstance(fields, list):
             fields = [self.roles.get(role) for role in ("primary-title", "primary-text")]
         texts = [name for name in fields if isinstance(name, str)]

@@ -54,6 +54,14 @@ def test_roles_and_types_are_those_declared() -> None:
     assert read().fields["size"].type == "integer"
 
 
+def test_title_and_text_are_searched_by_meaning_unless_other_fields_are_declared() -> None:
+    words = ["body", "subject", "tags"]
+    assert read().semantic_fields == ()
+    assert read(query={"search": {"lexical_fields": words}}).semantic_fields == ("subject",)
+    search = {"lexical_fields": words, "semantic_fields": ["tags", "size", "nowhere"]}
+    assert read(query={"search": search}).semantic_fields == ("tags",)
+
+
 def test_cells_are_kept_for_what_is_filtered_aggregated_or_referred_to() -> None:
     query = {
         "exact_filters": ["id"],
