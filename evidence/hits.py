@@ -4,15 +4,15 @@ The text channel has the same information.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from evidence.fold import folded_words
 from evidence.handles import RecordRef
-from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import READ_FIELD, Continuation, Source, absolute, chars, known, label_of
-from evidence.model import next_page, paged, source_of, spelled
+from evidence.limits import BUDGETS
+from evidence.model import Continuation, Source, absolute, chars, known, label_of
+from evidence.model import next_page, source_of
 from evidence.text import clip, split
 
 #: Calls for words that no window of a hit shows, besides those of its windows and the whole record.
@@ -63,6 +63,22 @@ class Match:
         return evidence
 
 
+class Related(NamedTuple):
+    """Why a record without a word of the question is shown: the field that is nearest in meaning.
+
+    `begins` is the beginning of the record's text, whatever the question; `read` opens the field at
+    the nearest passage. Nothing is proven.
+    """
+
+    field_path: str
+    begins: str
+    read: Continuation
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        return {"field_path": self.field_path, "read": self.read.as_json}
+
+
 class Hidden(NamedTuple):
     """Matched words that a hit does not show, and the call that shows them."""
 
@@ -76,7 +92,8 @@ class Hit:
 
     `coverage` is the share of the question that the record contains, 0 to 1, None if the source
     does not report it; `forms` maps a word of the question to its form in the text. `uncut` are
-    its windows before some were cut or left out to fit a page.
+    its windows before some were cut or left out to fit a page. A `related` hit holds no word of the
+    question and has no windows.
     """
 
     ref: RecordRef
@@ -86,13 +103,14 @@ class Hit:
     emitted_at: str | None
     source: Source
     url: str
-    matched_fields: list[str]
-    matches: list[Match]
+    matched_fields: list[str] = field(default_factory=list)
+    matches: list[Match] = field(default_factory=list)
     rank: int | None = None
     coverage: float | None = None
     matched_words: list[str] = field(default_factory=list)
     missing_words: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
+    related: Related | None = None
     uncut: Sequence[Match] = field(default=(), compare=False)
 
     @cached_property
@@ -159,7 +177,15 @@ class Hit:
         entry |= {name: value for name, value in facts if value not in (None, [], {})}
         if self.matches:
             entry["evidence_preview"] = self.matches[0].shown
-        return entry
+        return entry | self.kind
+
+    @property
+    def kind(self) -> dict[str, Any]:
+        """What a related hit has instead of evidence."""
+        if self.related is None:
+            return {}
+        related = self.related
+        return {"kind": "related", "begins": related.begins, "related": related.as_json}
 
     def addressed(self, base_url: str) -> dict[str, Any]:
         """The same with the public address of the record."""
@@ -168,6 +194,8 @@ class Hit:
     @cached_property
     def rung(self) -> dict[str, Any]:
         """The hit in the ladder: positions and calls of its windows. Shared, so never modify it."""
+        if self.related is not None:
+            return {"id": self.id, "read": self.related.read.as_json}
         if not self.matches:
             return {"id": self.id, "fetch": self.fetch.as_json}
         first, *rest = self.matches
@@ -240,7 +268,7 @@ class Tail:
     next_cursor: str
 
 
-@dataclass(slots=True)
+@dataclass
 class SearchPage:
     """A page of hits. `args` are the arguments of the request; packages have `fan_in`.
 
@@ -248,8 +276,9 @@ class SearchPage:
     are replacement arguments with which the search has hits; None removes one. `tail_cut` means
     that the page ends where the scores fall off; `tail` is where an uncut page would end.
     `left_out` is how many matching records `sort: newest` does not show. `repaired_query` is the
-    query with corrected words, if any. `first_hits` makes the page with this many of its hits,
-    fewer than it has; None if it has to be asked for.
+    query with corrected words, if any. `ranking` is what orders the page, `words` or
+    `words+meaning`, and `model` the one that the meaning is by; None at other servers. `first_hits`
+    makes the page with this many of its hits, fewer than it has; None if it has to be asked for.
     """
 
     args: dict[str, Any]
@@ -267,8 +296,15 @@ class SearchPage:
     left_out: int | None = None
     ended_early: bool = False
     fan_in: FanIn | None = None
+    ranking: str | None = None
+    model: str | None = None
     repaired_query: str | None = field(default=None, compare=False)
     first_hits: Callable[[int], "SearchPage"] | None = field(default=None, compare=False)
+
+    @cached_property
+    def proven(self) -> list[Hit]:
+        """The hits that hold a word, without related ones."""
+        return [hit for hit in self.hits if hit.related is None]
 
     @property
     def shows_whole_fields(self) -> bool:
@@ -282,7 +318,7 @@ class SearchPage:
     def continuations(self) -> list[Continuation]:
         if self.next_cursor:
             return next_page("search", self.args, self.next_cursor)
-        if self.hits:
+        if self.proven:
             return self._narrower()
         streams = Continuation("schema", {}, "streams")
         if self.retry is None:
@@ -301,7 +337,7 @@ class SearchPage:
         if self.recall.get("ranking_scope") != "candidate_window":
             return []
         none = self.counts is not None and self.counts.all == 0 and self.counts.exact
-        words = len(self.hits[0].matched_words) + len(self.hits[0].missing_words)
+        words = len(self.proven[0].matched_words) + len(self.proven[0].missing_words)
         if self.args.get("words") != "all" and words != 1 and not none:
             changes = {"words": "all"}
             if self.repaired_query:
@@ -311,72 +347,3 @@ class SearchPage:
         else:
             return []
         return [Continuation("search", self._again(changes), "narrow")]
-
-
-#: How to read any field of a hit, because windows of whole fields have no call.
-READ_ANY_FIELD = Continuation(
-    READ_FIELD, {"id": "<id of the hit>", "field_path": "<field>"}, "read_any_field"
-)
-
-
-def structured(
-    page: SearchPage, calls: Sequence[Continuation], *, base_url: str = ""
-) -> dict[str, Any]:
-    """`{data, results, content_ladder}`; the hits are in `results`, not in `data`."""
-    data: dict[str, Any] = {
-        "object": "list",
-        "has_more": page.has_more,
-        "next_cursor": page.next_cursor,
-        "meta": _meta(page),
-    }
-    ladder: dict[str, Any] = {"kind": "search_results", "read_tool": "read_record_field"}
-    if page.shows_whole_fields:
-        ladder["read_any_field"] = spelled(READ_ANY_FIELD)
-    return {
-        "data": paged(data, calls, page.ended_early),
-        "results": [hit.addressed(base_url) for hit in page.hits],
-        "content_ladder": {**ladder, "records": [hit.rung for hit in page.hits]},
-        "untrusted": True,
-    }
-
-
-def _meta(page: SearchPage) -> dict[str, Any]:
-    return known(
-        {
-            "recall": page.recall,
-            "warnings": page.warnings,
-            "counts": counts_json(page.counts) if page.counts else None,
-            "absent_words": page.absent_words or None,
-            "nearest_words": page.nearest_words or None,
-            "tail_cut": page.tail_cut or None,
-            "left_out": page.left_out,
-            "package": _fan_in(page.fan_in) if page.fan_in else None,
-        }
-    )
-
-
-def counts_json(counts: Counts) -> dict[str, Any]:
-    """The counts of matching records: `some`, `accuracy`, and `all` if it is known."""
-    accuracy = "exact" if counts.exact else "lower_bound"
-    body = {"some": counts.some, "accuracy": accuracy}
-    return body if counts.all is None else {**body, "all": counts.all}
-
-
-def _fan_in(fan_in: FanIn) -> dict[str, Any]:
-    """Counts of sources by state, and at most 12 with hits and 12 that did not answer."""
-    with_hits = [source for source in fan_in.of("answered") if source.hits][: CONTRACT.candidates]
-    return {
-        "member_count": fan_in.members,
-        "waiting_count": fan_in.waiting,
-        "answered_count": len(fan_in.of("answered")),
-        "failed_count": len(fan_in.of("failed")),
-        "timed_out_count": len(fan_in.of("timed_out")),
-        "sources": [
-            report_json(report) for report in with_hits + fan_in.silent[: CONTRACT.candidates]
-        ],
-    }
-
-
-def report_json(source: SourceReport) -> dict[str, Any]:
-    """What one source of a package contributed to the page."""
-    return known(asdict(source))

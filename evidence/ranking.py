@@ -36,7 +36,8 @@ ROUNDING: Final = 1e-9
 PLACES_MAX: Final = 64
 #: What the deadline is checked for, and the texts that are ranked between two checks.
 RANKING, TEXTS_UNCHECKED = "ranking records", 16
-#: A first page ends, after the third hit, where the score falls below this share of the best.
+#: A first page of other servers' hits ends, after the third, where coverage falls below this share
+#: of the first.
 TAIL: Final = 0.2
 #: The factor on the score of a record whose event time is in the period of the question.
 PERIOD_LIFT: Final = 1.3

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import orjson
@@ -15,6 +16,8 @@ from evidence.errors import EvidenceError
 from quality.collections import SEARCHED, Collection, Document, Query
 from quality.metrics import DEPTH
 from renderers.rendering import Context
+from service.meaning.building import build
+from service.meaning.encoder import Encoder
 from service.operations.base import Session, run_bounded
 from service.operations.records import SEARCH
 from service.access import grants
@@ -81,8 +84,11 @@ class Service:
 
 
 @contextmanager
-def serving(collection: Collection) -> Iterator[Service]:
-    """The collection in a store of its own: a connection and a grant for each group."""
+def serving(collection: Collection, encoder: Encoder | None = None) -> Iterator[Service]:
+    """The collection in a store of its own: a connection and a grant for each group.
+
+    With an encoder its texts have vectors.
+    """
     with TemporaryDirectory() as folder:
         place = new_place(Path(folder))
         with open_writer(place) as writer:
@@ -90,7 +96,9 @@ def serving(collection: Collection) -> Iterator[Service]:
                 group: _fill(writer, group, documents)
                 for group, documents in collection.groups.items()
             }
-        store = Store(place)
+        if encoder is not None:
+            build(place, encoder, Event(), on_commit=lambda progress: None)
+        store = Store(place, encoder=encoder)
         yield Service(
             {
                 group: Session(store.open(token), fence_key=store.fence_key)

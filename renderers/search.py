@@ -5,7 +5,6 @@ the limits of both channels.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -13,13 +12,15 @@ from functools import lru_cache
 import orjson
 
 from evidence.find import Span
-from evidence.hits import READ_ANY_FIELD, FanIn, Hit, Match, SearchPage, SourceReport, structured
+from evidence.hits import Hit, Match, SearchPage
+from evidence.hits_wire import READ_ANY_FIELD, structured
 from evidence.limits import BUDGETS, CONTRACT, Budgets
 from evidence.model import Continuation, Source, label_of
 from evidence.text import clip, excerpt, mark, split
 from evidence.work import Each, serial
 from renderers import rendering
-from renderers.rendering import Context, Rendering, fenced, name_source, quoted, value_of, warning
+from renderers.search_sources import mix, only_sources_miss, sources
+from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warning
 from renderers.rendering import WORDS_LISTED, header as head, listed, words_matched
 
 #: A time without a time of day: a bare date is midnight UTC.
@@ -63,12 +64,15 @@ def header(page: SearchPage, escapes: int) -> str:
     return head(
         "search",
         query=clip(str(page.args.get("query", "")), BUDGETS.query_echo_chars),
-        hits=len(page.hits),
+        hits=len(page.proven),
+        related=len(page.hits) - len(page.proven) or None,
         **_counts(page),
         complete=page.recall.get("complete", True) is not False,
         has_more=page.has_more,
         first_id=page.hits[0].id if page.hits else None,
         escaped=escapes or None,
+        ranking=page.ranking,
+        model=page.model,
     )
 
 
@@ -95,6 +99,10 @@ def card(
 ) -> str:
     """The lines of a hit: its line, then its evidence with the calls that open it."""
     lines = [line(number, hit, single_source=single_source, keyed=keyed)]
+    if hit.related is not None:
+        begins = orjson.dumps(hit.related.begins).decode()
+        lines.append(f"  begins {begins} {context.spell(hit.related.read)}")
+        return "\n".join(lines)
     hidden = {read.key: (words, read) for words, read in hit.hidden}
     for match in hit.matches:
         words, _ = hidden.pop(match.read.key, ([], None))
@@ -117,7 +125,8 @@ def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = Tr
     at = f" {value_of(MIDNIGHT.sub('', time))}" if hit.title and (time := hit.at) else ""
     source = _source_text(hit.source, keyed) if full or not single_source else ""
     title = quoted(heading if full else clip(heading, BUDGETS.later_title_chars))
-    return f"{number} {hit.id} {title}{at}{source}{_words(hit, full=full)}"
+    words = _words(hit, full=full) if hit.related is None else " related"
+    return f"{number} {hit.id} {title}{at}{source}{words}"
 
 
 @lru_cache(maxsize=512)
@@ -164,8 +173,8 @@ def footer(
     lines = []
     if page.shows_whole_fields:
         lines.append(f"to read any field: {context.spell(READ_ANY_FIELD)}")
-    lines += _sources(page.fan_in) if page.fan_in else _mix(page)
-    if page.recall.get("complete") is False and not _only_sources_miss(page):
+    lines += sources(page.fan_in) if page.fan_in else mix(page)
+    if page.recall.get("complete") is False and not only_sources_miss(page):
         lines += _recall(page)
     lines += [warning(notice) for notice in page.warnings]
     if page.tail_cut:
@@ -177,7 +186,12 @@ def footer(
         )
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page continues.")
-    if not page.hits and not page.next_cursor and not _only_sources_miss(page):
+    if len(page.proven) < len(page.hits):
+        lines.append(
+            "related: no word of the query occurs in these records, nothing is proven. They are "
+            "near it in meaning; read them first."
+        )
+    if not page.hits and not page.next_cursor and not only_sources_miss(page):
         lines.append(
             "No results. Search matches words: try synonyms, the records' language, a prefix "
             "(invoi*), or remove a filter."
@@ -198,48 +212,6 @@ def _spellings(page: SearchPage) -> list[str]:
         ]
         lines.append(f"Nearest words: {'; '.join(near[:WORDS_LISTED])}.")
     return lines
-
-
-def _mix(page: SearchPage) -> list[str]:
-    """The connections of a grant and their hits, if there are several."""
-    mix = Counter([hit.source for hit in page.hits])
-    if len(mix) < 2:
-        return []
-    entries = [f"{name_source(source)} {count}" for source, count in mix.items()]
-    return ["sources: " + ", ".join(entries)]
-
-
-def _only_sources_miss(page: SearchPage) -> bool:
-    """True if only sources that failed or were not asked yet may have further hits."""
-    fan_in = page.fan_in
-    return fan_in is not None and fan_in.incomplete and not page.recall.get("truncated")
-
-
-def _sources(fan_in: FanIn) -> list[str]:
-    """The sources of a package that answered; a line for each that did not, twelve at most."""
-    answered, silent = fan_in.of("answered"), fan_in.silent
-    entries = [f"{value_of(source.name)} {source.hits}" for source in answered if source.hits]
-    if len(entries) > CONTRACT.candidates:
-        entries[CONTRACT.candidates :] = [f"and {len(entries) - CONTRACT.candidates} more"]
-    counts = {
-        "failed": len(fan_in.of("failed")),
-        "timed out": len(fan_in.of("timed_out")),
-        "not asked yet": fan_in.waiting,
-    }
-    line = f"sources: {len(answered)} answered" + (f" ({', '.join(entries)})" if entries else "")
-    line += "".join(f", {count} {state}" for state, count in counts.items() if count)
-    lines = [line, *map(_silence, silent[: CONTRACT.candidates])]
-    if len(silent) > CONTRACT.candidates:
-        lines.append(f"  and {len(silent) - CONTRACT.candidates} more did not answer.")
-    return lines
-
-
-def _silence(source: SourceReport) -> str:
-    """Why a source did not answer, and what to do."""
-    message = f" {quoted(source.message)}" if source.message else ""
-    state = source.state.replace("_", " ")
-    code = f" {value_of(source.code)}" if source.code else ""
-    return f"  {value_of(source.name)} {state}{code}:{message} {source.next_step or ''}".rstrip()
 
 
 def _recall(page: SearchPage) -> list[str]:

@@ -19,6 +19,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, request_deadline, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
+from service.meaning.opening import encoder_of
 from service.settings import SETTINGS, Settings, SettingsError
 from service import keys
 from service.keys import Sealer
@@ -235,7 +236,7 @@ def build(settings: Settings) -> Services:
 
         store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
     elif not (no_store and (papers or upstream)):
-        store = Store(settings.served, settings.secret_key)
+        store = Store(settings.served, settings.secret_key, encoder_of(settings))
     signins = None
     if store is not None and settings.signs_in:
         signins = Signins(Entries(store.sidecar))

@@ -72,6 +72,8 @@ def _hits(body: dict[str, Any], args: dict[str, Any]) -> Rows:
         window = (
             (match.field_path, match.match_start, unmark(match.shown)) if match else (None,) * 3
         )
+        if hit.related is not None:
+            window = (hit.related.field_path, None, hit.related.begins)
         row = (hit.id, hit.heading, hit.at, hit.source.connection_id, hit.source.label, *window)
         cells.append(dict(zip(HIT_COLUMNS, row)))
     return Rows(body.get("data", []), HIT_COLUMNS, cells, page.warnings, page.continuations())

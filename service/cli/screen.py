@@ -252,10 +252,12 @@ def sentence(result: Any) -> str:
 
 @sentence.register
 def _(page: SearchPage) -> str:
-    counts, text = page.counts, f"{len(page.hits)} shown"
+    counts, text = page.counts, f"{len(page.proven)} shown"
     if counts is not None:
         least = "" if counts.exact else "At least "
-        text = least + _matches("record", counts.some, counts.all, len(page.hits))
+        text = least + _matches("record", counts.some, counts.all, len(page.proven))
+    if related := len(page.hits) - len(page.proven):
+        text += f", and {counted(related, 'related one')} without a word of it"
     missed = page.recall.get("complete", True) is False
     return f"{text}{', not all records were searched' * missed}."
 

@@ -29,6 +29,10 @@ class Encoder(Protocol):
     def calibration(self) -> tuple[float, float]:
         """Mean and standard deviation of the cosines between questions and unrelated texts."""
 
+    @property
+    def patience(self) -> float:
+        """The seconds that embedding a question may take."""
+
     def matches(self, id: str) -> bool:
         """True if the vectors of an encoder with this id can be compared with those of this one."""
 

@@ -63,6 +63,10 @@ class Endpoint:
         mean = fmean(cosine(*pair) for pair in combinations(self._probes, 2))
         return mean, (1 - mean) / SPREAD
 
+    @property
+    def patience(self) -> float:
+        return BUDGETS.sent_question_seconds
+
     def matches(self, id: str) -> bool:
         (name, _, ours), (other, _, theirs) = self.id.rpartition(":"), id.rpartition(":")
         return name == other and cosine(b64decode(ours), b64decode(theirs)) >= SAME

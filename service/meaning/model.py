@@ -16,6 +16,7 @@ from unicodedata import normalize
 
 import orjson
 
+from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.meaning import card
 from service.meaning.card import Card
@@ -47,6 +48,10 @@ class LocalModel:
     @property
     def calibration(self) -> tuple[float, float]:
         return self._card.calibration
+
+    @property
+    def patience(self) -> float:
+        return BUDGETS.question_seconds
 
     def matches(self, id: str) -> bool:
         return id == self.id

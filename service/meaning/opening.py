@@ -4,10 +4,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from service.meaning import card
 from service.meaning.encoder import Encoder
-from service.meaning.endpoint import Endpoint
-from service.meaning.model import LocalModel
 from service.settings import Settings, announce, data_folder
 
 #: Packages of `rung[semantic]`: those that search needs, and those that the local model needs.
@@ -27,7 +24,12 @@ def encoder_of(settings: Settings) -> Encoder | None:
         return None
     announce(**QUIET)
     if settings.embeddings_url:
+        from service.meaning.endpoint import Endpoint
+
         return Endpoint(settings)
+    from service.meaning import card
+    from service.meaning.model import LocalModel
+
     folder = model_folder(settings)
     return LocalModel(folder) if settings.model or (folder / card.FILE).exists() else None
 

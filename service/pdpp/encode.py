@@ -9,8 +9,9 @@ from typing import Any
 
 from evidence import schema_wire, wire
 from evidence.handles import RecordRef
-from evidence.hits import FanIn, Hit, Match, SearchPage, counts_json, report_json
-from evidence.model import Buckets, Source, chars, known, members
+from evidence.hits import FanIn, Hit, Match, SearchPage
+from evidence.hits_wire import counts_json, report_json
+from evidence.model import Buckets, Continuation, Source, chars, known, members
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.values import Base64, Preview, as_json, data_as_json, field_window_read
@@ -176,6 +177,8 @@ def _meta(page: SearchPage) -> Body:
         "nearest_words": page.nearest_words or None,
         "package": _package(page.fan_in) if page.fan_in else None,
         "tail": asdict(page.tail) if page.tail else None,
+        "ranking": page.ranking,
+        "model": page.model,
     }
     return meta | known(optional)
 
@@ -229,6 +232,9 @@ def _encode_hit(hit: Hit) -> Body:
         first = hit.matches[0]
         row["snippet"] = {"field": first.field_path, "text": first.shown}
     row["evidence_excerpts"] = [_excerpt(hit, match) for match in hit.matches]
+    if hit.related is not None:
+        path, begins, read = hit.related
+        row |= {"kind": "related", "begins": begins, "related": _read_at(hit, path, read)}
     return row
 
 
@@ -240,21 +246,21 @@ def _excerpt(hit: Hit, match: Match) -> Body:
         "provenance": "lexical_match",
         "truncated": not match.complete,
         **chars(match, "start", "end", "total", "match_start", "match_end"),
-        "read": _read_around(hit, match),
+        "read": _read_at(hit, match.field_path, match.read),
     }
     return known(excerpt)
 
 
-def _read_around(hit: Hit, match: Match) -> Body:
+def _read_at(hit: Hit, field_path: str, read: Continuation) -> Body:
     """The `read` descriptor of a window: its call with REST names."""
     window = {
         _REST_NAMES.get(name, name): value
-        for name, value in match.read.args.items()
+        for name, value in read.args.items()
         if name not in ("id", "field_path")
     }
     ref = hit.ref
-    read = field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
-    return known({**read, "field": match.field_path})
+    descriptor = field_window_read(ref.stream, ref.record_id, ref.connection_id, "", **window)
+    return known({**descriptor, "field": field_path})
 
 
 ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {

@@ -21,6 +21,7 @@ from service.ports.types import Moment, Names, Number, Text, TypedFilter
 Scalar = str | int | float | bool
 Filter = dict[str, Scalar | dict[str, Scalar]]
 ORDERS: Final = ("asc", "desc")
+MODES: Final = ("auto", "words")
 METRICS: Final = ("count", "sum", "avg", "min", "max", "count_distinct")
 
 
@@ -174,6 +175,9 @@ class SearchQuery(Request, operation="search"):
     _: KW_ONLY
     words: str = optional(
         Choice("`any` (default) requires no word, `all` every word.", ("any", "all")), "any"
+    )
+    mode: str = optional(
+        Choice("`auto` (default) also ranks by meaning if it can; `words` does not.", MODES), "auto"
     )
     streams: tuple[str, ...] = optional(
         Names("Only these streams."), (), standard=True, narrows=(3,)

@@ -17,6 +17,7 @@ from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
 from service.keys import Sealer
+from service.meaning.encoder import Encoder, MeaningUnavailable
 from service.place import Place
 from service import ports
 from service.ports import Answer
@@ -41,8 +42,15 @@ Find = partial[Grant] | None
 class Store:
     """The store of one deployment: opens a grant by its token. Safe to share between threads."""
 
-    def __init__(self, place: Place, secret: str | None = None, *, fixed: bool = False) -> None:
-        self.place = place
+    def __init__(
+        self,
+        place: Place,
+        secret: str | None = None,
+        encoder: Encoder | None = None,
+        *,
+        fixed: bool = False,
+    ) -> None:
+        self.place, self.encoder = place, encoder
         self.reader = open_reader(place, fixed=fixed)
         self.sidecar = open_sidecar(place, fixed=fixed)
         self.activity = Activity(self.sidecar)
@@ -220,6 +228,7 @@ class StoreResourceServer:
     def __init__(self, store: Store, key: Key, find: Find) -> None:
         self._store, self._key, self._find = store, key, find
         self._read: set[Generation] = set()
+        self._lacks_meaning = False
 
     def view(self, snapshot: Snapshot, now: datetime) -> View:
         """The view of the grant in this snapshot; `now` is the time before it."""
@@ -230,9 +239,11 @@ class StoreResourceServer:
     def version(self) -> Hashable | None:
         """The grant and the generation of all reads so far; None if there were several generations.
 
-        Two versions are equal only if both servers give the same answer to the same question.
+        None too if an answer will be another one as soon as its question can be embedded. Two
+        versions are equal only if both servers give the same answer to the same question.
         """
-        return (self._key, *self._read) if len(self._read) == 1 else None
+        is_settled = len(self._read) == 1 and not self._lacks_meaning
+        return (self._key, *self._read) if is_settled else None
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         return self._answer(lambda snapshot, view: schema.schema(view, query))
@@ -276,7 +287,11 @@ class StoreResourceServer:
     def search(self, query: ports.SearchQuery) -> Answer[SearchPage]:
         def page(snapshot: Snapshot, view: View) -> SearchPage:
             self._store.reader.require_index(snapshot)
-            return pages.search(snapshot, view, query, self._store.sealer_in(snapshot))
+            sealer, encoder = self._store.sealer_in(snapshot), self._store.encoder
+            hits = pages.search(snapshot, view, query, sealer, encoder)
+            codes = {warning["code"] for warning in hits.warnings}
+            self._lacks_meaning |= MeaningUnavailable.default_code in codes
+            return hits
 
         return self._answer(page, lambda view, page: [hit.ref for hit in page.hits])
 

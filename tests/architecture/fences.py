@@ -43,7 +43,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "urllib3": ("service/sources/remote/connections.py",),
     "sqlite3": tuple(place for place in SQL if "postgres" not in place),
     "sqlite_utils": ("service/importing/readers/sqlite_tables.py",),
-    "numpy": ("service/meaning/",),
+    "numpy": ("service/meaning/", "service/records/search/nearest.py"),
     "onnxruntime": ("service/meaning/model.py",),
     "sentencepiece": ("service/meaning/model.py",),
     "psycopg": ("service/records/postgres/",),

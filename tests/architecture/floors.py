@@ -74,6 +74,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             f"service/records/{room}/",
             (
                 *("evidence", "service.access", "service.records.intake", *PORTS),
+                *("service.meaning.encoder",) * (room == "search"),
                 *(f"service.records.{one}" for one in below),
             ),
             "the rooms of the store stand on each other in this order",
@@ -82,7 +83,10 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "service/records/",
-        ("evidence", "service.records", "service.access", "service.place", *PORTS),
+        (
+            *("evidence", "service.records", "service.access", "service.place"),
+            *("service.meaning.encoder", *PORTS),
+        ),
         "the store answers inside grants; it knows no caller and no other source",
     ),
     (
@@ -312,7 +316,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "renderers.pool", "service.operations", "service.access"),
             *("service.settings", "service.records", "service.sources", "service.papers"),
-            *("service.fetching", "service.keys"),
+            *("service.fetching", "service.keys", "service.meaning"),
             "service.ports",
         ),
         "bootstrap builds what surfaces stand on, and knows no surface",

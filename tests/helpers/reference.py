@@ -30,6 +30,8 @@ from service.records.search.candidates import (
     PASSAGE_WORDS,
 )
 
+#: What it is worth that the question names the actor of a record.
+ACTOR = 1.2
 #: Scores are equal if these digits after the point are.
 DIGITS = 9
 
@@ -278,9 +280,32 @@ class Reference:
             if there != here and order[there] in self.matching
         }
 
-    def block(self, candidates: Sequence[str], earlier: Sequence[str]) -> list[str]:
-        """The ids of a block in order; `earlier` are the candidates of the blocks before."""
+    def block(
+        self, candidates: Sequence[str], earlier: Sequence[str], first: Sequence[str]
+    ) -> list[str]:
+        """The ids of a block in order.
+
+        `earlier` are the candidates of the blocks before, `first` those of the first block.
+        """
         near = {id: self.neighbours(id) for id in self.matching}
+        values = self._by_words(candidates, near)
+        question = self.question
+        if len(question.wanted) > 1 and not (
+            question.every or question.required or question.excluded
+        ):
+            values = self._with_named(values, self._by_words(first, near))
+        repeated = {other for id in earlier for other in (id, *near[id])}
+
+        def key(id: str) -> tuple[float, float, str]:
+            at = self.shown[id].at
+            return -round(values[id], DIGITS), math.inf if at is None else -at, id
+
+        return sorted(values.keys() - repeated, key=key)
+
+    def _by_words(
+        self, candidates: Sequence[str], near: Mapping[str, Mapping[str, int]]
+    ) -> dict[str, float]:
+        """The scores of a block by words."""
         ranked = dict.fromkeys([*candidates, *(other for id in candidates for other in near[id])])
         values = {
             id: self.own(id)
@@ -292,13 +317,33 @@ class Reference:
             at = self.shown[id].at
             if period and at is not None and period[0] <= at < period[1]:
                 values[id] *= PERIOD_LIFT
-        repeated = {other for id in earlier for other in (id, *near[id])}
+        return values
 
-        def key(id: str) -> tuple[float, float, str]:
-            at = self.shown[id].at
-            return -round(values[id], DIGITS), math.inf if at is None else -at, id
+    def _with_named(
+        self, values: Mapping[str, float], first: Mapping[str, float]
+    ) -> dict[str, float]:
+        """The same as shares of the best of the first block, and more if the actor is named."""
+        best, count = float(f"{max(first.values()):.6g}"), len(self.question.wanted)
+        tenth = sorted(first.values(), reverse=True)[:10][-1]
+        share = round(max(self._coverage(id) for id in first if first[id] >= tenth), 2)
+        weight = min(1.0, max(0.0, (count - (2 if share >= 0.4 else 1)) / 2))
+        return {
+            id: value / best * min(1.0, share / 0.4) + weight * self._names_actor(id) * ACTOR / 6
+            for id, value in values.items()
+        }
 
-        return sorted(values.keys() - repeated, key=key)
+    def _coverage(self, id: str) -> float:
+        """The share of the question that a record holds; a word without a record weighs most."""
+        most = max(self.idfs)
+        weights = [idf or most or 1.0 for idf in self.idfs]
+        texts = list(self._texts(self.shown[id]))
+        held = [any(part.starts(text.folded) for text in texts) for part in self.question.parts]
+        return sum(weight for weight, one in zip(weights, held) if one) / sum(weights)
+
+    def _names_actor(self, id: str) -> bool:
+        record = self.shown[id]
+        actor = fold(record.texts.get(record.actor or "", ""))
+        return any(part.starts(actor) for part in self.question.wanted)
 
 
 def occurs(part: Part, record: Record) -> bool:

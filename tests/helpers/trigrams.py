@@ -32,6 +32,7 @@ class Trigrams:
 
     dimensions = DIMENSIONS
     calibration = (0.1, 0.15)
+    patience = 1.0
 
     def __init__(self, id: str = f"{MODEL}:1") -> None:
         self.id = id

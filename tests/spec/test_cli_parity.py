@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from evidence.model import Continuation, spelled
-from evidence.hits import READ_ANY_FIELD
+from evidence.hits_wire import READ_ANY_FIELD
 from evidence.text import json_line
 from service.cli.reading import ENTRIES
 from service.operations import OPERATIONS

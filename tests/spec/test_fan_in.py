@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence import hits
+from evidence import hits_wire
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from service.pdpp.decode import search as reading
@@ -208,7 +208,7 @@ def test_the_count_is_that_of_all_sources_and_says_when_it_is_not_exact() -> Non
 def test_wire_and_text_say_the_same_of_the_sources() -> None:
     crowd = Crowd([Plan(hits=2), Plan(hits=0), Plan(hits=1, outcomes=(DOWN,))])
     page = replace(crowd.search(limit=5).value, args={"query": QUERY})
-    told = hits.structured(page, page.continuations())["data"]["meta"]["package"]
+    told = hits_wire.structured(page, page.continuations())["data"]["meta"]["package"]
     assert {name: told[name] for name in told if name.endswith("count")} == {
         "member_count": 3,
         "waiting_count": 0,

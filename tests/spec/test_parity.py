@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from evidence import handles, hits, wire
+from evidence import handles, hits_wire, wire
 from evidence.limits import BUDGETS
 from service.pdpp.decode import schema, search
 from service.pdpp.decode.records import decode_buckets, decode_field, decode_page, decode_record
@@ -78,7 +78,7 @@ def wired(tool: str, args: dict[str, Any], body: dict[str, Any]) -> dict[str, An
     if tool == "search":
         page = replace(search.read(body), args=args)
         found = search_renderer.fit(page, BUDGETS)
-        return hits.structured(found, found.continuations())
+        return hits_wire.structured(found, found.continuations())
     if tool == "query_records":
         listed = replace(decode_page(body, args["stream"]), args=args)
         fitted = record_renderer.fit(listed, BUDGETS)

@@ -192,10 +192,11 @@ def check(
     reference = Reference(list(shown(connections, entries, arguments)), question)
     query = SearchQuery(**arguments)
     expected = list[str]()
-    for earlier, candidates in server.read(
-        lambda snapshot, view: slices(Search(snapshot, view, query, block_size))
-    ):
-        expected += reference.block(candidates, earlier)
+    blocks = server.read(
+        lambda snapshot, view: slices(Search(snapshot, view, query, block_size=block_size))
+    )
+    for earlier, candidates in blocks:
+        expected += reference.block(candidates, earlier, blocks[0][1])
     pages = list(walk(server, query, block_size, limit))
     found = [hit.ref.record_id for page in pages for hit in page.hits]
     assert found == expected
@@ -218,7 +219,7 @@ def check_first_hits(server: StoreResourceServer, query: SearchQuery, block_size
 
 def page_of(server: StoreResourceServer, query: SearchQuery, block_size: int) -> SearchPage:
     return server.read(
-        lambda snapshot, view: Search(snapshot, view, query, block_size).page(SEALER)
+        lambda snapshot, view: Search(snapshot, view, query, block_size=block_size).page(SEALER)
     )
 
 

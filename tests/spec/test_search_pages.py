@@ -71,15 +71,15 @@ def test_a_filter_brings_no_messages_of_a_thread_nearer(chat: Local) -> None:
 
 @pytest.fixture(scope="module")
 def tiers(tmp_path_factory: pytest.TempPathFactory) -> Local:
-    """One record with all words of a question, seven with a rare one, many with a common one."""
-    bodies = ["amber basket lantern", *["basket"] * 7, *["lantern"] * 40, *["gravel"] * 52]
+    """One record with all words of a question, 21 with a rarer one, many with a common one."""
+    bodies = ["amber basket lantern", *["basket"] * 21, *["lantern"] * 26, *["gravel"] * 52]
     records = [{"id": f"r{number:03}", "body": body} for number, body in enumerate(bodies)]
     stream = Stream("notes", {"id": WORD, "body": BODY}, records, ["body"])
     return client(build([Connection("c", [stream], "key")], tmp_path_factory.mktemp("tiers")))
 
 
 def test_the_tail_is_cut_once_after_the_third_hit(tiers: Local) -> None:
-    """Each tier scores less than a fifth of the one before; later pages have hits of two tiers."""
+    """Each tier scores less than a tenth of the one before; later pages have hits of two tiers."""
     query = "amber basket lantern"
     pages = [page.structured for page in tiers.pages("search", query=query, limit=8)]
     assert [len(page["results"]) for page in pages] == [3, 8, 8, 8, 8, 8, 5]

@@ -123,8 +123,8 @@ def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
 
 def _of_hit(hit: Hit, query: str) -> str:
     """The address of a hit's page, at its first window unless that is a whole field."""
-    if not hit.matches or hit.matches[0].complete:
+    if hit.related is None and (not hit.matches or hit.matches[0].complete):
         return shown.record(hit.id, q=query)
-    read = hit.matches[0].read.args
+    read = (hit.related or hit.matches[0]).read.args
     position = {"match": read.get("match"), "offset": read.get("offset_chars")}
     return shown.record(hit.id, q=query, field=read["field_path"], **position)

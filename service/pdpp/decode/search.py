@@ -6,7 +6,7 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from evidence.handles import RecordRef
-from evidence.hits import Counts, FanIn, Hit, Match, SearchPage, SourceReport, Tail
+from evidence.hits import Counts, FanIn, Hit, Match, Related, SearchPage, SourceReport, Tail
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
@@ -56,6 +56,8 @@ def read(body: dict[str, Any]) -> SearchPage:
         tail_cut=meta.get("tail_cut") is True,
         tail=_tail(object_of(meta, "tail"), len(hit_rows)),
         left_out=omitted,
+        ranking=short(text_of(meta, "ranking"), BUDGETS.label_chars),
+        model=short(text_of(meta, "model"), BUDGETS.label_chars),
         fan_in=_fan_in(pick(meta, "package")),
     )
 
@@ -175,7 +177,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
         source=source,
         url=address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],
-        matches=_matches(row, id),
+        matches=[] if row.get("kind") == "related" else _matches(row, id),
         rank=number_of(row, "rank"),
         coverage=coverage if valid else None,
         matched_words=_words(row.get("matched_words")),
@@ -185,7 +187,17 @@ def _hit(row: dict[str, Any]) -> Hit | None:
             for word, form in object_of(row, "forms").items()
             if isinstance(form, str) and max(len(word), len(form)) <= CONTRACT.query_chars
         },
+        related=_related(row, id),
     )
+
+
+def _related(row: dict[str, Any], id: str) -> Related | None:
+    """What a hit without a word of the question is near to it by."""
+    read, begins = object_of(row, "related"), text_of(row, "begins") or ""
+    path = text_of(read, "field")
+    if row.get("kind") != "related" or path is None:
+        return None
+    return Related(path, begins[: BUDGETS.begins_chars], window_read(id, path, _window(read)))
 
 
 def address(path: str, ref: RecordRef) -> str:

@@ -207,6 +207,14 @@ class Reader:
                 least = best[0]
         return ranked
 
+    def names_actor(self, candidate: Ranked) -> bool:
+        """Whether a word that was looked for is in the field that says who the record is from."""
+        texts = self._texts.get(candidate.seq)
+        return texts is not None and any(
+            worth and self._fields[ordinal].is_actor
+            for (ordinal, _), worth in zip(texts.places, candidate.score.worths)
+        )
+
     def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
         """Records by their seq, each read once."""
         record_seqs, lacking = list(seqs), dict[Loader, list[int]]()
@@ -292,18 +300,13 @@ def _places(starts: Mapping[tuple[int, int], Iterable[int]]) -> list[PassageKey]
     ]
 
 
-def in_order(
-    reader: Reader, ranked: dict[int, Ranked], near: Near, question: Question, most: int
-) -> list[Ranked]:
-    """Records by their score with what neighbours and the period of the question add.
-
-    Ties go to the newer event time, then to the record id. After the first `most`, records that
-    tie come in any order, so that their times need not be read.
-    """
+def scored(
+    reader: Reader, ranked: dict[int, Ranked], near: Near, question: Question
+) -> dict[int, float]:
+    """The scores by words of records, with what neighbours and the period of the question add."""
     values = with_neighbours({seq: candidate.value for seq, candidate in ranked.items()}, near)
     period, ranker = question.period, reader.ranker
     times = {} if period is None else reader.times(ranked.values())
-    alike: dict[float, list[Ranked]] = {}
     for seq, candidate in ranked.items():
         at = times.get(seq)
         if period is not None and at is not None and period.since <= at < period.until:
@@ -313,6 +316,19 @@ def in_order(
                     held=frozenset(range(len(ranker.groups)))
                 )
             values[seq] *= PERIOD_LIFT
+    return values
+
+
+def in_order(
+    reader: Reader, ranked: dict[int, Ranked], values: Mapping[int, float], most: int
+) -> list[Ranked]:
+    """Records by their values. Ties go to the newer event time, then to the record id.
+
+    After the first `most`, records that tie come in any order, so that their times need not be
+    read.
+    """
+    alike: dict[float, list[Ranked]] = {}
+    for seq, candidate in ranked.items():
         candidate.value = values[seq]
         alike.setdefault(round(candidate.value, DIGITS), []).append(candidate)
     ordered = list[Ranked]()

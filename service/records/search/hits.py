@@ -18,7 +18,7 @@ from evidence.question import Question
 from evidence.ranking import Group, Ranker
 from evidence.text import beginning, excerpt, mark
 from service.records.search.blocks import Likely, Part, RankedRecord
-from service.records.engine import Snapshot
+from service.records.engine import Snapshot, Stored
 from service.records.engine.later import gather, run
 from service.records.search.required_parts import groups_to_read
 from service.records.view.texts import (
@@ -29,7 +29,7 @@ from service.records.view.texts import (
     passages_at,
     text_of,
 )
-from service.records.view import View
+from service.records.view import StreamView, View
 
 #: Matches of a field that are looked through for that of a window.
 MATCHES_TRIED: Final = 10
@@ -194,9 +194,11 @@ WORTH_SHARE: Final = 0.75
 BESIDE_CHARS: Final = 40
 
 
-def hits_of(ranker: Ranker, records: Sequence[RankedRecord], first: int, reads: Reads) -> list[Hit]:
-    """The hits of ranked records; `first` is the rank of the first one."""
-    groups, ranks = ranker.groups, range(first, first + len(records))
+def hits_of(
+    ranker: Ranker, records: Sequence[RankedRecord], ranks: Sequence[int], reads: Reads
+) -> list[Hit]:
+    """The hits of ranked records, whose ranks ascend."""
+    groups = ranker.groups
     walking = sum(rank <= CONTRACT.full_hits for rank in ranks)
     reads.begin(records[:walking])
     windows = [_windows(groups, ranked, rank) for ranked, rank in zip(records, ranks)]
@@ -208,29 +210,33 @@ def hits_of(ranker: Ranker, records: Sequence[RankedRecord], first: int, reads: 
 def _hit(
     ranker: Ranker, ranked: RankedRecord, rank: int, windows: Sequence[Window], reads: Reads
 ) -> Hit:
-    stream, record = ranked.stream, ranked.record
-    ref = RecordRef(stream.name, record.record_key, stream.connection_id)
-    id, url = str(ref), ref.url
     matched = [ranker.groups[number] for number in sorted(ranked.score.held)]
     missing = [group for n, group in enumerate(ranker.groups) if n not in ranked.score.held]
+    hit = identified(ranked.stream, ranked.record, rank)
+    hit.matched_fields = list(dict.fromkeys(likely.field for likely in ranked.likely))
+    hit.matches = [
+        _match(window, reads.of(hit.id, ranked, window, walks=rank <= CONTRACT.full_hits))
+        for window in windows
+    ]
+    hit.coverage = round(ranker.coverage(ranked.score.held), 2)
+    hit.matched_words = [group.label for group in matched]
+    hit.missing_words = [group.label for group in missing]
+    hit.forms = dict(_forms(matched, ranked.texts))
+    return hit
+
+
+def identified(stream: StreamView, record: Stored, rank: int) -> Hit:
+    """A hit that says which record it is, and nothing about how it matches."""
+    ref = RecordRef(stream.name, record.record_key, stream.connection_id)
     return Hit(
         ref=ref,
-        id=id,
+        id=str(ref),
         title=stream.title(record) or None,
         authored_at=stream.time(record, stream.granted),
         emitted_at=stream.emitted_at(record),
         source=stream.source,
-        url=url,
-        matched_fields=list(dict.fromkeys(likely.field for likely in ranked.likely)),
-        matches=[
-            _match(window, reads.of(id, ranked, window, walks=rank <= CONTRACT.full_hits))
-            for window in windows
-        ],
+        url=ref.url,
         rank=rank,
-        coverage=round(ranker.coverage(ranked.score.held), 2),
-        matched_words=[group.label for group in matched],
-        missing_words=[group.label for group in missing],
-        forms=dict(_forms(matched, ranked.texts)),
     )
 
 

@@ -5,232 +5,132 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
 from hashlib import blake2b
-from itertools import islice
-from math import ceil
 from typing import Any
 
-from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage, Tail
-from evidence.ranking import TAIL, Ranker
+from evidence.page_order import ENOUGH, NOTHING_MATCHES, TAIL, Standard, related_most
 from service.keys import Sealer, identity
 from service.ports import SearchQuery
-from service.records.view import near_values
+from service.meaning.encoder import Encoder
 from service.records.search import candidates, words
-from service.records.search.blocks import Near, Ranked, Reader, in_order
-from service.records.search.candidates import Candidates
+from service.records.search.blocks import Ranked
 from service.records.engine import Snapshot
-from service.records.engine.later import Later
-from service.records.search.hits import Reads, hits_of
-from service.records.search.narrowing import Searched
-from service.records.search.required_parts import RequiredParts, holding_all
+from service.records.search.hits import hits_of
+from service.records.search.explaining import explained
+from service.records.search.meaning import Meaning
+from service.records.search.ordering import Places
+from service.records.search.ranked_blocks import RankedBlocks
 from evidence.times import moment
 from service.records.view import View
-from service.records.search.words import groups_of
 
 
-def search(snapshot: Snapshot, view: View, request: SearchQuery, sealer: Sealer) -> SearchPage:
-    """A page of hits, each with its proven passages."""
-    return Search(snapshot, view, request).page(sealer)
+def search(
+    snapshot: Snapshot,
+    view: View,
+    request: SearchQuery,
+    sealer: Sealer,
+    encoder: Encoder | None = None,
+) -> SearchPage:
+    """A page of hits, each with its proven passages, and of related ones."""
+    return Search(snapshot, view, request, encoder).page(sealer)
 
 
-class Search:
-    """One question inside one grant, ranked in blocks of `block_size` candidates."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        view: View,
-        request: SearchQuery,
-        block_size: int = BUDGETS.candidates_ranked,
-    ) -> None:
-        self.block_size, self._order = block_size, list[int]()
-        self.snapshot, self.view, self.request = snapshot, view, request
-        self.searched = Searched(snapshot, view, request)
-        self.question = view.question(snapshot, request.query)
-        if self.question.is_empty:
-            raise InvalidRequest(
-                "The query has no word to look for. Give at least one word, phrase or emoji; "
-                "words with a leading minus only exclude.",
-                param="query",
-            )
-        self.every = request.words == "all"
-        self.vocabulary = view.vocabulary(snapshot)
-        self.required = RequiredParts(
-            snapshot,
-            self.vocabulary,
-            self.searched.scope,
-            view.covered.scope,
-            self.question.required,
-        )
-        self.query_groups = groups_of(self.question, self.vocabulary, strict=self.every)
-        self.records, self.mean = self.vocabulary.size.get()
-        parts = list(self.required.groups())
-        self.ranker = Ranker([*self.query_groups, *parts], self.mean)
-        # A read repairs words, and looks for required parts in the whole grant, but for prefixes.
-        to_read = [*self.query_groups, *(part for part in parts if not part.word.prefix)]
-        alike = not (self.every or self.question.required)
-        self.reads = Reads(
-            snapshot, view, self.question, None if self.every else to_read, alike=alike
-        )
-
-    @cached_property
-    def candidates(self) -> Candidates:
-        """Every candidate, before any is read."""
-        snapshot, scope, required = self.snapshot, self.searched.scope, self.required
-        if required.sought:
-            selected = required.candidates(scope(), self.ranker.groups)
-            if query_bits := candidates.bits_of(range(len(self.query_groups))):
-                least = query_bits if self.every else 1
-                selected.keep(
-                    seq for seq, bits in selected.group_bits.items() if bits & query_bits >= least
-                )
-        else:
-            records = 0 if self.searched.narrowed else self.records
-            selected = candidates.of_words(
-                snapshot, scope(), scope("primary-title"), self.query_groups, records
-            )
-            if self.every:
-                matching = holding_all(snapshot, scope(), self.query_groups, selected.group_bits)
-                selected.keep(matching)
-            if self.question.required:
-                selected.keep(required.meeting(selected.group_bits))
-        if self.question.only_period and self.question.period:
-            selected.add_records(self._in_period())
-        return selected
-
-    def _in_period(self) -> list[int]:
-        """The newest records whose event time is in the period of the question."""
-        period = self.question.period
-        assert period is not None
-        return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
-
-    def slice_of(self, number: int) -> tuple[set[int], list[int]]:
-        """(the candidates of the blocks before a block, its own in the order of stage 1)."""
-        first, end = number * self.block_size, (number + 1) * self.block_size
-        if len(self._order) < min(end, len(self.candidates.group_bits)):
-            self._order = self.candidates.ordered(self.ranker, self.searched.covered, end)
-        return set(self._order[:first]), self._order[first:end]
-
-    @cached_property
-    def reader(self) -> Reader:
-        return Reader(self.candidates, self.searched.covered, self.ranker)
-
-    def block(self, number: int, most: int) -> list[Ranked]:
-        """The records of a block, best first, without those of earlier blocks.
-
-        After the first `most` they come in any order.
-        """
-        earlier, chosen = self.slice_of(number)
-        near_chosen = self._neighbours(chosen)
-        self.reader.load(chosen)
-        near = near_chosen.get()
-        neighbours = sorted(
-            {neighbour for places in near.values() for neighbour in places} - set(chosen)
-        )
-        further = self._neighbours(neighbours)
-        self.reader.load(neighbours)
-        near |= further.get()
-        exact = None if near or self.question.period else most
-        matching = self._matching(self.reader.ranked(exact))
-        repeated = {seq for seq in matching if _is_repeated(seq, earlier, near)}
-        ordered = in_order(self.reader, matching, near, self.question, most + len(repeated))
-        return [candidate for candidate in ordered if candidate.seq not in repeated]
-
-    def _next_block(self, number: int) -> int | None:
-        """The number of the next block with a candidate that no earlier block has."""
-        for later in range(number + 1, ceil(len(self.candidates.group_bits) / self.block_size)):
-            earlier, chosen = self.slice_of(later)
-            near = self._neighbours(chosen).get()
-            if not all(_is_repeated(seq, earlier, near) for seq in chosen):
-                return later
-            neighbours = self.candidates.group_bits.keys() & {
-                n for places in near.values() for n in places
-            }
-            near = self._neighbours(list(neighbours)).get()
-            if not all(_is_repeated(seq, earlier, near) for seq in neighbours):
-                return later
-        return None
-
-    def _neighbours(self, seqs: Sequence[int]) -> Later[Near]:
-        return self.snapshot.neighbours(self.searched.covered.threads, seqs)
-
-    def _matching(self, ranked: dict[int, Ranked]) -> dict[int, Ranked]:
-        """Those of some records that match the query themselves."""
-        selected, scope = self.candidates.group_bits, self.searched.scope
-        query_groups = frozenset(range(len(self.query_groups)))
-        neighbours = {
-            seq
-            for seq, candidate in ranked.items()
-            if seq not in selected and (not query_groups or query_groups & candidate.score.held)
-        }
-        if neighbours and self.question.required:
-            neighbours = self.required.meeting(neighbours)
-        if neighbours and self.every:
-            neighbours = holding_all(self.snapshot, scope(), self.query_groups, neighbours)
-        return {
-            seq: candidate
-            for seq, candidate in ranked.items()
-            if seq in selected or seq in neighbours
-        }
+class Search(RankedBlocks):
+    """The pages of one question."""
 
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
-        request = self.request
+        request, ordering = self.request, self.ordering
         bound = identity(request, "hits", self.view.grant.grant_id)
         number, offset, rank, before = 0, 0, 1, None
         if request.cursor:
-            number, offset, rank, before = sealer.open(request.cursor, bound=bound)
+            number, offset, rank, before, *figures = sealer.open(request.cursor, bound=bound)
+            if ordering and figures:
+                ordering.standard = Standard(*figures)
         current = self._figures()
         warnings = list(self._warnings(changed=before not in (None, current)))
         if request.sort == "newest":
             return self._newest(warnings)
+
+        def cursor_at(number: int, offset: int, rank: int) -> str:
+            standard = ordering.standard if number and ordering else None
+            return sealer.seal([number, offset, rank, current, *(standard or ())], bound=bound)
+
         ranked = self.block(number, offset + request.limit)
         page_records = ranked[offset : offset + request.limit]
         cut = len(page_records) if request.cursor else self._tail(page_records)
-        tail = None
-        if cut < len(page_records):
-            tail = Tail(cut, sealer.seal([number, cut, cut + 1, current], bound=bound))
-            if request.cut_tail:
-                page_records = page_records[:cut]
+        tail = Tail(cut, cursor_at(number, cut, cut + 1)) if cut < len(page_records) else None
+        if request.cut_tail:
+            page_records = page_records[:cut]
+        places = Places(range(rank, rank + len(page_records)))
+        if not request.cursor:
+            places = self._places(ranked, page_records)
+            page_records = page_records[: len(places.ranks)]
         following: int | None = number
         after = offset + len(page_records)
         if after >= len(ranked):
             following, after = self._next_block(number), 0
-        cursor = None
-        if following is not None:
-            cursor = sealer.seal([following, after, rank + len(page_records), current], bound=bound)
+        next_rank = rank + places.size
+        cursor = None if following is None else cursor_at(following, after, next_rank)
         plain = replace(
-            self._page_of(ranked, page_records, warnings, rank),
+            self._page_of(ranked, page_records, warnings, places),
             has_more=cursor is not None,
             next_cursor=cursor,
             tail_cut=tail is not None and request.cut_tail,
-            tail=None if request.cut_tail else tail,
+            tail=None if request.cut_tail or places.related else tail,
             repaired_query=words.repaired(self.question, self.query_groups),
         )
 
         def first_hits(limit: int) -> SearchPage:
+            hits = plain.hits[:limit]
+            proven = sum(hit.related is None for hit in hits)
             return replace(
                 plain,
-                hits=plain.hits[:limit],
+                hits=hits,
                 has_more=True,
-                next_cursor=sealer.seal(
-                    [number, offset + limit, rank + limit, current], bound=bound
-                ),
+                next_cursor=cursor_at(number, offset + proven, rank + limit),
                 tail_cut=False,
                 tail=plain.tail if plain.tail and plain.tail.hits < limit else None,
             )
 
         page = replace(plain, first_hits=first_hits)
         if not self.candidates.complete and cursor is None:
-            times = [at for at in self.reader.times(page_records).values() if at is not None]
-            if times:
-                page.recall = plain.recall | {"earliest_event_time": moment(min(times))}
-        return page if page.hits or request.cursor else self._explained(page)
+            page.recall = plain.recall | self._earliest(page_records)
+        return page if page.proven or request.cursor else explained(self, page)
+
+    def _earliest(self, page_records: list[Ranked]) -> dict[str, str]:
+        """The time before which a narrower search continues."""
+        times = [at for at in self.reader.times(page_records).values() if at is not None]
+        return {"earliest_event_time": moment(min(times))} if times else {}
+
+    def _places(self, ranked: list[Ranked], page_records: list[Ranked]) -> Places:
+        """The places of a first page, with those of related records."""
+        limit, ordering = self.request.limit, self.ordering
+        places = Places(range(1, len(page_records) + 1))
+        if not self.is_plain or (ranked and ordering is None) or not self.meaning.nearness:
+            return places
+        standard = ordering.standard if ordering and ordering.standard else NOTHING_MATCHES
+        mixed = standard.coverage < ENOUGH
+        most = limit if mixed else limit - min(limit, len(ranked))
+        if ranked:
+            most = min(most, related_most(limit))
+        if not most:
+            return places
+        from service.records.search import related
+
+        nearest, self.compared = related.find(
+            self.meaning.nearness,
+            self.candidates,
+            self.query_groups,
+            self.searched.covered,
+            standard,
+        )
+        values = [record.value for record in page_records]
+        return related.places_on(values, nearest[:most], limit, mixed=mixed)
 
     def _warnings(self, *, changed: bool) -> Iterator[dict[str, Any]]:
         """What a client should know of a page; `changed`: the store did since the page before."""
@@ -251,17 +151,26 @@ class Search:
         ranked: list[Ranked],
         page_records: list[Ranked],
         warnings: list[dict[str, Any]],
-        first: int = 1,
+        places: Places,
     ) -> SearchPage:
-        """A page of some records of a block; `first` is the rank of the first one."""
+        """A page of some records of a block, and of related ones, at their places."""
+        records = self.reader.ranked_records(page_records)
+        hits = hits_of(self.ranker, records, places.ranks, self.reads)
+        if places.related:
+            from service.records.search import related
+
+            hits += related.hits_of(self.candidates, self.searched.covered, places.related)
+        meaning = self.meaning if self.ordering or places.related else Meaning()
         return SearchPage(
             args={},
-            hits=hits_of(self.ranker, self.reader.ranked_records(page_records), first, self.reads),
+            hits=sorted(hits, key=lambda hit: hit.rank or 0),
             has_more=False,
             next_cursor=None,
             counts=self._counts(ranked),
             recall=self._recall(),
-            warnings=warnings,
+            warnings=[*warnings, *meaning.warnings],
+            ranking="words+meaning" if meaning.nearness else "words",
+            model=meaning.model,
         )
 
     def _figures(self) -> str:
@@ -269,40 +178,9 @@ class Search:
         store as a whole would tell a client that something changed which its grant hides.
         """
         counts = [group.count for group in self.ranker.groups]
-        figures = [self.records, self.mean, len(self.candidates.group_bits), *counts]
+        vectors = self.meaning.nearness.vectors if self.ordering and self.meaning.nearness else ()
+        figures = [self.records, self.mean, len(self.candidates.group_bits), *counts, *vectors]
         return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
-
-    def _explained(self, page: SearchPage) -> SearchPage:
-        """A page without hits, with the words that are missing and a call that has hits."""
-        streams, conditions = self.searched.streams, self.request.filter
-        return replace(
-            page,
-            warnings=[*page.warnings, *near_values.warnings(self.snapshot, streams, conditions)],
-            absent_words=words.absent(self.query_groups),
-            nearest_words=words.nearest(self.query_groups, self.vocabulary),
-            retry=self._retry(),
-        )
-
-    def _retry(self) -> dict[str, Any] | None:
-        """Arguments in place of which this search has hits, as a further search shows.
-
-        Fewer words in the same scope come first, then the same words in a wider one, then both.
-        """
-        less = words.retries(self.question, self.query_groups, every=self.every)
-        fewer = list(islice(less, words.RETRIES_MAX))
-        wider = list(words.wider(self.request))
-        both = [changes | wider[-1] for changes in fewer] if wider else []
-        successful = (changes for changes in (*fewer, *wider, *both) if self._has_hits(changes))
-        return next(successful, None)
-
-    def _has_hits(self, changes: dict[str, Any]) -> bool:
-        if len(changes.get("query", "")) > CONTRACT.query_chars:
-            return False
-        request = words.changed(self.request, changes)
-        try:
-            return bool(Search(self.snapshot, self.view, request).candidates.group_bits)
-        except InvalidRequest:  # a filter that does not fit a wider scope
-            return False
 
     def _tail(self, page_records: list[Ranked]) -> int:
         """How many hits a first page shows before the scores fall off."""
@@ -320,7 +198,8 @@ class Search:
         least = ranked[0].value * TAIL if ranked else 0.0
         good = [candidate for candidate in ranked if candidate.value >= least]
         page_records = self.reader.newest_first(good)[: self.request.limit]
-        plain = self._page_of(ranked, page_records, warnings)
+        places = Places(range(1, len(page_records) + 1))
+        plain = self._page_of(ranked, page_records, warnings, places)
         matching = plain.counts.some if plain.counts else 0
 
         def first_hits(limit: int) -> SearchPage:
@@ -328,7 +207,7 @@ class Search:
             return replace(plain, hits=hits, left_out=max(0, matching - len(hits)) or None)
 
         page = replace(first_hits(len(page_records)), first_hits=first_hits)
-        return page if page.hits else self._explained(page)
+        return page if page.hits else explained(self, page)
 
     def _counts(self, ranked: list[Ranked]) -> Counts:
         """Records that match, and those that hold every wanted word; lower bounds if not exact."""
@@ -356,12 +235,6 @@ class Search:
         }
         if bounded:
             recall["candidate_window_limit"] = len(self.candidates.group_bits)
+        if self.compared is not None:
+            recall["vectors_compared"] = self.compared
         return recall
-
-
-def _is_repeated(seq: int, earlier: set[int], near: Near) -> bool:
-    """Whether a record is in an earlier block: as one of its candidates, or as a neighbour of one.
-
-    The records near it are those that it is near to.
-    """
-    return seq in earlier or not earlier.isdisjoint(near.get(seq, ()))

@@ -183,6 +183,7 @@ class SearchedField(NamedTuple):
     stream: StreamView
     name: str
     is_title: bool
+    is_actor: bool
     everywhere: bool
 
 
@@ -212,7 +213,11 @@ class Coverage:
         """The searched fields by their ordinals."""
         return {
             ordinal: SearchedField(
-                stream, name, name == stream.title_field, name in stream.everywhere
+                stream,
+                name,
+                name == stream.title_field,
+                name == stream.roles.get("actor"),
+                name in stream.everywhere,
             )
             for stream in self.streams
             for ordinal, name in stream.searchable.items()

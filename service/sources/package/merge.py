@@ -3,16 +3,17 @@
 import hashlib
 import math
 from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice, zip_longest
 
 import orjson
 
 from evidence.errors import EvidenceError
 from evidence.hits import Counts, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source
+from evidence.model import Continuation, Source
 from evidence.proven import Judge, Order
 from service.pdpp.decode.search import address
 from evidence.model import MemberStream
@@ -37,7 +38,13 @@ class Page:
 
     @property
     def hits(self) -> list[Hit]:
-        return self.answer.hits if self.answer else []
+        """Its hits that hold a word; only these have places in the source's order."""
+        return self.answer.proven if self.answer else []
+
+    @property
+    def related(self) -> list[Hit]:
+        hits = self.answer.hits if self.answer else []
+        return [hit for hit in hits if hit.related is not None]
 
     @property
     def has_more(self) -> bool:
@@ -56,6 +63,7 @@ class SourceReader:
     def __init__(self, child: Child, progress: Progress) -> None:
         self.child, self.progress = child, progress
         self.hits: deque[Hit] = deque()
+        self.related = list[Hit]()
         self.begun = self.queried = self.stuck = False
         self.hit_count = 0
         #: Its next hit with its sort key, once computed.
@@ -91,6 +99,7 @@ class SourceReader:
         self.stuck = page.has_more and page.following() is None and skip >= len(hits)
         self._page = page
         self.hits.extend(self._with_connection(hit) for hit in hits[skip:])
+        self.related = [self._with_connection(hit) for hit in page.related]
         if not self.hits:
             self._advance_page()
 
@@ -147,14 +156,19 @@ def _of_connection(hit: Hit, member: MemberStream) -> Hit:
     """The hit with its connection in its id, its address and its calls."""
     ref = hit.ref._replace(connection_id=member.connection_id)
     id = str(ref)
-    calls = [replace(match.read, args={**match.read.args, "id": id}) for match in hit.matches]
+
+    def reading(call: Continuation) -> Continuation:
+        return replace(call, args={**call.args, "id": id})
+
+    related = hit.related
     return replace(
         hit,
         ref=ref,
         id=id,
         source=Source(member.connection_id, member.connector_key, member.display_name),
         url=address(hit.url, ref),
-        matches=[replace(match, read=call) for match, call in zip(hit.matches, calls)],
+        matches=[replace(match, read=reading(match.read)) for match in hit.matches],
+        related=related and related._replace(read=reading(related.read)),
     )
 
 
@@ -235,6 +249,14 @@ def fill(
             page.append(hit)
             reader.hit_count += 1
     return False
+
+
+def related_of(readers: Sequence[SourceReader], marks: "RecordMarks", most: int) -> Iterator[Hit]:
+    """Related hits of the sources in turn, each record once."""
+    turns = zip_longest(*(reader.related for reader in readers))
+    pairs = (pair for turn in turns for pair in zip(turn, readers))
+    fresh = (hit for hit, reader in pairs if hit is not None and marks.first(hit, reader.child))
+    return islice(fresh, most)
 
 
 class RecordMarks:

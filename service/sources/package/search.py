@@ -14,6 +14,7 @@ from typing import Any, Final
 from evidence.hits import Counts, FanIn, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import distinct
+from evidence.page_order import ENOUGH, related_most
 from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed
 from service.keys import Sealer, identity
@@ -23,7 +24,7 @@ from service.sources.package import gathering
 from service.sources.package.cursor import LOST, Progress, State, seal, unseal
 from service.sources.package import membership
 from service.sources.package.membership import Child, Locations, Membership
-from service.sources.package.merge import Page, RecordMarks, SourceReader, Turns, fill
+from service.sources.package.merge import Page, RecordMarks, SourceReader, Turns, fill, related_of
 
 #: The code of a warning that no record has the value of a filter.
 _NO_VALUE: Final = "filter_matches_nothing"
@@ -73,7 +74,7 @@ class Search:
         deadline.check("opening the sources of a package")
         request, marks, hits = self._request, RecordMarks(self._state, shared), list[Hit]()
         tail = TAIL if request.cut_tail and not (request.cursor or self._by_time) else 0.0
-        turn = (hits, request.limit, self._readers, self._turns, marks, tail)
+        turn = (self._readers, self._turns, marks, tail)
         cut = False
         for _ in range(BUDGETS.fan_in_rounds):
             readers = self._next_readers(request.limit - len(hits))
@@ -82,8 +83,12 @@ class Search:
             part = deadline.share(BUDGETS.fan_in_share, most=BUDGETS.source_seconds)
             self._ask(readers, fan_out, part)
             if not any(reader.unmet for reader in self._readers):
-                cut = fill(*turn)
-        cut = fill(*turn)
+                cut = fill(hits, self._room(hits), *turn)
+        cut = fill(hits, self._room(hits), *turn)
+        if not request.cursor and not self._by_time:
+            most = related_most(request.limit) if hits else request.limit
+            free = 0 if cut and not self._is_weak(hits) else request.limit - len(hits)
+            hits += related_of(self._readers, marks, min(most, free))
         first, failed = not request.cursor, all(reader.failed for reader in self._readers)
         queried = any(reader.queried for reader in self._readers)
         if not hits and (not queried or (first and failed)):
@@ -91,6 +96,18 @@ class Search:
         for reader in self._readers:
             reader.close(self._state)
         return Answer(replace(self._merged(hits), tail_cut=cut))
+
+    def _room(self, hits: Sequence[Hit]) -> int:
+        """How many hits that hold a word a page has room for."""
+        limit, related = self._request.limit, sum(len(reader.related) for reader in self._readers)
+        if not related or self._request.cursor or not self._is_weak(hits):
+            return limit
+        return limit - min(related, related_most(limit))
+
+    def _is_weak(self, hits: Sequence[Hit]) -> bool:
+        """Whether no hit covers enough of the question for related ones to come last."""
+        heads = (self._turns.head(reader) for reader in self._readers if reader.hits)
+        return all((hit.coverage or 0.0) < ENOUGH for hit in (*hits[:1], *heads))
 
     def _next_readers(self, room: int) -> list[SourceReader]:
         """The sources to ask next to fill the page."""
@@ -171,6 +188,8 @@ class Search:
             nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
             retry=next((answer.retry for answer in answers if answer.retry), None),
             left_out=sum(omitted) if omitted else None,
+            ranking=max((answer.ranking or "" for answer in answers), default="") or None,
+            model=next((answer.model for answer in answers if answer.model), None),
             fan_in=FanIn(len(readers), waiting, gathering.sources(readers)),
         )
 

@@ -290,7 +290,7 @@ def _extra(client: OriginClient, query: SearchQuery) -> tuple[list[Pair], list[B
     declared = client.search_extensions()
     unknown = [name for name in used if name not in declared]
     for name in unknown:
-        if name != "words":
+        if name not in ("words", "mode"):  # a server without modes searches by words
             raise refusals.of_argument(name, query)
     taken = {name: value for name, value in used.items() if name in declared}
-    return parameters(**taken), [refusals.WORDS] if unknown else []
+    return parameters(**taken), [refusals.WORDS] if "words" in unknown else []

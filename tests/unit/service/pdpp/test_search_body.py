@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.hits import Counts, FanIn, SearchPage, SourceReport, structured
+from evidence.hits import Counts, FanIn, SearchPage, SourceReport
+from evidence.hits_wire import structured
 from evidence.limits import BUDGETS, CONTRACT
 from service.pdpp.decode import search as decode
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS

@@ -39,8 +39,15 @@ def test_words_that_is_not_declared_is_left_out_with_a_warning_in_both_forms() -
     assert answer.body is not None and answer.body["meta"]["warnings"] == [warning]
 
 
+def test_a_mode_that_is_not_declared_is_left_out_because_words_are_all_there_is() -> None:
+    source = AllWords(NOTES)
+    with answering(source) as server:
+        answer = Scripted(server).open().search(SearchQuery("copper", mode="words"))
+    assert "mode" not in source.given[0] and not answer.value.warnings
+
+
 def test_what_is_declared_is_sent_and_asked_about_once() -> None:
-    assert set(SEARCH_EXTENSIONS) == {"words", *ARGUMENTS}
+    assert set(SEARCH_EXTENSIONS) == {"words", "mode", *ARGUMENTS}
     source = AllWords(NOTES, declared=list(SEARCH_EXTENSIONS))
     with answering(source) as server:
         world = Scripted(server)

@@ -1,0 +1,114 @@
+"""Related hits: records that hold no word of the question and whose meaning is near to it.
+
+Nothing is proven in them. They are found by vectors of the fields that the grant shows.
+"""
+
+from collections.abc import Mapping, Sequence
+from heapq import nlargest
+from typing import TYPE_CHECKING, Final
+
+from evidence.hits import Hit, Related
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import window_read
+from evidence.page_order import Standard, with_neighbours
+from evidence.ranking import Group
+from evidence.work import Deadline
+from service.records.engine import Stored
+from service.records.engine.later import all_of
+from service.records.engine.vectors import VectorRow
+from service.records.search.blocks import DIGITS
+from service.records.search.candidates import Candidates
+from service.records.search.hits import identified
+from service.records.search.ordering import Places, RelatedRecord
+from service.records.view import Coverage, StreamView
+from service.records.view.texts import text_of
+
+if TYPE_CHECKING:
+    from service.records.search.nearest import Nearness
+
+#: The nearest records whose words and neighbours are looked at.
+NEAREST: Final = 50
+
+
+def find(
+    nearness: "Nearness",
+    candidates: Candidates,
+    groups: Sequence[Group],
+    covered: Coverage,
+    standard: Standard,
+) -> tuple[list[RelatedRecord], int | None]:
+    """(records without a word of the question, best first, None).
+
+    Instead of None the number of vectors that were compared, if time ran out before all were.
+    """
+    snapshot, scope = candidates.snapshot, covered.scope()
+    texts, compared = nearness.search(scope, Deadline.after(BUDGETS.related_seconds))
+    wordless = {seq: text for seq, text in texts.items() if seq not in candidates.group_bits}
+    nearest = nlargest(NEAREST, wordless, key=lambda seq: (wordless[seq].nearness, -seq))
+    if not candidates.complete:
+        occurring = [group.spellings for group in groups if group.count]
+        rows = all_of(snapshot.holding(scope, spellings, nearest) for spellings in occurring)
+        holding = set().union(*(word_rows.records for word_rows in rows.get()))
+        nearest = [seq for seq in nearest if seq not in holding]
+    near = snapshot.neighbours(covered.threads, nearest).get()
+    others = nearness.of({n for places in near.values() for n in places} - texts.keys()).get()
+    nearness_of = {seq: text.nearness for seq, text in (texts | others).items()}
+    meaning = with_neighbours(nearness_of, near)
+    best = sorted(nearest, key=lambda seq: (-round(meaning[seq], DIGITS), seq))
+    records = [RelatedRecord(standard.value(0.0, meaning[seq]), texts[seq].row) for seq in best]
+    return [record for record in records if record.value > 0], compared
+
+
+def places_on(
+    values: Sequence[float], records: Sequence[RelatedRecord], limit: int, *, mixed: bool
+) -> Places:
+    """The places on a page of proven hits with these values and of related records.
+
+    `mixed` puts both in one order; otherwise related ones come last.
+    """
+    entries = [(-value, 0, number) for number, value in enumerate(values)]
+    entries += [(-record.value, 1, number) for number, record in enumerate(records)]
+    if mixed:
+        entries.sort()
+    ranked = list(enumerate(entries[:limit], start=1))
+    return Places(
+        [rank for rank, (_, is_related, _) in ranked if not is_related],
+        {rank: records[number] for rank, (_, is_related, number) in ranked if is_related},
+    )
+
+
+def hits_of(
+    candidates: Candidates, covered: Coverage, records: Mapping[int, RelatedRecord]
+) -> list[Hit]:
+    """Hits of related records, which are given by their ranks."""
+    seqs = [record.window.seq for record in records.values()]
+    stored = candidates.snapshot.load(seqs).get()
+    return [
+        _hit(candidates, covered, stored[record.window.seq], record.window, rank)
+        for rank, record in records.items()
+        if record.window.seq in stored
+    ]
+
+
+def _hit(
+    candidates: Candidates, covered: Coverage, record: Stored, window: VectorRow, rank: int
+) -> Hit:
+    field = covered.fields[window.ordinal]
+    stream, path = field.stream, field.name
+    hit = identified(stream, record, rank)
+    text = text_of(candidates.snapshot, record, path, window.ordinal)
+    place = {}
+    if text.total > CONTRACT.window_chars:
+        place = {"offset_chars": window.start, "limit_chars": window.stop - window.start}
+    begins = _beginning(candidates, stream, record) or text.read(0, BUDGETS.begins_chars).get()
+    hit.related = Related(path, begins, window_read(hit.id, path, place))
+    return hit
+
+
+def _beginning(candidates: Candidates, stream: StreamView, record: Stored) -> str:
+    """The beginning of the primary text; empty if the grant shows none."""
+    name = stream.roles.get("primary-text")
+    if name is None:
+        return ""
+    text = text_of(candidates.snapshot, record, name, stream.search_ordinal(name))
+    return text.read(0, BUDGETS.begins_chars).get()
