@@ -160,11 +160,11 @@ CODES: Final = frozenset("""
     invalid_grant invalid_manifest invalid_query invalid_redirect_uri invalid_request invalid_sort
     invalid_token invalid_window member_token_sealed method_not_allowed not_found origin_not_allowed
     paper_not_found permission_error query_not_found query_too_broad range_not_satisfiable
-    rate_limit_exceeded rate_limited request_too_large response_too_large snapshot_refused
-    snapshot_unavailable source_not_available store_unavailable template_not_available
-    translation_not_available unsupported_by_source unsupported_media_type unsupported_version
-    upstream_busy upstream_invalid_response upstream_timeout upstream_too_large upstream_unreachable
-    -32700 -32600 -32601 -32602 -32603 -32002 -32020 -32021 -32022
+    rate_limit_exceeded rate_limited request_too_large response_too_large semantic_unavailable
+    snapshot_refused snapshot_unavailable source_not_available store_unavailable
+    template_not_available translation_not_available unsupported_by_source unsupported_media_type
+    unsupported_version upstream_busy upstream_invalid_response upstream_timeout upstream_too_large
+    upstream_unreachable -32700 -32600 -32601 -32602 -32603 -32002 -32020 -32021 -32022
     """.split())
 SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0)
 UPSTREAM_OUTCOMES: Final = frozenset({"2xx", "3xx", "4xx", "5xx"}) | CODES
