@@ -58,10 +58,10 @@ class Answer:
 
 
 class Service:
-    """A session for each group of a collection."""
+    """A session for each group of a collection; answers have record ids, or `whole_ids`."""
 
-    def __init__(self, sessions: dict[str, Session]) -> None:
-        self._sessions = sessions
+    def __init__(self, sessions: dict[str, Session], *, whole_ids: bool = False) -> None:
+        self._sessions, self._whole_ids = sessions, whole_ids
 
     def ask(self, query: Query) -> Answer:
         """The answer to a query as it was typed, in one call for ten hits."""
@@ -76,7 +76,7 @@ class Service:
             return Answer((), 0, time.perf_counter() - start, failed=True)
         seconds = time.perf_counter() - start
         return Answer(
-            ids=[hit.ref.record_id for hit in page.hits],
+            ids=[hit.id if self._whole_ids else hit.ref.record_id for hit in page.hits],
             size=sum(len(block.encode()) for block in rendering.blocks),
             seconds=seconds,
             coverage=getattr(page.hits[0], "coverage", None) if page.hits else None,

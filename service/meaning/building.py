@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from heapq import merge
 from itertools import islice
 from threading import Event
@@ -21,10 +22,16 @@ from evidence.errors import EvidenceError, Unavailable
 from evidence.pointer import top_level
 from evidence.work import Deadline
 from evidence.windows import CHARS, windows
-from service.meaning.encoder import Encoder
+from service.meaning.encoder import PROBES, Encoder
 from service.place import Place
 from service.records.engine.scopes import Scopes
-from service.records.engine.vectors import LOTS, Document, TextStream, WindowedRecord
+from service.records.engine.vectors import (
+    LOTS,
+    Document,
+    TextStream,
+    WindowedRecord,
+    centre_of,
+)
 from service.records.opening import open_reader, open_writer
 from service.records.writing import Writing
 from service.records.writing.derived import texts_of
@@ -35,6 +42,9 @@ COMMIT_VECTORS, COMMIT_SECONDS = 2_000, 2.0
 TEXTS_TOGETHER: Final = 16
 #: Records whose texts are in memory together, unless they have more characters.
 RECORDS_TOGETHER, CHARS_TOGETHER = 32, 1_000_000
+#: The title before a window has at most so many characters.
+TITLE_CHARS: Final = 160
+NO_TITLE: Final = -1
 #: A first window lies in so many characters.
 FIRST_CHARS: Final = 2 * CHARS
 #: After so many seconds a round ends if records were changed, so that new ones do not wait.
@@ -71,7 +81,8 @@ class Builder:
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._renew()
         models = (model for _, model in self._tables.sets() if encoder.matches(model))
-        self._set = self._tables.open_set(next(models, encoder.id), encoder.dimensions)
+        centre = centre_of(encoder.passages(PROBES))
+        self._set = self._tables.open_set(next(models, encoder.id), encoder.dimensions, centre)
         self._pending, self._vectors = list[WindowedRecord](), dict[int, bytes]()
         self._embedded = self._loose = 0
         self._due = Deadline.after(COMMIT_SECONDS)
@@ -84,7 +95,8 @@ class Builder:
         before, long = state(), Deadline.after(ROUND_SECONDS)
         streams = {stream.id: stream for stream in self._tables.streams()}
         for stream in streams.values():
-            self._tables.prepare(self._set, stream.id, sorted(stream.fields.values()))
+            title = stream.fields.get(stream.title or "", NO_TITLE)
+            self._tables.prepare(self._set, stream.id, [title, *sorted(stream.fields.values())])
         for begun in (False, True):
             for group in self._groups(streams, begun):
                 self._build(group, whole=begun)
@@ -147,11 +159,16 @@ class Builder:
             if places[name][4] == "string":
                 data[name] = self._read_large(places[name])
         spans, texts, complete = dict[tuple[int, int], tuple[int, int]](), dict[int, str](), True
+        title = data.get(stream.title or "")
+        heading = f"{title[:TITLE_CHARS]}\n" if title and isinstance(title, str) else ""
         for ordinal, text, _ in texts_of(Scopes(dict(stream.fields), {}), data, places):
-            cut = windows(text if whole else text[:FIRST_CHARS], self._encoder.tokens)
+            before = "" if ordinal == stream.fields.get(stream.title or "") else heading
+            tokens = partial(_tokens, self._encoder, before)
+            cut = windows(text if whole else text[:FIRST_CHARS], tokens)
             for start, stop in cut if whole else cut[:1]:
-                number = hash_of(text[start:stop])
-                spans[ordinal, start], texts[number] = (stop, number), text[start:stop]
+                embedded = before + text[start:stop]
+                number = hash_of(embedded)
+                spans[ordinal, start], texts[number] = (stop, number), embedded
             complete &= whole or cut[0][1] == len(text)
         lots = {
             ordinal: hash_of(stream.connection_id, stream.name, document.record_key, name) % LOTS
@@ -242,6 +259,10 @@ def _build_all(
         while not builder.round(state, stop) and not stop.is_set():
             pass
         return state()
+
+
+def _tokens(encoder: Encoder, before: str, text: str) -> int:
+    return encoder.tokens(before + text)
 
 
 def hash_of(*texts: str) -> int:

@@ -2,9 +2,16 @@
 
 from array import array
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from evidence.errors import Unavailable
+
+#: Embedded for the centre of all texts, and at each start of an endpoint to know its model.
+PROBES: Final = (
+    "The meeting was moved to Thursday at ten.",
+    "Das rote Fahrrad steht seit dem Sommer im Keller.",
+    "Preheat the oven, then mix flour, sugar and butter.",
+)
 
 
 class MeaningUnavailable(Unavailable, code="semantic_unavailable"):

@@ -18,16 +18,10 @@ from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, parse_json, within
 from service.breaker import Breaker
-from service.meaning.encoder import MeaningUnavailable, quantized
+from service.meaning.encoder import PROBES, MeaningUnavailable, quantized
 from service.settings import Settings, parsing
 from service.sources.remote import outbound
 
-#: Embedded at each start and compared with the vectors in the id of a set of vectors.
-PROBES: Final = (
-    "The meeting was moved to Thursday at ten.",
-    "Das rote Fahrrad steht seit dem Sommer im Keller.",
-    "Preheat the oven, then mix flour, sugar and butter.",
-)
 PROBED: Final = 32  # components of each of these vectors that an id has
 SAME: Final = 0.999  # the least cosine between two vectors of one text by the same model
 SPREAD: Final = 8.8  # from the mean cosine to 1, in standard deviations: that of the local model

@@ -7,8 +7,11 @@ the record and the id of the vector, 8 bytes each, little endian, then the code 
 entry of a vector that is gone is zero.
 """
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from math import hypot
 from typing import Final, NamedTuple, Protocol
 
 from service.records.engine.later import Later
@@ -18,17 +21,16 @@ BLOCK_ENTRIES: Final = 256
 NUMBER_BYTES: Final = 8
 #: Lots are below this.
 LOTS: Final = 1 << 62
-#: "1" for each positive signed byte, "0" for each other one.
-_SIGNS: Final = bytes([ord("0"), *127 * b"1", *128 * b"0"])
 
 
 class VectorSet(NamedTuple):
-    """The vectors of one model. `version` grows with each commit of the builder."""
+    """The vectors of one model. `version` grows with each commit of the builder; see `code_of`."""
 
     id: int
     model: str
     dimensions: int
     version: int
+    centre: bytes
 
 
 class VectorRow(NamedTuple):
@@ -42,12 +44,16 @@ class VectorRow(NamedTuple):
 
 
 class TextStream(NamedTuple):
-    """A stream, and the ordinals of its fields whose texts have vectors."""
+    """A stream, and the ordinals of its fields whose texts have vectors.
+
+    The texts of other fields are embedded after that of the `title`, if there is one.
+    """
 
     id: int
     connection_id: str
     name: str
     fields: Mapping[str, int]
+    title: str | None = None
 
 
 class Document(NamedTuple):
@@ -89,7 +95,7 @@ class VectorWriting(Protocol):
     def sets(self) -> list[tuple[int, str]]:
         """The ids and models of all sets."""
 
-    def open_set(self, model: str, dimensions: int) -> int:
+    def open_set(self, model: str, dimensions: int, centre: bytes) -> int:
         """The set of a model, created if new."""
 
     def streams(self) -> list[TextStream]:
@@ -165,16 +171,33 @@ class VectorReads(Protocol):
         """How many records of each stream are in the set; streams without any are left out."""
 
 
-def code_of(vector: bytes) -> bytes:
-    """The signs of a vector, 1 for positive, in whole bytes, the first in the highest bit."""
+def code_of(vector: bytes, centre: bytes) -> bytes:
+    """A bit for each component of a vector, 1 above the centre of all texts, first bit highest.
+
+    Texts share most of their direction, so the signs alone would tell them apart badly. `centre`
+    has components of unit vectors as floats of 4 bytes; empty, it is zero.
+    """
+    components = array("b", vector)
+    length = hypot(*components)
+    middle = array("f", centre) if centre else repeat(0.0)
+    bits = "".join(
+        "1" if component > length * least else "0" for component, least in zip(components, middle)
+    )
     width = -(-len(vector) // 8)
-    return int(vector.translate(_SIGNS).ljust(width * 8, b"0"), 2).to_bytes(width, "big")
+    return int(bits.ljust(width * 8, "0"), 2).to_bytes(width, "big")
 
 
-def entry_of(seq: int, id: int, vector: bytes) -> bytes:
+def entry_of(seq: int, id: int, vector: bytes, centre: bytes) -> bytes:
     """The entry of a vector in a block."""
     numbers = (number.to_bytes(NUMBER_BYTES, "little") for number in (seq, id))
-    return b"".join((*numbers, code_of(vector)))
+    return b"".join((*numbers, code_of(vector, centre)))
+
+
+def centre_of(vectors: Sequence[bytes]) -> bytes:
+    """The centre of a few vectors, for `code_of`."""
+    units = [(array("b", vector), hypot(*array("b", vector)) or 1.0) for vector in vectors]
+    sums = zip(*([component / length for component in unit] for unit, length in units))
+    return array("f", [sum(components) / len(units) for components in sums]).tobytes()
 
 
 def ids_of(entries: bytes, width: int) -> list[int]:

@@ -5,6 +5,7 @@ CREATE TABLE vector_set (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   model text COLLATE "C" NOT NULL UNIQUE,
   dimensions integer NOT NULL,
+  centre bytea NOT NULL,
   complete integer NOT NULL DEFAULT 0,
   version bigint NOT NULL DEFAULT 0
 );

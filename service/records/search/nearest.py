@@ -19,7 +19,7 @@ from service.records.engine.vectors import NUMBER_BYTES, VectorRow, VectorSet, c
 #: Vectors that the mean and the deviation are taken of, and the fewest for which they mean much.
 SAMPLED, FEWEST = 200, 20
 #: Vectors whose cosines are computed because their codes are nearest, and those that tie, at most.
-RESCORED, TIED = 600, 2_400
+RESCORED, TIED = 2_000, 4_000
 #: A scope with at most so many records is filtered by these, a larger one by parts.
 LISTED_MOST: Final = 20_000
 #: Blocks whose codes are compared at once.
@@ -104,7 +104,7 @@ class Nearness:
 
     def _compared(self, scope: Scope, deadline: Deadline) -> tuple[Any, Any, Any, bool]:
         """(records, ids and distances of the codes of a scope, whether that is all of them)."""
-        code = numpy.frombuffer(code_of(self._bytes), numpy.uint8)
+        code = numpy.frombuffer(code_of(self._bytes, self.vectors.centre), numpy.uint8)
         size, start = 2 * NUMBER_BYTES + len(code), 2 * NUMBER_BYTES
         word = numpy.uint64 if len(code) % 8 == 0 else numpy.uint8
         parts = [(numpy.zeros(0, "<i8"), numpy.zeros(0, "<i8"), numpy.zeros(0, numpy.uint16))]

@@ -111,7 +111,7 @@ class Search(RankedBlocks):
         """The places of a first page, with those of related records."""
         limit, ordering = self.request.limit, self.ordering
         places = Places(range(1, len(page_records) + 1))
-        if not self.is_plain or (ranked and ordering is None) or not self.meaning.nearness:
+        if (ranked and ordering is None) or not self.meaning.nearness:
             return places
         standard = ordering.standard if ordering and ordering.standard else NOTHING_MATCHES
         mixed = standard.coverage < ENOUGH
@@ -128,6 +128,7 @@ class Search(RankedBlocks):
             self.query_groups,
             self.searched.covered,
             standard,
+            seen=self.candidates.complete and self.is_plain,
         )
         values = [record.value for record in page_records]
         return related.places_on(values, nearest[:most], limit, mixed=mixed)

@@ -154,6 +154,16 @@ class RankedBlocks:
         """Whether all words of the question are plain, and none is required."""
         return not (self.every or self.question.required or self.question.only_period)
 
+    @property
+    def may_be_related(self) -> bool:
+        """Whether records without a word may be shown: also if no record has a quoted part."""
+        quoted = all(
+            not (part.role or part.term.prefix or part.term.excluded)
+            for part in self.question.required
+        )
+        among_words = quoted and not self.every and len(self.query_groups) > 1
+        return self.is_plain or (among_words and not self.candidates.group_bits)
+
     @cached_property
     def ordering(self) -> Ordering | None:
         """What orders blocks besides words; None if these alone do."""
@@ -166,9 +176,11 @@ class RankedBlocks:
     def meaning(self) -> Meaning:
         """The vectors of the grant, and how near they are to the question."""
         request = self.request
-        if self.encoder is None or request.mode == "words" or not self.is_plain:
+        if self.encoder is None or request.mode == "words" or not self.may_be_related:
             return Meaning()
-        return meaning_of(self.snapshot, self.encoder, request.query, self.view.covered.scope())
+        return meaning_of(
+            self.snapshot, self.encoder, request.query, self.view.covered.meaning_scope
+        )
 
     def _next_block(self, number: int) -> int | None:
         """The number of the next block with a candidate that no earlier block has."""

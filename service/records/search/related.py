@@ -36,16 +36,22 @@ def find(
     groups: Sequence[Group],
     covered: Coverage,
     standard: Standard,
+    *,
+    seen: bool,
 ) -> tuple[list[RelatedRecord], int | None]:
     """(records without a word of the question, best first, None).
 
-    Instead of None the number of vectors that were compared, if time ran out before all were.
+    Instead of None the number of vectors that were compared, if time ran out before all were. With
+    `seen` the candidates are all records that hold a word.
     """
     snapshot, scope = candidates.snapshot, covered.scope()
-    texts, compared = nearness.search(scope, Deadline.after(BUDGETS.related_seconds))
+    texts, compared = nearness.search(
+        covered.meaning_scope, Deadline.after(BUDGETS.related_seconds)
+    )
     wordless = {seq: text for seq, text in texts.items() if seq not in candidates.group_bits}
     nearest = nlargest(NEAREST, wordless, key=lambda seq: (wordless[seq].nearness, -seq))
-    if not candidates.complete:
+    texts |= nearness.of(nearest).get()  # with windows whose codes were not near
+    if not seen:
         occurring = [group.spellings for group in groups if group.count]
         rows = all_of(snapshot.holding(scope, spellings, nearest) for spellings in occurring)
         holding = set().union(*(word_rows.records for word_rows in rows.get()))
@@ -54,9 +60,11 @@ def find(
     others = nearness.of({n for places in near.values() for n in places} - texts.keys()).get()
     nearness_of = {seq: text.nearness for seq, text in (texts | others).items()}
     meaning = with_neighbours(nearness_of, near)
-    best = sorted(nearest, key=lambda seq: (-round(meaning[seq], DIGITS), seq))
-    records = [RelatedRecord(standard.value(0.0, meaning[seq]), texts[seq].row) for seq in best]
-    return [record for record in records if record.value > 0], compared
+    nearest = [seq for seq in nearest if meaning[seq] > 0]
+    nearest.sort(key=lambda seq: (-round(meaning[seq], DIGITS), seq))
+    return [RelatedRecord(standard.value(0.0, meaning[seq]), texts[seq].row) for seq in nearest], (
+        compared
+    )
 
 
 def places_on(

@@ -32,7 +32,7 @@ GONE_MOST: Final = BLOCK_ENTRIES // 2
 _END: Final = (1 << 63) - 1
 
 _ADD_SET: Final = """
-INSERT INTO vector_set (model, dimensions) VALUES (?, ?) ON CONFLICT (model) DO NOTHING
+INSERT INTO vector_set (model, dimensions, centre) VALUES (?, ?, ?) ON CONFLICT (model) DO NOTHING
 """
 _STREAMS: Final = "SELECT s.id, c.connection_id, s.name, s.manifest FROM"
 _FIELDS: Final = "SELECT stream, field, ordinal FROM scope WHERE searchable"
@@ -119,9 +119,9 @@ class VectorTables:
     def sets(self) -> list[tuple[int, str]]:
         return [(row[0], row[1]) for row in self._writer.run("SELECT id, model FROM vector_set")]
 
-    def open_set(self, model: str, dimensions: int) -> int:
+    def open_set(self, model: str, dimensions: int, centre: bytes) -> int:
         with self._writer.quiet_transaction():
-            self._writer.run(_ADD_SET, model, dimensions)
+            self._writer.run(_ADD_SET, model, dimensions, centre)
             ((id,),) = self._writer.run("SELECT id FROM vector_set WHERE model = ?", model)
         return int(id)
 
@@ -131,10 +131,10 @@ class VectorTables:
         for stream, name, ordinal in self._writer.run(_FIELDS):
             ordinals.setdefault(stream, {})[name] = ordinal
         return [
-            TextStream(id, connection_id, name, fields)
+            TextStream(id, connection_id, name, fields, parsed.roles.get("primary-title"))
             for id, connection_id, name, manifest in rows
-            for own in [ordinals.get(id, {})]
-            if (fields := {n: own[n] for n in parse_stored(manifest).semantic_fields if n in own})
+            for own, parsed in [(ordinals.get(id, {}), parse_stored(manifest))]
+            if (fields := {n: own[n] for n in parsed.semantic_fields if n in own})
         ]
 
     def lease(self, owner: str, seconds: float, is_gone: Callable[[str], bool]) -> str | None:
@@ -250,14 +250,17 @@ WHERE set_id = ? AND {self.in_list.format("seq")}"""
         """Adds vectors of one field, (id, seq, vector), to its last block and to new ones."""
         last = self._writer.run(f"{_LAST_BLOCK} {self.locked.format('b')}", set_id, ordinal)
         block, entries = last[0] if last else (None, b"")
-        width, places = len(entry_of(*rows[0][1::-1], rows[0][2])), list[tuple[int, int, int]]()
+        ((centre,),) = self._writer.run("SELECT centre FROM vector_set WHERE id = ?", set_id)
+        new = [entry_of(seq, id, vector, centre) for id, seq, vector in rows]
+        width, places = len(new[0]), list[tuple[int, int, int]]()
         while rows:
             first = len(entries) // width
             if block is None or first == BLOCK_ENTRIES:
                 ((block,),) = self._writer.run(_ADD_BLOCK, set_id, ordinal, width, b"")
                 first, entries = 0, b""
-            chosen, rows = rows[: BLOCK_ENTRIES - first], rows[BLOCK_ENTRIES - first :]
-            entries += b"".join(entry_of(seq, id, vector) for id, seq, vector in chosen)
+            room = BLOCK_ENTRIES - first
+            entries += b"".join(new[:room])
+            chosen, rows, new = rows[:room], rows[room:], new[room:]
             self._writer.run("UPDATE vector_block SET entries = ? WHERE id = ?", entries, block)
             places += [(block, slot, row[0]) for slot, row in enumerate(chosen, start=first)]
         self._writer.run_each("UPDATE vector SET block = ?, slot = ? WHERE id = ?", places)

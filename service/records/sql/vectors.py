@@ -17,7 +17,7 @@ MARGIN, GROWTH = 2, 4
 BLOCKS_TOGETHER: Final = 64
 
 _SET: Final = """
-SELECT id, model, dimensions, version FROM vector_set WHERE complete > 0 OR version > 0
+SELECT id, model, dimensions, version, centre FROM vector_set WHERE complete > 0 OR version > 0
 ORDER BY complete DESC, CASE WHEN complete > 0 THEN -id ELSE id END LIMIT 1
 """
 _VECTORS: Final = "SELECT v.seq, v.ordinal, v.start, v.stop, v.vector FROM vector v"

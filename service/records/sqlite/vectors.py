@@ -32,6 +32,9 @@ _IN_BLOCK: Final = """
 SELECT v.slot, v.seq, v.id, v.vector FROM json_each(?) j CROSS JOIN vector v ON v.id = j.value
 WHERE v.block = ?
 """
+_BLOCKS: Final = """
+SELECT b.id, b.width, b.entries, m.centre FROM vector_block b JOIN vector_set m ON m.id = b.set_id
+"""
 #: Lets a builder compare all vectors with their texts, and put them into new blocks.
 RESET: Final = (
     "DELETE FROM vectored",
@@ -49,10 +52,10 @@ def vector_faults(db: sqlite3.Connection) -> Iterator[str]:
         yield f"vectors without a text: {lost}"
     ((packed,),) = db.execute("SELECT count(*) FROM vector WHERE block IS NOT NULL")
     wrong = 0
-    for block, width, entries in db.execute("SELECT id, width, entries FROM vector_block"):
+    for block, width, entries, centre in db.execute(_BLOCKS):
         expected, ids = bytearray(len(entries)), orjson.dumps(ids_of(entries, width)).decode()
         for slot, seq, id, vector in db.execute(_IN_BLOCK, (ids, block)):
-            expected[slot * width : (slot + 1) * width] = entry_of(seq, id, vector)
+            expected[slot * width : (slot + 1) * width] = entry_of(seq, id, vector, centre)
             packed -= 1
         wrong += bytes(expected) != entries
     if wrong or packed:

@@ -209,6 +209,16 @@ class Coverage:
         return self._scopes[role]
 
     @cached_property
+    def meaning_scope(self) -> Scope:
+        """The searched fields whose vectors may be used: those after a hidden title may not."""
+        fields = {
+            ordinal: field.stream.id
+            for ordinal, field in self.fields.items()
+            if field.stream.title_field or "primary-title" not in field.stream.manifest.roles
+        }
+        return Scope(tuple(sorted(fields)), tuple(self.selections.values()), fields)
+
+    @cached_property
     def fields(self) -> dict[int, SearchedField]:
         """The searched fields by their ordinals."""
         return {

@@ -18,6 +18,7 @@ from evidence.manifest import parse
 from evidence.pointer import find, searched_text
 from service.meaning import building
 from service.meaning.building import Builder, Progress, build
+from service.meaning.encoder import PROBES
 from service.place import Place
 from service.records.engine import Big, Snapshot, Stored
 from service.records.engine.vectors import entry_of
@@ -31,7 +32,15 @@ from tests.helpers.places import ENGINE, faults, new_place
 from tests.helpers.trigrams import Trigrams
 
 SEARCH = {"lexical_fields": ["title", "text"], "semantic_fields": ["title", "text"]}
-SEMANTIC_NOTES = {**NOTES, "query": {**NOTES["query"], "search": SEARCH}}
+TITLED = {
+    **NOTES["schema"]["properties"],
+    "title": {"type": "string", "x_pdpp_role": "primary-title"},
+}
+SEMANTIC_NOTES = {
+    **NOTES,
+    "schema": {**NOTES["schema"], "properties": TITLED},
+    "query": {**NOTES["query"], "search": SEARCH},
+}
 LONG = "A sentence about lanterns. Another one about the sea! " * 200
 
 
@@ -78,8 +87,8 @@ def built(place: Place, model: str = "first:1") -> list[Progress]:
     return steps
 
 
-def texts(writer: Writing, snapshot: Snapshot) -> dict[tuple[int, int], str]:
-    """The current text of every field, by record and ordinal."""
+def texts(writer: Writing, snapshot: Snapshot) -> dict[tuple[int, int], tuple[str, str]]:
+    """(title that stands before it, current text) of every field, by record and ordinal."""
     current = {}
     for stream, field, ordinal in writer.run("SELECT stream, field, ordinal FROM scope"):
         if field in SEARCH["semantic_fields"]:
@@ -87,7 +96,8 @@ def texts(writer: Writing, snapshot: Snapshot) -> dict[tuple[int, int], str]:
             for seq, record in snapshot.load([seq for (seq,) in rows]).get().items():
                 text = _text(snapshot, record, field)
                 if text:
-                    current[seq, ordinal] = text
+                    title = "" if field == "title" else str(record.data.get("title") or "")
+                    current[seq, ordinal] = f"{title[:160]}\n" if title else "", text
     return current
 
 
@@ -105,19 +115,23 @@ def check(place: Place, *, complete: str | None = None) -> int:
             snapshot.confine(None)
             current = texts(writer, snapshot)
         rows = writer.run(
-            "SELECT m.model, v.id, v.seq, v.ordinal, v.start, v.stop, v.block, v.slot, v.vector"
-            " FROM vector v JOIN vector_set m ON m.id = v.set_id ORDER BY v.seq, v.ordinal, v.start"
+            "SELECT m.model, m.centre, v.id, v.seq, v.ordinal, v.start, v.stop, v.block, v.slot,"
+            " v.vector FROM vector v JOIN vector_set m ON m.id = v.set_id"
+            " ORDER BY v.seq, v.ordinal, v.start"
         )
         blocks = {
             id: (width, entries)
             for id, width, entries in writer.run("SELECT id, width, entries FROM vector_block")
         }
         entries = 0
-        for model, id, seq, ordinal, start, stop, block, slot, vector in rows:
-            assert MODELS[model].passage(current[seq, ordinal][start:stop]) == vector
+        for model, centre, id, seq, ordinal, start, stop, block, slot, vector in rows:
+            heading, text = current[seq, ordinal]
+            assert MODELS[model].passage(heading + text[start:stop]) == vector
             if block is not None:
                 width, bytes_of = blocks[block]
-                assert bytes_of[slot * width : (slot + 1) * width] == entry_of(seq, id, vector)
+                assert bytes_of[slot * width : (slot + 1) * width] == entry_of(
+                    seq, id, vector, centre
+                )
                 entries += 1
         assert entries == sum(
             any(bytes_of[start : start + width])
@@ -128,11 +142,11 @@ def check(place: Place, *, complete: str | None = None) -> int:
             assert {row[0] for row in rows} <= {complete}
             assert [model for _, model in writer.vectors().sets()] == [complete]
             covered: dict[tuple[int, int], str] = {}
-            for _, _, seq, ordinal, start, stop, *_ in rows:
+            for _, _, _, seq, ordinal, start, stop, *_ in rows:
                 text = covered.get((seq, ordinal), "")
                 assert start == len(text)
-                covered[seq, ordinal] = text + current[seq, ordinal][start:stop]
-            assert covered == current
+                covered[seq, ordinal] = text + current[seq, ordinal][1][start:stop]
+            assert covered == {key: text for key, (_, text) in current.items()}
             assert entries == len(rows)
     assert faults(place) == [] if ENGINE == "sqlite" else True
     return len(rows)
@@ -142,7 +156,7 @@ def test_every_window_gets_a_vector_and_progress_is_reported(place: Place) -> No
     bring(place, note("a", "short"), note("b", LONG), note("c", ""), note("d", LONG * 10))
     steps = built(place)
     assert check(place, complete="first:1") > 150
-    assert steps[-1] == (4, 4, 9)  # most windows have the same text as another one
+    assert steps[-1] == (4, 4, 11)  # most windows have the same text as another one
 
 
 def test_first_windows_come_before_further_ones_and_newer_records_first(place: Place) -> None:
@@ -155,15 +169,16 @@ def test_first_windows_come_before_further_ones_and_newer_records_first(place: P
             return super().passages(texts)
 
     build(place, Noting("first:1"), Event(), lambda progress: None)
-    assert asked[:3] == ["About new", "new text", "About old"]
-    assert asked[3].startswith("old A sentence") and len(asked) > 5
+    texts = asked[len(PROBES) :]
+    assert texts[:3] == ["About new", "About new\nnew text", "About old"]
+    assert texts[3].startswith("About old\nold A sentence") and len(texts) > 5
 
 
 def test_equal_texts_are_embedded_once(place: Place) -> None:
     bring(place, note("a", "the same"))
     built(place)
-    bring(place, note("b", "the same"))
-    assert built(place)[-1].vectors == 1
+    bring(place, Row({**note("b", "the same").data, "title": "About a"}, "b"))
+    assert built(place)[-1].vectors == 0
     assert check(place, complete="first:1") == 4
 
 

@@ -41,7 +41,7 @@ def number(text: str) -> int:
 def build(writer: Writing, stream: StreamHandle, model: str = MODEL) -> int:
     """Saves one vector for each text of a stream; returns the set."""
     tables = writer.vectors()
-    set_id = tables.open_set(model, 64)
+    set_id = tables.open_set(model, 64, b"")
     fields = stream.scopes.searchable
     tables.prepare(set_id, stream.id, sorted(fields.values()))
     seqs = [seq for _, seq in tables.missing(set_id, stream.id, begun=False)]
@@ -130,7 +130,7 @@ def check(snapshot: Snapshot, set_id: int, stream: StreamHandle) -> int:
         assert (row.start, row.stop, row.vector) == (0, len(text), embed(text))
     blocks = entries(snapshot, set_id, fields)
     assert sorted((seq, code) for seq, _, code in blocks) == sorted(
-        (row.seq, code_of(row.vector)) for row in rows
+        (row.seq, code_of(row.vector, b"")) for row in rows
     )
     by_id = snapshot.vectors_by_id(set_id, [id for _, id, _ in blocks]).get()
     assert sorted(by_id) == sorted(rows)
@@ -174,7 +174,7 @@ def test_a_vector_is_not_saved_if_its_record_changed_meanwhile(
     writer: Writing, notes: StreamHandle, reader: Reader
 ) -> None:
     tables = writer.vectors()
-    set_id = tables.open_set(MODEL, 64)
+    set_id = tables.open_set(MODEL, 64, b"")
     field = notes.scopes.searchable["text"]
     tables.prepare(set_id, notes.id, [field])
     seqs = [seq for _, seq in tables.missing(set_id, notes.id, begun=False)]
@@ -195,7 +195,7 @@ def test_a_vector_is_not_saved_if_its_record_changed_meanwhile(
 def test_records_are_missing_newest_first(writer: Writing, notes: StreamHandle) -> None:
     put(writer, notes, [note("timeless", "no time")])
     tables = writer.vectors()
-    set_id = tables.open_set(MODEL, 64)
+    set_id = tables.open_set(MODEL, 64, b"")
     seqs = [seq for _, seq in tables.missing(set_id, notes.id, begun=False)]
     keys = {document.seq: document.record_key for document in tables.documents(seqs)}
     assert [keys[seq] for seq in seqs] == [*(f"n{i}" for i in range(8, -1, -1)), "timeless"]
