@@ -100,7 +100,7 @@ def card(
     """The lines of a hit: its line, then its evidence with the calls that open it."""
     lines = [line(number, hit, single_source=single_source, keyed=keyed)]
     if hit.related is not None:
-        begins = orjson.dumps(hit.related.begins).decode()
+        begins = quoted(hit.related.begins)
         lines.append(f"  begins {begins} {context.spell(hit.related.read)}")
         return "\n".join(lines)
     hidden = {read.key: (words, read) for words, read in hit.hidden}
@@ -185,7 +185,8 @@ def footer(
             "Narrow with since, until or filter to reach them."
         )
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page continues.")
+        rest = "; next_page continues" if page.next_cursor else ""
+        lines.append(f"The page ended early to stay within its size{rest}.")
     if len(page.proven) < len(page.hits):
         lines.append(
             "related: no word of the query occurs in these records, nothing is proven. They are "

@@ -6,12 +6,15 @@ vectors at a real endpoint: start them with the variables that it yields.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Event
 from zlib import crc32
 
 import orjson
 
+from service.meaning.building import build
 from service.meaning.encoder import quantized
 from tests.helpers.loopback import Asked, Reply, answering, as_json
+from tests.helpers.worlds import House
 
 DIMENSIONS = 64
 MODEL = "trigrams"
@@ -54,6 +57,13 @@ class Trigrams:
 
     def tokens(self, text: str) -> int:
         return len(text.split())
+
+
+def embed_all(house: House) -> House:
+    """The same house, whose store has vectors and is searched by meaning too."""
+    build(house.path, Trigrams(), Event(), on_commit=lambda progress: None)
+    house.app.extensions["rung"].store.encoder = Trigrams()
+    return house
 
 
 def answer(asked: Asked) -> Reply:

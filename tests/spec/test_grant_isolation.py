@@ -18,6 +18,7 @@ from tests.helpers import canaries, worlds
 from tests.helpers.api import Answer
 from tests.helpers.canaries import words_in
 from tests.helpers.scale import times
+from tests.helpers.trigrams import embed_all
 from tests.spec.isolation_calls import (
     PLAN,
     QUERY,
@@ -35,7 +36,7 @@ CHECKED = Counter[str]()
 SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
 ANY = settings(
     deadline=None,
-    max_examples=times(650, 50),
+    max_examples=times(400, 50),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -52,9 +53,10 @@ class Kept(logging.Handler):
         self.lines.append(self.format(record))
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
-    return worlds.build(canaries.world_of(PLAN), tmp_path_factory.mktemp("canaries"))
+@pytest.fixture(scope="module", params=["words", "vectors"])
+def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> worlds.House:
+    house = worlds.build(canaries.world_of(PLAN), tmp_path_factory.mktemp("canaries"))
+    return embed_all(house) if request.param == "vectors" else house
 
 
 @pytest.fixture(scope="module")

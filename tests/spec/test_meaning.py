@@ -1,16 +1,15 @@
 """Search by meaning: words prove, meaning orders, and related hits are told apart from evidence."""
 
+import re
 from pathlib import Path
-from threading import Event
 
 import orjson
 import pytest
 
-from service.meaning.building import build as build_vectors
 from service.meaning.encoder import MeaningUnavailable
 from tests.helpers.caller import Local
 from tests.helpers.stores import BODY, TIME, WORD, Connection, House, Stream, build, client
-from tests.helpers.trigrams import Trigrams
+from tests.helpers.trigrams import Trigrams, embed_all
 
 TITLE = {**WORD, "x_pdpp_role": "primary-title"}
 TEXT = {**BODY, "x_pdpp_role": "primary-text"}
@@ -32,11 +31,7 @@ def house(tmp_path: Path) -> House:
     ]
     fields = {"id": WORD, "at": TIME, "title": TITLE, "body": TEXT}
     stream = Stream("notes", fields, records, ["title", "body"], "at")
-    house = build([Connection("c", [stream], "key")], tmp_path)
-    store = house.app.extensions["rung"].store
-    build_vectors(store.place, Trigrams(), Event(), on_commit=lambda progress: None)
-    store.encoder = Trigrams()
-    return house
+    return embed_all(build([Connection("c", [stream], "key")], tmp_path))
 
 
 @pytest.fixture
@@ -129,3 +124,53 @@ def test_a_model_that_fails_leaves_the_answer_by_words_with_a_warning(house: Hou
     assert not caller.ok("search", query="copper kettle stove gate").structured["data"]["meta"][
         "warnings"
     ]
+
+
+class Other(Trigrams):
+    """Another model than that of the vectors."""
+
+    def matches(self, id: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("encoder", [Trigrams(), Broken(), Other()])
+def test_a_grant_without_vectors_learns_nothing_of_those_of_others(
+    tmp_path: Path, encoder: Trigrams
+) -> None:
+    """No name of a model, no warning, no other order: as in a store that has none at all."""
+    fields = {"id": WORD, "title": TITLE, "body": TEXT, "remark": WORD}
+    records = [
+        {"id": f"{n}", "title": "A number", "body": body, "remark": f"copper remark {body}"}
+        for n, body in enumerate(BODIES.values())
+    ]
+    streams = [
+        Stream("notes", fields, records, ["title", "body", "remark"]),
+        Stream("remarks", {"id": WORD, "remark": WORD}, records, ["remark"]),
+    ]
+    texts = list[list[str]]()
+    for name in ("with", "without"):
+        (tmp_path / name).mkdir()
+        house = build([Connection("c", streams, "key")], tmp_path / name)
+        if name == "with":
+            embed_all(house)
+        house.app.extensions["rung"].store.encoder = encoder
+        remark_alone = {"stream": "notes", "fields": ["id", "remark"]}
+        entries = (
+            {"connection_id": "c", **entry} for entry in (remark_alone, {"stream": "remarks"})
+        )
+        caller = client(house, *entries)
+        texts.append(
+            [
+                caller.ok("search", query=query, limit=limit).text
+                for query in ("copper kettle stove", UNPROVEN, "zymurgy", "copper", "gate wind")
+                for limit in (1, 10)
+            ]
+        )
+    assert "ranking=words" in texts[0][0] and "meaning" not in "".join(texts[0])
+    assert [own_lines(one) for one in texts[0]] == [own_lines(one) for one in texts[1]]
+
+
+def own_lines(text: str) -> list[str]:
+    """The lines of our own without cursors, which are encrypted anew in each store."""
+    lines = re.sub("<<<[0-9a-f]{12}|[0-9a-f]{12}>>>", "", text).split("\n")
+    return [line.partition('"cursor"')[0] for line in lines]

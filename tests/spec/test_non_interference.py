@@ -10,6 +10,8 @@ Left out, on purpose:
   two stores. Their length is compared, and what follows from them, each in its own store.
 - `emitted_at`. It is the time of a record's last import, whatever changed; both stores agree on it.
 - Time. How long an answer takes is not checked.
+
+All of it holds with vectors too, which then both stores have of all their texts.
 """
 
 import re
@@ -26,6 +28,7 @@ from service.records.intake import Row
 from tests.helpers import canaries, variants, worlds
 from tests.helpers.api import Answer, Api, path
 from tests.helpers.canaries import NOTES, RELATIONS
+from tests.helpers.trigrams import embed_all
 from tests.spec.isolation_calls import (
     FENCE,
     PLAN,
@@ -50,13 +53,19 @@ ANY = settings(
 BOOKMARK = re.compile(r'"next_changes_since": "([^"]+)"|"next_cursor": "(c\.[^"]+)"')
 SEVERAL = st.lists(TERM, min_size=2, max_size=3).map(" ".join)
 
+VECTORS = pytest.mark.parametrize("vectored", [False, True], ids=["words", "vectors"])
+
 Scene = tuple[list[dict[str, Any]], list[Call]]
 
 
-def opened(plan: canaries.Plan, folder: str, entries: list[dict[str, Any]]) -> Api:
+def opened(
+    plan: canaries.Plan, folder: str, entries: list[dict[str, Any]], *, vectored: bool
+) -> Api:
     """A client of a plan's world, with a grant that has the same id in every store."""
     Path(folder).mkdir()
     house = worlds.build(canaries.world_of(plan), Path(folder))
+    if vectored:
+        embed_all(house)
     grant_id, token = house.grant(*entries)
     house.change('UPDATE "grant" SET grant_id = ? WHERE grant_id = ?', GRANT_ID, grant_id)
     return Api(house.app, token)
@@ -105,13 +114,15 @@ def agree(told: str, there: str, call: Call) -> None:
         raise AssertionError(f"{call}\n--- one: {told[near]}\n--- two: {there[near]}")
 
 
+@VECTORS
 @ANY
-@given(scene=worlds_of_calls(QUERY), seed=st.integers(0, 2**32))
-def test_what_is_hidden_changes_no_answer(scene: Scene, seed: int) -> None:
+@given(scene=worlds_of_calls(QUERY | SEVERAL), seed=st.integers(0, 2**32))
+def test_what_is_hidden_changes_no_answer(vectored: bool, scene: Scene, seed: int) -> None:
     entries, asked = scene
+    varied = variants.vary(PLAN, entries, Random(seed))
     with TemporaryDirectory() as folder:
-        one = Talk(opened(PLAN, f"{folder}/one", entries))
-        other = Talk(opened(variants.vary(PLAN, entries, Random(seed)), f"{folder}/two", entries))
+        one = Talk(opened(PLAN, f"{folder}/one", entries, vectored=vectored))
+        other = Talk(opened(varied, f"{folder}/two", entries, vectored=vectored))
         for call in [*(call for entry in entries for call in agenda(entry)), *asked]:
             answers, told = one.ask(call)
             theirs, told_there = other.ask(call)
@@ -122,14 +133,16 @@ def test_what_is_hidden_changes_no_answer(scene: Scene, seed: int) -> None:
                 agree(one.ask(offer)[1], other.ask(same)[1], offer)
 
 
+@VECTORS
 @settings(ANY, max_examples=10)
 @given(entries=grants(), queries=st.lists(SEVERAL, min_size=2, max_size=6), seed=st.integers())
 def test_what_is_hidden_changes_no_order_of_hits(
-    entries: list[dict[str, Any]], queries: list[str], seed: int
+    vectored: bool, entries: list[dict[str, Any]], queries: list[str], seed: int
 ) -> None:
+    varied = variants.vary(PLAN, entries, Random(seed))
     with TemporaryDirectory() as folder:
-        one = opened(PLAN, f"{folder}/one", entries)
-        other = opened(variants.vary(PLAN, entries, Random(seed)), f"{folder}/two", entries)
+        one = opened(PLAN, f"{folder}/one", entries, vectored=vectored)
+        other = opened(varied, f"{folder}/two", entries, vectored=vectored)
         for query in queries:
             assert hits_of(one, query) == hits_of(other, query), query
 
@@ -138,20 +151,25 @@ def hits_of(api: Api, query: str) -> tuple[int, list[Any], Any]:
     """The hits of a query of several words, best first, and the rest of the answer."""
     status, _, body = api.rest("/v1/search", q=query, limit=100)
     hits = [
-        (hit["connection_id"], hit["stream"], hit["record_key"], sorted(hit["matched_fields"]))
+        (hit["record_url"], hit.get("related"), hit.get("begins"), sorted(hit["matched_fields"]))
         for hit in body.get("data", ())
     ]
     return status, hits, body.get("meta") or body["error"]
 
 
-def test_a_cursor_tells_of_changes_of_granted_streams_alone(tmp_path: Path) -> None:
+@VECTORS
+def test_a_cursor_tells_of_changes_of_granted_streams_alone(vectored: bool, tmp_path: Path) -> None:
     house = worlds.build(canaries.world_of(PLAN), tmp_path)
-    connection = canaries.CONNECTIONS[0]
+    if vectored:
+        embed_all(house)
+    connection, query = canaries.CONNECTIONS[0], "common filler"
     api = house.api({"connection_id": connection, "stream": NOTES})
-    first = api.rest("/v1/search", q="common", limit=1).body
+    first = api.rest("/v1/search", q=query, limit=1).body
 
     def warned() -> list[str]:
-        page = api.rest("/v1/search", q="common", limit=1, cursor=first["next_cursor"]).body
+        if vectored:
+            embed_all(house)
+        page = api.rest("/v1/search", q=query, limit=1, cursor=first["next_cursor"]).body
         return [one["code"] for one in page["meta"]["warnings"]]
 
     assert warned() == []

@@ -1,7 +1,7 @@
 """The meaning of one question: opens the vectors of a store for it, or says why it cannot."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from evidence.limits import BUDGETS
 from evidence.work import within
@@ -10,6 +10,9 @@ from service.records.engine import Scope, Snapshot
 
 if TYPE_CHECKING:
     from service.records.search.nearest import Nearness
+
+#: Vectors of a grant that others are measured against.
+SAMPLED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +36,13 @@ class Meaning:
 
 
 def meaning_of(snapshot: Snapshot, encoder: Encoder, text: str, whole: Scope) -> Meaning:
-    """The meaning of a text against the vectors of a grant, whose scope is `whole`."""
+    """The meaning of a text against the vectors of a grant, whose scope is `whole`.
+
+    A grant without vectors learns nothing of those that others have.
+    """
     vectors = snapshot.vector_set()
-    if vectors is None:
+    sample = vectors and snapshot.vector_sample(vectors.id, whole, SAMPLED).get()
+    if not vectors or not sample:
         return Meaning()
     try:
         with within(BUDGETS.sent_question_seconds):  # an endpoint is asked which model it has
@@ -48,4 +55,4 @@ def meaning_of(snapshot: Snapshot, encoder: Encoder, text: str, whole: Scope) ->
         return Meaning(error=error)
     from service.records.search.nearest import Nearness
 
-    return Meaning(Nearness(snapshot, vectors, question, whole, calibration))
+    return Meaning(Nearness(snapshot, vectors, question, whole, sample, calibration))

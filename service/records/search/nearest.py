@@ -6,6 +6,7 @@ above its mean. Nothing outside the grant changes one.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +17,8 @@ from service.records.engine import Scope, Snapshot
 from service.records.engine.later import Later
 from service.records.engine.vectors import NUMBER_BYTES, VectorRow, VectorSet, code_of
 
-#: Vectors that the mean and the deviation are taken of, and the fewest for which they mean much.
-SAMPLED, FEWEST = 200, 20
+#: The fewest vectors whose mean and deviation mean much.
+FEWEST: Final = 20
 #: Vectors whose cosines are computed because their codes are nearest, and those that tie, at most.
 RESCORED, TIED = 2_000, 4_000
 #: A scope with at most so many records is filtered by these, a larger one by parts.
@@ -35,7 +36,10 @@ class NearText(NamedTuple):
 
 
 class Nearness:
-    """How near texts are to a question; `whole` is everything that the grant shows."""
+    """How near texts are to a question.
+
+    `whole` is everything that the grant shows, `sample` some vectors of it.
+    """
 
     def __init__(
         self,
@@ -43,28 +47,34 @@ class Nearness:
         vectors: VectorSet,
         question: bytes,
         whole: Scope,
+        sample: Sequence[bytes],
         calibration: tuple[float, float],
     ) -> None:
         self.vectors = vectors
-        self._snapshot, self._whole = snapshot, whole
+        self._snapshot, self._whole, self._sample = snapshot, whole, sample
         self._bytes, self._calibration = question, calibration
-        unit = numpy.frombuffer(question, numpy.int8).astype(numpy.float32)
-        self._question = unit / (numpy.linalg.norm(unit) or 1.0)
+        self._question = numpy.frombuffer(question, numpy.int8).astype(numpy.float32)
+        self._length = max(1.0, float(numpy.linalg.norm(self._question)))
+
+    @property
+    def version(self) -> tuple[str, bytes]:
+        """The model, and a hash of the sample: what the grant shows of the state of the vectors."""
+        return self.vectors.model, blake2b(b"".join(self._sample), digest_size=8).digest()
 
     @cached_property
     def _scale(self) -> tuple[float, float]:
         """Mean and deviation of the cosines in the grant."""
-        sample = self._snapshot.vector_sample(self.vectors.id, self._whole, SAMPLED).get()
-        if len(sample) < FEWEST:
+        if len(self._sample) < FEWEST:
             return self._calibration
-        cosines = self._cosines(sample)
+        cosines = self._cosines(self._sample)
         return float(cosines.mean()), max(LEAST_DEVIATION, float(cosines.std()))
 
     def _cosines(self, vectors: Sequence[bytes]) -> Any:
+        # Products of whole numbers are exact, so equal vectors are equally near in any order.
         matrix = numpy.frombuffer(b"".join(vectors), numpy.int8).reshape(len(vectors), -1)
         rows = matrix.astype(numpy.float32)
-        lengths = numpy.maximum(numpy.linalg.norm(rows, axis=1), 1.0)
-        return rows @ self._question / lengths
+        lengths = numpy.maximum(numpy.linalg.norm(rows, axis=1), 1.0).astype(numpy.float64)
+        return rows @ self._question / (lengths * self._length)
 
     def of(self, seqs: Iterable[int]) -> Later[dict[int, NearText]]:
         """The nearest window of each record that has a vector."""
@@ -77,7 +87,7 @@ class Nearness:
             mean, deviation = self._scale
             cosines = self._cosines([row.vector for row in rows]).tolist()
             for cosine, row in sorted(
-                zip(cosines, rows), key=lambda pair: (pair[0], -pair[1].start)
+                zip(cosines, rows), key=lambda pair: (pair[0], -pair[1].start, -pair[1].ordinal)
             ):
                 nearest[row.seq] = NearText((cosine - mean) / deviation, row)
         return nearest
@@ -85,22 +95,24 @@ class Nearness:
     def search(self, scope: Scope, deadline: Deadline) -> tuple[dict[int, NearText], int | None]:
         """(the nearest records of a scope, None; or the vectors compared before the deadline).
 
-        Those of the `RESCORED` nearest codes, each with its nearest window.
+        Those of the `RESCORED` nearest codes, each with its nearest window. In a part of a stream
+        only these vectors are counted as compared: the others may be of hidden records.
         """
         seqs, ids, distances, whole = self._compared(scope, deadline)
         order = numpy.argsort(distances, kind="stable")
         order = order[ids[order] > 0]
         chosen = list[int]()
-        for part in self._inside(scope, seqs, order):
+        for part, furthest in self._inside(scope, seqs, order):
             chosen += part.tolist()
-            if len(chosen) >= RESCORED:
+            if len(chosen) >= RESCORED and distances[chosen[RESCORED - 1]] < distances[furthest]:
                 break
         if len(chosen) > RESCORED:
             last = distances[chosen[RESCORED - 1]]
             chosen = [n for n in chosen[:TIED] if distances[n] <= last]
         near_ids = ids[chosen].tolist()
         rows = self._snapshot.vectors_by_id(self.vectors.id, near_ids).get() if near_ids else []
-        return self._nearest(rows), None if whole else len(ids)
+        compared = len(rows) if scope.limited else len(order)
+        return self._nearest(rows), None if whole else compared
 
     def _compared(self, scope: Scope, deadline: Deadline) -> tuple[Any, Any, Any, bool]:
         """(records, ids and distances of the codes of a scope, whether that is all of them)."""
@@ -121,18 +133,23 @@ class Nearness:
         seqs, ids, all_distances = (numpy.concatenate(each) for each in zip(*parts))
         return seqs, ids, all_distances, whole
 
-    def _inside(self, scope: Scope, seqs: Any, order: Any) -> Iterator[Any]:
-        """The places of `order` whose records are in the selections of the scope, in parts."""
+    def _inside(self, scope: Scope, seqs: Any, order: Any) -> Iterator[tuple[Any, int]]:
+        """The places of `order` whose records are in the selections of the scope, in parts.
+
+        Each with the last place that was looked at.
+        """
+        if not len(order):
+            return
         if not scope.limited:
-            yield order[:TIED]
+            yield order[:TIED], order[-1]
             return
         members = self._snapshot.members(scope, LISTED_MOST).get()
         if members is not None:
-            yield order[numpy.isin(seqs[order], numpy.array(members, "<i8"))][:TIED]
+            yield order[numpy.isin(seqs[order], numpy.array(members, "<i8"))][:TIED], order[-1]
             return
         size, start = TIED, 0
         while start < len(order):
             part = order[start : start + size]
             inside = self._snapshot.within(scope, numpy.unique(seqs[part]).tolist()).get()
-            yield part[numpy.isin(seqs[part], numpy.array(inside, "<i8"))]
+            yield part[numpy.isin(seqs[part], numpy.array(inside, "<i8"))], part[-1]
             start, size = start + size, size * 2

@@ -84,15 +84,18 @@ class Search(RankedBlocks):
             tail=None if request.cut_tail or places.related else tail,
             repaired_query=words.repaired(self.question, self.query_groups),
         )
+        if not (plain.proven or request.cursor):
+            plain = explained(self, plain)
 
         def first_hits(limit: int) -> SearchPage:
             hits = plain.hits[:limit]
             proven = sum(hit.related is None for hit in hits)
+            more = plain.has_more or proven < len(plain.proven)
             return replace(
                 plain,
                 hits=hits,
-                has_more=True,
-                next_cursor=cursor_at(number, offset + proven, rank + limit),
+                has_more=more,
+                next_cursor=cursor_at(number, offset + proven, rank + limit) if more else None,
                 tail_cut=False,
                 tail=plain.tail if plain.tail and plain.tail.hits < limit else None,
             )
@@ -100,7 +103,7 @@ class Search(RankedBlocks):
         page = replace(plain, first_hits=first_hits)
         if not self.candidates.complete and cursor is None:
             page.recall = plain.recall | self._earliest(page_records)
-        return page if page.proven or request.cursor else explained(self, page)
+        return page
 
     def _earliest(self, page_records: list[Ranked]) -> dict[str, str]:
         """The time before which a narrower search continues."""
@@ -179,7 +182,7 @@ class Search(RankedBlocks):
         store as a whole would tell a client that something changed which its grant hides.
         """
         counts = [group.count for group in self.ranker.groups]
-        vectors = self.meaning.nearness.vectors if self.ordering and self.meaning.nearness else ()
+        vectors = self.meaning.nearness.version if self.ordering and self.meaning.nearness else ()
         figures = [self.records, self.mean, len(self.candidates.group_bits), *counts, *vectors]
         return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
 
