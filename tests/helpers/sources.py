@@ -50,6 +50,7 @@ class Plan:
     `most` is the longest page it gives, `cursor_chars` the length of its cursors. `keys` names its
     records otherwise than by number; `connection` shares the connection of another source. `more`
     is added to the hits, one each: coverage, excerpts, times. `meta` is added to that of its pages.
+    On its first page, records named `related` follow, for which places are kept.
     """
 
     hits: int
@@ -61,6 +62,7 @@ class Plan:
     streams: tuple[str, ...] = ("notes",)
     more: tuple[dict[str, Any], ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
+    related: tuple[str, ...] = ()
 
 
 class TooSlow(BaseException):
@@ -77,17 +79,21 @@ class ListServer:
         self.rows = [self._hit(key) for key in keys]
         for row, more in zip(self.rows, plan.more):
             row |= more
+        self.related = [self._related(key) for key in plan.related]
         self._fates: Iterator[str] = iter(plan.outcomes)
 
     def search(self, query: SearchQuery) -> Answer[SearchPage]:
         self._live(query)
         start = self._opened(query.cursor)
-        stop = min(len(self.rows), start + min(query.limit, self.plan.most))
+        related = self.related[: query.limit - 1 if self.rows else query.limit]
+        if query.cursor or query.sort == "newest":
+            related = []
+        stop = min(len(self.rows), start + min(query.limit - len(related), self.plan.most))
         more = stop < len(self.rows)
         body: dict[str, Any] = {
             "object": "list",
             "has_more": more,
-            "data": self.rows[start:stop],
+            "data": [*self.rows[start:stop], *related],
             "meta": {
                 "count": len(self.rows),
                 "count_accuracy": "exact",
@@ -184,6 +190,10 @@ class ListServer:
             "display_name": self.name,
             "title": f"Note {key}",
         }
+
+    def _related(self, key: str) -> dict[str, Any]:
+        read = {"field": "body", "offset_chars": 0, "limit_chars": 100}
+        return {**self._hit(key), "kind": "related", "begins": "It begins.", "related": read}
 
 
 @dataclass

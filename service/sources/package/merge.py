@@ -99,7 +99,7 @@ class SourceReader:
         self.stuck = page.has_more and page.following() is None and skip >= len(hits)
         self._page = page
         self.hits.extend(self._with_connection(hit) for hit in hits[skip:])
-        self.related = [self._with_connection(hit) for hit in page.related]
+        self.related += [self._with_connection(hit) for hit in page.related]
         if not self.hits:
             self._advance_page()
 
