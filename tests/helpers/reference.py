@@ -6,10 +6,10 @@ of that a request covers, and the parts of a question with all their spellings.
 """
 
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
@@ -19,10 +19,11 @@ from evidence.ranking import (
     NEAR_CHARS,
     NEIGHBOURS,
     PERIOD_LIFT,
-    PLACES_MAX,
     SATURATION,
     TITLE_WEIGHT,
 )
+from tests.helpers.reference_meaning import DIGITS, NEAREST, Meaning, lifted
+from tests.helpers.reference_parts import Part, Question, Record, occurs
 from service.records.search.candidates import (
     BEST_PASSAGES,
     CHUNKED_LENGTH,
@@ -30,69 +31,8 @@ from service.records.search.candidates import (
     PASSAGE_WORDS,
 )
 
-#: What it is worth that the question names the actor of a record.
-ACTOR = 1.2
-#: Scores are equal if these digits after the point are.
-DIGITS = 9
-
-
-@dataclass(frozen=True)
-class Record:
-    """A record that a grant shows: the texts of its searched fields, and what its roles say.
-
-    `thread` is (connection, stream, thread), `place` its place in there, `at` its event time.
-    `covered` is whether the request covers it too, `limited` whether the grant limits its stream by
-    record or time.
-    """
-
-    id: str
-    texts: Mapping[str, str]
-    title: str | None = None
-    actor: str | None = None
-    thread: tuple[str, str, str] | None = None
-    place: tuple[int, str] = (0, "")
-    at: int | None = None
-    covered: bool = True
-    limited: bool = False
-
-
-@dataclass(frozen=True)
-class Part:
-    """A word, phrase or `prefix*` with its spellings; `role` says where it must be."""
-
-    spellings: tuple[str, ...]
-    role: str | None = None
-
-    @cached_property
-    def patterns(self) -> tuple[re.Pattern[str], ...]:
-        ends = (
-            re.escape(one.rstrip("*")) + ("" if one.endswith("*") else r"(?!\S)")
-            for one in self.spellings
-        )
-        return tuple(re.compile(rf"(?<!\S){end}") for end in ends)
-
-    def starts(self, folded: str) -> list[int]:
-        """Where it occurs in a folded text."""
-        each = (
-            [match.start() for match in pattern.finditer(folded)][:PLACES_MAX]
-            for pattern in self.patterns
-        )
-        return sorted(start for starts in each for start in starts)[:PLACES_MAX]
-
-
-@dataclass(frozen=True)
-class Question:
-    """`wanted` words, of which with `every` each must occur, and what is required or excluded."""
-
-    wanted: tuple[Part, ...] = ()
-    required: tuple[Part, ...] = ()
-    excluded: tuple[Part, ...] = ()
-    every: bool = False
-    period: tuple[int, int] | None = None
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        return (*self.wanted, *self.required)
+#: What it is worth that the question names the actor of a record: with vectors, and without.
+ACTOR = {True: 1.5, False: 1.2}
 
 
 @dataclass(frozen=True)
@@ -121,11 +61,22 @@ def passages(text: str) -> Iterator[str]:
         yield fold(words)
 
 
-class Reference:
-    """Answers one question over the records that one grant shows."""
+class Standard(NamedTuple):
+    """What the first block sets: its best score, its best coverage, the weight of the rest."""
 
-    def __init__(self, shown: Sequence[Record], question: Question) -> None:
+    best: float
+    coverage: float
+    weight: float
+
+
+class Reference:
+    """Answers one question over the records that one grant shows; `meaning` if it has vectors."""
+
+    def __init__(
+        self, shown: Sequence[Record], question: Question, meaning: Meaning | None = None
+    ) -> None:
         self.shown, self.question = {one.id: one for one in shown}, question
+        self.meaning = meaning if meaning and question.is_plain else None
         self.mean = self._mean_length()
         self.idfs = [self._idf(part) for part in question.parts]
         self.total = sum(self.idfs) or 1.0
@@ -268,6 +219,10 @@ class Reference:
 
     def neighbours(self, id: str) -> dict[str, int]:
         """{record: distance}: those one and two places away in the thread that count."""
+        return {n: away for n, away in self._around(id).items() if n in self.matching}
+
+    def _around(self, id: str) -> dict[str, int]:
+        """The same with those that do not match."""
         record = self.shown[id]
         if record.thread is None:
             return {}
@@ -277,7 +232,7 @@ class Reference:
         return {
             order[there]: abs(there - here)
             for there in range(max(0, here - 2), min(len(order), here + 3))
-            if there != here and order[there] in self.matching
+            if there != here and self.shown[order[there]].covered
         }
 
     def block(
@@ -288,12 +243,7 @@ class Reference:
         `earlier` are the candidates of the blocks before, `first` those of the first block.
         """
         near = {id: self.neighbours(id) for id in self.matching}
-        values = self._by_words(candidates, near)
-        question = self.question
-        if len(question.wanted) > 1 and not (
-            question.every or question.required or question.excluded
-        ):
-            values = self._with_named(values, self._by_words(first, near))
+        values = self._values(candidates, first, near)
         repeated = {other for id in earlier for other in (id, *near[id])}
 
         def key(id: str) -> tuple[float, float, str]:
@@ -319,18 +269,79 @@ class Reference:
                 values[id] *= PERIOD_LIFT
         return values
 
-    def _with_named(
-        self, values: Mapping[str, float], first: Mapping[str, float]
+    def _values(
+        self,
+        candidates: Sequence[str],
+        first: Sequence[str],
+        near: Mapping[str, Mapping[str, int]],
     ) -> dict[str, float]:
-        """The same as shares of the best of the first block, and more if the actor is named."""
+        """The values of a block: by words, or as shares of the best of the first with the rest."""
+        values = self._by_words(candidates, near)
+        if len(self.question.wanted) < 2 or not self.question.is_plain:
+            return values
+        standard, meaning = self._standard(self._by_words(first, near)), self._meanings(values)
+        bonus = ACTOR[self.meaning is not None]
+        return {
+            id: value / standard.best * min(1.0, standard.coverage / 0.4)
+            + standard.weight * (meaning[id] + self._names_actor(id) * bonus) / 6
+            for id, value in values.items()
+        }
+
+    def _standard(self, first: Mapping[str, float]) -> Standard:
+        if not first:
+            return Standard(0.0, 0.0, 1.0)
         best, count = float(f"{max(first.values()):.6g}"), len(self.question.wanted)
         tenth = sorted(first.values(), reverse=True)[:10][-1]
         share = round(max(self._coverage(id) for id in first if first[id] >= tenth), 2)
         weight = min(1.0, max(0.0, (count - (2 if share >= 0.4 else 1)) / 2))
-        return {
-            id: value / best * min(1.0, share / 0.4) + weight * self._names_actor(id) * ACTOR / 6
-            for id, value in values.items()
-        }
+        return Standard(best, share, weight)
+
+    def _meanings(self, block: Iterable[str]) -> dict[str, float]:
+        """How near the records of a block are; one without a vector counts as their median."""
+        if self.meaning is None:
+            return dict.fromkeys(block, 0.0)
+        nearness, block = dict(self.meaning.nearness), list(block)
+        ordered = sorted(nearness[id] for id in block if id in nearness) or [0.0]
+        nearness |= {id: ordered[len(ordered) // 2] for id in block if id not in nearness}
+        return {id: lifted(nearness, id, self._around(id)) for id in block}
+
+    def first_page(
+        self, ranked: Sequence[str], first: Sequence[str], limit: int
+    ) -> list[tuple[str, bool]]:
+        """The ids of a first page, each with whether it is related.
+
+        `ranked` are the records of the first block in order, `first` its candidates.
+        """
+        proven = [(id, False) for id in ranked[:limit]]
+        if self.meaning is None or (ranked and len(self.question.wanted) < 2):
+            return proven
+        near = {id: self.neighbours(id) for id in self.matching}
+        values = self._values(first, first, near) if ranked else {}
+        standard = self._standard(self._by_words(first, near))
+        room = max(1, 3 * limit // 10) if ranked else limit
+        related = self._related()
+        if standard.coverage >= 0.4:
+            free = limit - min(limit, len(ranked))
+            return [*proven, *((id, True) for id in list(related)[: min(room, free)])]
+        entries = [(-values[id], 0, n, id) for n, (id, _) in enumerate(proven)]
+        entries += [
+            (-standard.weight * value / 6, 1, n, id)
+            for n, (id, value) in enumerate(list(related.items())[:room])
+        ]
+        return [(id, bool(is_related)) for _, is_related, _, id in sorted(entries)[:limit]]
+
+    def _related(self) -> dict[str, float]:
+        """The nearest records without a word of the question, best first."""
+        assert self.meaning is not None
+        covered = [id for id, one in self.shown.items() if one.covered]
+        scanned = self.meaning.scanned(covered)
+        place = {id: n for n, id in enumerate(self.shown)}
+        wordless = [id for id in scanned if id not in self.matching]
+        wordless.sort(key=lambda id: (-scanned[id], place[id]))
+        nearness = self.meaning.nearness | scanned
+        values = {id: lifted(nearness, id, self._around(id)) for id in wordless[:NEAREST]}
+        order = sorted(values, key=lambda id: (-round(values[id], DIGITS), place[id]))
+        return {id: values[id] for id in order if values[id] > 0}
 
     def _coverage(self, id: str) -> float:
         """The share of the question that a record holds; a word without a record weighs most."""
@@ -344,11 +355,3 @@ class Reference:
         record = self.shown[id]
         actor = fold(record.texts.get(record.actor or "", ""))
         return any(part.starts(actor) for part in self.question.wanted)
-
-
-def occurs(part: Part, record: Record) -> bool:
-    """Whether a part of a question is in a record: in one field, which may have to be of a role."""
-    names = {"primary-title": [record.title], "actor": [record.actor], None: list(record.texts)}
-    return any(
-        part.starts(fold(record.texts[name])) for name in names[part.role] if name in record.texts
-    )

@@ -7,10 +7,12 @@ every walk has several.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count, takewhile
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import pytest
@@ -19,12 +21,16 @@ from hypothesis import strategies as st
 
 from evidence.hits import Counts, SearchPage
 from service.keys import Sealer
+from service.meaning.building import build as build_vectors
 from service.ports import SearchQuery
 from service.records.search.pages import Search
 from service.records.store import StoreResourceServer
 from evidence.times import microseconds
-from tests.helpers.reference import Part, Question, Record, Reference
+from tests.helpers.reference import Reference
+from tests.helpers.reference_meaning import Meaning, vectors_of
+from tests.helpers.reference_parts import Part, Question, Record
 from tests.helpers.stores import BODY, RANGE, TIME, TITLE, WHOLE, WORD, Connection, Stream, build
+from tests.helpers.trigrams import Trigrams
 
 #: No word is a form, a beginning or a misspelling of another, or a function word of a language.
 WORDS = "amber basket cobalt dragon meadow quorum velvet harbour".split()
@@ -48,6 +54,11 @@ MARCH = [microseconds(day) for day in ("2026-03-01", "2026-04-01")]
 #: Words of a text: most are short, some are in passages, few are in chunk rows.
 SIZES = (1, 2, 4, 4, 7, 12, 12, 30, 400, 900, 2_000)
 CHUNKED = 12_000
+#: The fields with vectors, and how the ids of records end that have none.
+EMBEDDED = {"title", "body"}
+WITHOUT_VECTORS = "7"
+ENCODER = Trigrams()
+embed = lru_cache(maxsize=10_000)(ENCODER.passage)
 SEALER = Sealer(b"a secret of this test")
 
 
@@ -162,8 +173,10 @@ def scenes(
 
 
 @pytest.mark.slow
-@given(scenes(), st.integers(3, 9), st.integers(1, 7))
+@pytest.mark.parametrize("vectored", [False, True], ids=["words", "vectors"])
+@given(scene=scenes(), block_size=st.integers(3, 9), limit=st.integers(1, 12))
 def test_pages_are_those_of_a_search_that_reads_every_record(
+    vectored: bool,
     scene: tuple[list[Connection], list[dict[str, Any]], list[tuple[dict[str, Any], Question]]],
     block_size: int,
     limit: int,
@@ -171,37 +184,57 @@ def test_pages_are_those_of_a_search_that_reads_every_record(
     connections, entries, asked = scene
     with TemporaryDirectory() as folder:
         house = build(connections, Path(folder))
+        if vectored:
+            build_vectors(house.path, ENCODER, Event(), on_commit=lambda progress: None)
+            house.change(
+                "DELETE FROM vector WHERE seq IN (SELECT seq FROM record WHERE record_key LIKE ?)",
+                f"%{WITHOUT_VECTORS}",
+            )
         server = house.app.extensions["rung"].store.open(house.grant(*entries)[1])
         roles = {name for entry in entries for name in entry["fields"]}
         for arguments, question in asked:
             names = {"primary-title": "title", "actor": "who"}
             if all(part.role is None or names[part.role] in roles for part in question.required):
-                check(server, connections, entries, arguments, question, block_size, limit)
+                records = list(shown(connections, entries, arguments))
+                meaning = meaning_of(records, arguments["query"]) if vectored else None
+                reference = Reference(records, question, meaning)
+                check(server, reference, arguments, block_size, limit)
+
+
+def meaning_of(records: Sequence[Record], query: str) -> Meaning | None:
+    """The vectors of the records that a grant shows; None if they have none."""
+    vectors = {one.id: one.vectors for one in records}
+    question = ENCODER.question(query, ENCODER.patience)
+    return Meaning(vectors, question, ENCODER.calibration) if any(vectors.values()) else None
 
 
 def check(
     server: StoreResourceServer,
-    connections: Sequence[Connection],
-    entries: Sequence[dict[str, Any]],
+    reference: Reference,
     arguments: dict[str, Any],
-    question: Question,
     block_size: int,
     limit: int,
 ) -> None:
     """Compares the blocks of a question, and the pages cut from them, with the reference."""
-    reference = Reference(list(shown(connections, entries, arguments)), question)
     query = SearchQuery(**arguments)
-    expected = list[str]()
+    expected, first_block = list[str](), list[str]()
     blocks = server.read(
         lambda snapshot, view: slices(Search(snapshot, view, query, block_size=block_size))
     )
     for earlier, candidates in blocks:
         expected += reference.block(candidates, earlier, blocks[0][1])
-    pages = list(walk(server, query, block_size, limit))
-    found = [hit.ref.record_id for page in pages for hit in page.hits]
+        first_block = first_block or list(expected)
+    pages = list(walk(server, replace(query, limit=limit), block_size))
+    found = [hit.ref.record_id for page in pages for hit in page.proven]
     assert found == expected
     assert sorted(found) == sorted(reference.matching)
-    assert [hit.rank for page in pages for hit in page.hits] == list(range(1, len(found) + 1))
+    first = blocks[0][1] if blocks else []
+    assert [(hit.ref.record_id, hit.related is not None) for hit in pages[0].hits] == (
+        reference.first_page(first_block, first, limit)
+    )
+    assert all(hit.related is None for page in pages[1:] for hit in page.hits)
+    ranks = [hit.rank for page in pages for hit in page.hits]
+    assert ranks == list(range(1, len(ranks) + 1))
     counts = Counts(len(reference.holding_every()), len(found), exact=True)
     assert all(page.counts == counts and page.recall["complete"] for page in pages)
     for variant in (query, replace(query, cut_tail=True), replace(query, sort="newest")):
@@ -209,17 +242,26 @@ def check(
 
 
 def check_first_hits(server: StoreResourceServer, query: SearchQuery, block_size: int) -> None:
-    """A page that is shortened equals the shorter page."""
+    """A page that is shortened equals the shorter page, but for its related hits."""
     page = page_of(server, query, block_size)
-    if number := len(page.hits) // 2:
-        assert page.first_hits is not None
-        shorter = page_of(server, replace(query, limit=number), block_size)
-        assert page.first_hits(number) == shorter
+    if not (number := len(page.hits) // 2):
+        return
+    assert page.first_hits is not None
+    shortened = page.first_hits(number)
+    if len(page.proven) == len(page.hits):
+        assert shortened == page_of(server, replace(query, limit=number), block_size)
+    elif query.sort == "relevance":
+        whole, after = [*page.proven], [*shortened.proven]
+        for hits, cursor in ((whole, page.next_cursor), (after, shortened.next_cursor)):
+            asked = replace(query, cursor=cursor)
+            hits += [hit for each in walk(server, asked, block_size) if cursor for hit in each.hits]
+        assert [hit.id for hit in after] == [hit.id for hit in whole]
+        assert shortened.hits == page.hits[:number]
 
 
 def page_of(server: StoreResourceServer, query: SearchQuery, block_size: int) -> SearchPage:
     return server.read(
-        lambda snapshot, view: Search(snapshot, view, query, block_size=block_size).page(SEALER)
+        lambda snapshot, view: Search(snapshot, view, query, ENCODER, block_size).page(SEALER)
     )
 
 
@@ -231,13 +273,11 @@ def slices(search: Search) -> list[tuple[list[str], list[str]]]:
     return [([id for each in ids[:n] for id in each], mine) for n, mine in enumerate(ids)]
 
 
-def walk(
-    server: StoreResourceServer, query: SearchQuery, block_size: int, limit: int
-) -> Iterator[SearchPage]:
-    """All pages."""
-    cursor: str | None = None
+def walk(server: StoreResourceServer, query: SearchQuery, block_size: int) -> Iterator[SearchPage]:
+    """All pages, from the cursor of the query on."""
+    cursor = query.cursor
     while True:
-        asked = replace(query, limit=limit, cursor=cursor)
+        asked = replace(query, cursor=cursor)
         page = page_of(server, asked, block_size)
         yield page
         cursor = page.next_cursor
@@ -281,9 +321,13 @@ def visible(
     roles = {"thread", "number"} <= {*fields} and {"thread", "number"} <= one.keys()
     kind = arguments.get("filter", {}).get("kind", one["kind"])
     streams = arguments.get("streams", (place[1],))
+    texts = {name: one[name] for name in SEARCHED if name in fields and name in one}
+    embedded = (
+        {} if id.endswith(WITHOUT_VECTORS) else {n: texts[n] for n in EMBEDDED & texts.keys()}
+    )
     return Record(
         id,
-        {name: one[name] for name in SEARCHED if name in fields and name in one},
+        texts,
         "title" if "title" in fields else None,
         "who" if "who" in fields else None,
         (*place, one["thread"]) if roles else None,
@@ -291,6 +335,7 @@ def visible(
         at,
         within(at, arguments) and kind == one["kind"] and place[1] in streams,
         bool(time or "resources" in entry),
+        tuple(vectors_of((*place, id), embedded, embed)),
     )
 
 

@@ -1,0 +1,103 @@
+"""How near records are to a question, computed from the vectors of all texts that a grant shows.
+
+Vectors are lists of signed bytes, and everything about them is given as plain data. See also
+`tests/helpers/reference.py`.
+"""
+
+import hashlib
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from evidence.windows import windows
+
+SAMPLED, FEWEST = 200, 20
+RESCORED, TIED, NEAREST = 600, 2_400, 50
+NEIGHBOURS = {1: 0.3, 2: 0.15}
+DIGITS = 9
+
+
+class Vector(NamedTuple):
+    """The vector of a window that starts at `start`; `lot` decides whether it is sampled."""
+
+    lot: int
+    start: int
+    numbers: tuple[int, ...]
+
+
+def vectors_of(
+    place: Sequence[str], texts: Mapping[str, str], embed: Callable[[str], bytes]
+) -> Iterator[Vector]:
+    """The vectors of the fields of a record at (connection, stream, id)."""
+    for name, text in texts.items():
+        digest = hashlib.sha256("\0".join([*place, name]).encode()).digest()
+        lot = int.from_bytes(digest[:8], "big") % (1 << 62)
+        for start, end in windows(text, lambda window: len(window.split())):
+            yield Vector(lot, start, tuple(array("b", embed(text[start:end]))))
+
+
+class Meaning:
+    """One question against the vectors of all records that a grant shows, by their ids."""
+
+    def __init__(
+        self,
+        vectors: Mapping[str, Sequence[Vector]],
+        question: bytes,
+        calibration: tuple[float, float],
+    ) -> None:
+        self.vectors, self.question = vectors, tuple(array("b", question))
+        self._calibration = calibration
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """Mean and deviation of the sampled first windows."""
+        every = [one for each in self.vectors.values() for one in each if one.start == 0]
+        sample = sorted(every, key=lambda one: one.lot)[:SAMPLED]
+        if len(sample) < FEWEST:
+            return self._calibration
+        cosines = list(map(self._cosine, sample))
+        mean = math.fsum(cosines) / len(cosines)
+        squares = math.fsum((cosine - mean) ** 2 for cosine in cosines)
+        return mean, max(1e-6, math.sqrt(squares / len(cosines)))
+
+    def _cosine(self, vector: Vector) -> float:
+        product = sum(map(int.__mul__, vector.numbers, self.question))
+        return product / ((_length(vector.numbers) or 1.0) * (_length(self.question) or 1.0))
+
+    def _nearness(self, vectors: Iterable[Vector]) -> float:
+        mean, deviation = self.scale
+        return (max(map(self._cosine, vectors)) - mean) / deviation
+
+    @cached_property
+    def nearness(self) -> dict[str, float]:
+        """That of every record with a vector."""
+        return {id: self._nearness(each) for id, each in self.vectors.items() if each}
+
+    def scanned(self, covered: Iterable[str]) -> dict[str, float]:
+        """Those of the covered records that have one of the nearest codes, by these vectors."""
+        signs = [number > 0 for number in self.question]
+        pairs = [
+            (sum(map(bool.__ne__, signs, (number > 0 for number in vector.numbers))), id, vector)
+            for id in covered
+            for vector in self.vectors.get(id, ())
+        ]
+        distances = sorted(distance for distance, _, _ in pairs)
+        assert len(pairs) <= TIED, "which of more that tie are compared is not defined"
+        last = distances[:RESCORED][-1] if distances else 0
+        near = dict[str, list[Vector]]()
+        for distance, id, vector in pairs:
+            if distance <= last:
+                near.setdefault(id, []).append(vector)
+        return {id: self._nearness(each) for id, each in near.items()}
+
+
+def lifted(nearness: Mapping[str, float], id: str, neighbours: Mapping[str, int]) -> float:
+    """The nearness of a record with what its neighbours add."""
+    added = (NEIGHBOURS[away] * max(0.0, nearness.get(n, 0.0)) for n, away in neighbours.items())
+    return max(0.0, nearness[id]) + sum(added)
+
+
+def _length(numbers: Sequence[int]) -> float:
+    return math.sqrt(sum(number * number for number in numbers))
