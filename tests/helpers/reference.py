@@ -76,11 +76,17 @@ class Reference:
         self, shown: Sequence[Record], question: Question, meaning: Meaning | None = None
     ) -> None:
         self.shown, self.question = {one.id: one for one in shown}, question
-        self.meaning = meaning if meaning and question.is_plain else None
+        self.meaning = meaning if meaning and self._is_near(question) else None
         self.mean = self._mean_length()
         self.idfs = [self._idf(part) for part in question.parts]
         self.total = sum(self.idfs) or 1.0
         self._scores = dict[str, float]()
+
+    def _is_near(self, question: Question) -> bool:
+        """Whether meaning counts: for words alone, or if none of what is quoted is found."""
+        quoted = not (question.every or question.excluded) and len(question.wanted) > 1
+        parts = (part.role or part.spellings[0].endswith("*") for part in question.required)
+        return question.is_plain or (quoted and not any(parts) and not self.matching)
 
     # What matches
 
@@ -333,12 +339,15 @@ class Reference:
     def _related(self) -> dict[str, float]:
         """The nearest records without a word of the question, best first."""
         assert self.meaning is not None
-        covered = [id for id, one in self.shown.items() if one.covered]
-        scanned = self.meaning.scanned(covered)
-        place = {id: n for n, id in enumerate(self.shown)}
-        wordless = [id for id in scanned if id not in self.matching]
-        wordless.sort(key=lambda id: (-scanned[id], place[id]))
-        nearness = self.meaning.nearness | scanned
+        nearness, place = self.meaning.nearness, {id: n for n, id in enumerate(self.shown)}
+        wordless = [
+            id
+            for id, one in self.shown.items()
+            if one.covered
+            and id in nearness
+            and not any(occurs(part, one) for part in self.question.parts)
+        ]
+        wordless.sort(key=lambda id: (-nearness[id], place[id]))
         values = {id: lifted(nearness, id, self._around(id)) for id in wordless[:NEAREST]}
         order = sorted(values, key=lambda id: (-round(values[id], DIGITS), place[id]))
         return {id: values[id] for id in order if values[id] > 0}

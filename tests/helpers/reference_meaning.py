@@ -14,7 +14,7 @@ from typing import NamedTuple
 from evidence.windows import windows
 
 SAMPLED, FEWEST = 200, 20
-RESCORED, TIED, NEAREST = 600, 2_400, 50
+RESCORED, NEAREST = 2_000, 50
 NEIGHBOURS = {1: 0.3, 2: 0.15}
 DIGITS = 9
 
@@ -28,14 +28,15 @@ class Vector(NamedTuple):
 
 
 def vectors_of(
-    place: Sequence[str], texts: Mapping[str, str], embed: Callable[[str], bytes]
+    place: Sequence[str], texts: Mapping[str, str], title: str, embed: Callable[[str], bytes]
 ) -> Iterator[Vector]:
-    """The vectors of the fields of a record at (connection, stream, id)."""
+    """The vectors of the fields of a record at (connection, stream, id), each after its title."""
     for name, text in texts.items():
+        before = f"{texts[title][:160]}\n" if title in texts and name != title else ""
         digest = hashlib.sha256("\0".join([*place, name]).encode()).digest()
         lot = int.from_bytes(digest[:8], "big") % (1 << 62)
         for start, end in windows(text, lambda window: len(window.split())):
-            yield Vector(lot, start, tuple(array("b", embed(text[start:end]))))
+            yield Vector(lot, start, tuple(array("b", embed(before + text[start:end]))))
 
 
 class Meaning:
@@ -72,25 +73,9 @@ class Meaning:
 
     @cached_property
     def nearness(self) -> dict[str, float]:
-        """That of every record with a vector."""
+        """That of every record with a vector; all codes are among the nearest."""
+        assert sum(map(len, self.vectors.values())) <= RESCORED
         return {id: self._nearness(each) for id, each in self.vectors.items() if each}
-
-    def scanned(self, covered: Iterable[str]) -> dict[str, float]:
-        """Those of the covered records that have one of the nearest codes, by these vectors."""
-        signs = [number > 0 for number in self.question]
-        pairs = [
-            (sum(map(bool.__ne__, signs, (number > 0 for number in vector.numbers))), id, vector)
-            for id in covered
-            for vector in self.vectors.get(id, ())
-        ]
-        distances = sorted(distance for distance, _, _ in pairs)
-        assert len(pairs) <= TIED, "which of more that tie are compared is not defined"
-        last = distances[:RESCORED][-1] if distances else 0
-        near = dict[str, list[Vector]]()
-        for distance, id, vector in pairs:
-            if distance <= last:
-                near.setdefault(id, []).append(vector)
-        return {id: self._nearness(each) for id, each in near.items()}
 
 
 def lifted(nearness: Mapping[str, float], id: str, neighbours: Mapping[str, int]) -> float:

@@ -1,4 +1,4 @@
-"""The scan of codes finds what an exact scan finds: the 600 nearest codes of a scope, and ties."""
+"""The scan of codes finds what an exact scan finds: the nearest codes of a scope, and ties."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,6 +11,7 @@ import pytest
 
 from evidence.work import Deadline
 from service.meaning.building import build as build_vectors
+from service.meaning.encoder import PROBES
 from service.records.engine import Scope, Snapshot
 from service.records.engine.vectors import VectorRow
 from service.records.search import nearest
@@ -19,16 +20,19 @@ from service.records.search.nearest import Nearness
 from tests.helpers.stores import BODY, TIME, WORD, Connection, House, Stream, build
 from tests.helpers.trigrams import DIMENSIONS, Trigrams
 
-RECORDS = 3_000
+RECORDS = 5_000
 FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
-QUESTION = shake_128(b"a question").digest(DIMENSIONS)
+
+
+def embed(text: str) -> bytes:
+    return shake_128(text.encode()).digest(DIMENSIONS)
 
 
 class Spread(Trigrams):
     """Vectors in all directions. Texts of the same kind have the same one."""
 
     def passage(self, text: str) -> bytes:
-        return shake_128(text.encode()).digest(DIMENSIONS)
+        return embed(text)
 
 
 def day(number: int) -> str:
@@ -59,11 +63,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     yield house
 
 
+QUESTION = embed("a question")
 HALF = {"time_constraint": {"since": day(RECORDS // 2)}}
 FEW = {"resources": [f"{n:05}" for n in range(0, 90, 3)]}
 SCOPES: dict[str, list[dict[str, Any]]] = {
     "everything": [{"stream": "many"}, {"stream": "alike"}],
-    "one field": [{"stream": "many", "fields": ["id", "body"]}],
+    "one field": [{"stream": "many", "fields": ["id", "title"]}],
+    "hidden titles": [{"stream": "many", "fields": ["id", "body"]}, {"stream": "alike", **FEW}],
     "half of the time": [{"stream": "many", **HALF}, {"stream": "alike"}],
     "a few records": [{"stream": "many", **FEW}],
     "many ties": [{"stream": "alike", "fields": ["id", "title", "at"], **HALF}],
@@ -82,7 +88,7 @@ def test_a_scan_equals_an_exact_one(
     server = house.app.extensions["rung"].store.open(house.grant(*entries)[1])
 
     def compared(snapshot: Snapshot, view: Any) -> None:
-        scope = view.covered.scope()
+        scope = view.covered.meaning_scope
         found, compared = nearness_of(snapshot, scope).search(scope, Deadline.after(60))
         assert compared is None
         expected = exact(snapshot, scope)
@@ -97,7 +103,7 @@ def test_a_scan_that_ends_early_counts_no_hidden_vectors(house: House) -> None:
     server = house.app.extensions["rung"].store.open(house.grant(entry)[1])
 
     def compared(snapshot: Snapshot, view: Any) -> Any:
-        scope = view.covered.scope()
+        scope = view.covered.meaning_scope
         return nearness_of(snapshot, scope).search(scope, Deadline.after(0))
 
     found, count = server.read(compared)
@@ -118,9 +124,11 @@ def exact(snapshot: Snapshot, scope: Scope) -> dict[int, float]:
     members = snapshot.members(scope, 10 * RECORDS).get()
     assert vectors is not None and members is not None
     rows = snapshot.vectors(vectors.id, scope.fields, members).get()
-    rows.sort(key=lambda row: (distance(row), row.ordinal, -row.seq))
-    chosen = rows[: nearest.RESCORED]
-    chosen += [row for row in rows[len(chosen) :] if distance(row) == distance(chosen[-1])]
+    middle = numpy.mean([components(one) / length(one) for one in map(embed, PROBES)], axis=0)
+    centre = middle.astype(numpy.float32).astype(float)
+    distances = sorted((distance(row, centre), n) for n, row in enumerate(rows))
+    last = distances[: nearest.RESCORED][-1][0]
+    chosen = [rows[n] for away, n in distances if away <= last]
     assert len(chosen) <= nearest.TIED
     sample = snapshot.vector_sample(vectors.id, scope, SAMPLED).get()
     cosines = [cosine(vector) for vector in sample]
@@ -132,11 +140,20 @@ def exact(snapshot: Snapshot, scope: Scope) -> dict[int, float]:
     return found
 
 
-def distance(row: VectorRow) -> int:
-    pairs = zip(row.vector, QUESTION, strict=True)
-    return sum((0 < a < 128) != (0 < b < 128) for a, b in pairs)
+def distance(row: VectorRow, centre: Any) -> int:
+    """How many components are above the centre in one of two vectors alone."""
+    one, two = (components(each) > centre * length(each) for each in (row.vector, QUESTION))
+    return int((one != two).sum())
+
+
+def components(vector: bytes) -> Any:
+    return numpy.frombuffer(vector, numpy.int8).astype(float)
+
+
+def length(vector: bytes) -> float:
+    return float(numpy.sqrt((components(vector) ** 2).sum()))
 
 
 def cosine(vector: bytes) -> float:
-    one, two = (numpy.frombuffer(each, numpy.int8).astype(float) for each in (vector, QUESTION))
-    return float(one @ two / numpy.sqrt((one @ one) * (two @ two)))
+    product = components(vector) @ components(QUESTION)
+    return float(product / (length(vector) * length(QUESTION)))

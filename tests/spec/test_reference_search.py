@@ -54,7 +54,7 @@ MARCH = [microseconds(day) for day in ("2026-03-01", "2026-04-01")]
 #: Words of a text: most are short, some are in passages, few are in chunk rows.
 SIZES = (1, 2, 4, 4, 7, 12, 12, 30, 400, 900, 2_000)
 CHUNKED = 12_000
-#: The fields with vectors, and how the ids of records end that have none.
+#: The fields with vectors if their title is shown, and how the ids of records end that have none.
 EMBEDDED = {"title", "body"}
 WITHOUT_VECTORS = "7"
 ENCODER = Trigrams()
@@ -322,9 +322,8 @@ def visible(
     kind = arguments.get("filter", {}).get("kind", one["kind"])
     streams = arguments.get("streams", (place[1],))
     texts = {name: one[name] for name in SEARCHED if name in fields and name in one}
-    embedded = (
-        {} if id.endswith(WITHOUT_VECTORS) else {n: texts[n] for n in EMBEDDED & texts.keys()}
-    )
+    is_embedded = "title" in fields and not id.endswith(WITHOUT_VECTORS)
+    embedded = {name: texts[name] for name in EMBEDDED & texts.keys()} if is_embedded else {}
     return Record(
         id,
         texts,
@@ -335,7 +334,7 @@ def visible(
         at,
         within(at, arguments) and kind == one["kind"] and place[1] in streams,
         bool(time or "resources" in entry),
-        tuple(vectors_of((*place, id), embedded, embed)),
+        tuple(vectors_of((*place, id), embedded, "title", embed)),
     )
 
 

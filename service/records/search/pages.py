@@ -128,7 +128,7 @@ class Search(RankedBlocks):
         nearest, self.compared = related.find(
             self.meaning.nearness,
             self.candidates,
-            self.query_groups,
+            self.ranker.groups,
             self.searched.covered,
             standard,
             seen=self.candidates.complete and self.is_plain,
