@@ -30,12 +30,16 @@ SUITES = (
             *(
                 "large_integers",
                 "matching_words",
+                "meaning",
+                "meaning_packages",
                 "more_than_asked",
+                "nearest",
                 "no_oracle",
                 "non_interference",
                 "odd_ids",
             ),
-            *("packages", "parity", "query", "repeated_calls", "rest", "schema", "search"),
+            *("packages", "parity", "query", "reference_search", "related_hits"),
+            *("repeated_calls", "rest", "schema", "search"),
             *("search_arguments", "search_calls", "search_quality", "tokens_and_cursors"),
             *("undeclared_names", "whole_values", "wider_scope"),
         )
@@ -51,7 +55,7 @@ SHORT = (
     "tests/contract/test_promises.py",
     *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
     *("tests/spec/test_search.py", "tests/spec/test_aggregate.py"),
-    "tests/spec/test_matching_words.py",
+    *("tests/spec/test_matching_words.py", "tests/spec/test_meaning.py"),
 )
 
 
