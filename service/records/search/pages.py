@@ -84,16 +84,14 @@ class Search(RankedBlocks):
             tail=None if request.cut_tail or places.related else tail,
             repaired_query=words.repaired(self.question, self.query_groups),
         )
-        if not (plain.proven or request.cursor):
-            plain = explained(self, plain)
+        plain = plain if plain.proven or request.cursor else explained(self, plain)
 
         def first_hits(limit: int) -> SearchPage:
-            hits = plain.hits[:limit]
-            proven = sum(hit.related is None for hit in hits)
+            proven = sum(hit.related is None for hit in plain.hits[:limit])
             more = plain.has_more or proven < len(plain.proven)
             return replace(
                 plain,
-                hits=hits,
+                hits=plain.hits[:limit],
                 has_more=more,
                 next_cursor=cursor_at(number, offset + proven, rank + limit) if more else None,
                 tail_cut=False,
