@@ -142,6 +142,13 @@ class Hit:
                 visible |= words
         return [entry for entry in calls.values() if entry.words]
 
+    @property
+    def names_words(self) -> bool:
+        """Whether the heading holds a word of the question."""
+        heading = f" {folded_words(self.heading)} "
+        forms = (self.forms.get(word, word) for word in self.matched_words)
+        return any(f" {folded_words(form)} " in heading for form in forms)
+
     def _words(self, match: Match) -> set[str]:
         """The words of the question that a window marks, as far as it is known which they are."""
         spellings = {folded_words(self.forms.get(word, word)): word for word in self.matched_words}

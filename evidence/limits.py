@@ -114,7 +114,7 @@ class Budgets:
     prefix_rows: int = _limit(2_000, "newest index rows searched for a prefix of more words")
     title_chars: int = _limit(120, "title of a hit; the whole text is in its field")
     later_title_chars: int = _limit(64, "title of a hit after the third")
-    cut_quote_chars: int = _limit(90, "excerpt of a later hit of a field that continues")
+    cut_quote_chars: int = _limit(60, "excerpt of a later hit of a field that continues")
     query_echo_chars: int = _limit(64, "query of a search in the first line of its page")
     label_chars: int = _limit(60, "display name of a connection")
     time_chars: int = _limit(40, "time of a hit, as its record spells it")

@@ -19,7 +19,7 @@ from evidence.model import Continuation, Source, label_of
 from evidence.text import clip, excerpt, mark, split
 from evidence.work import Each, serial
 from renderers import rendering
-from renderers.search_sources import mix, only_sources_miss, sources
+from renderers.search_sources import mix, only_sources_miss, recall, sources
 from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warning
 from renderers.rendering import WORDS_LISTED, header as head, listed, words_matched
 
@@ -41,7 +41,8 @@ def render(page: SearchPage, context: Context) -> Rendering:
     first = dict[Source, Hit]()
     for hit in page.hits:
         first.setdefault(hit.source, hit)
-    alike = len(first) < 2  # so that later hits need not name it
+    # The line of sources says which connection is which, but for those of a package.
+    alike = len(first) < 2 or page.fan_in is None
     cards = [
         card(number, hit, context, single_source=alike, keyed=hit is first[hit.source])
         for number, hit in page.numbered()
@@ -104,11 +105,18 @@ def card(
         lines.append(f"  begins {begins} {context.spell(hit.related.read)}")
         return "\n".join(lines)
     hidden = {read.key: (words, read) for words, read in hit.hidden}
+    calls = set[str]()
     for match in hit.matches:
-        words, _ = hidden.pop(match.read.key, ([], None))
-        lines.append(evidence_line(match, context, quoting=not is_full(number), hidden=words))
+        key = match.read.key
+        words, _ = hidden.pop(key, ([], None))
+        quoting, calling = not is_full(number), bool(words) or key not in calls
+        lines.append(evidence_line(match, context, quoting=quoting, calling=calling, hidden=words))
+        calls.add(key)
         if is_full(number):
             lines.append(fenced(match.shown))
+    if len(hidden) > 1 and not is_full(number):  # one call for all words
+        words = [word for some, _ in hidden.values() for word in some]
+        hidden = {hit.fetch.key: (words, hit.fetch)}
     lines += [f"  {_hidden_words(words)}{context.spell(read)}" for words, read in hidden.values()]
     if not hit.matches:
         lines.append(f"  no proven window; {context.step(hit.fetch)}")
@@ -118,15 +126,24 @@ def card(
 def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = True) -> str:
     """A hit: number, id, title, time, source, and the query words it does not contain as typed.
 
-    After the third hit the title is shorter. On a page of `single_source` only the first three name
-    it. With `keyed` the source has its connector key.
+    After the third hit it has a short title if that holds a word of the query, or if nothing is
+    quoted, and no source: the line of sources says which connection is which. On a page of
+    `single_source` only the first three name it. With `keyed` the source has its connector key.
     """
     full, heading = is_full(number), hit.heading
-    at = f" {value_of(MIDNIGHT.sub('', time))}" if hit.title and (time := hit.at) else ""
+    at = (
+        f" {value_of(MIDNIGHT.sub('', time))}"
+        if (hit.title or not full) and (time := hit.at)
+        else ""
+    )
     source = _source_text(hit.source, keyed) if full or not single_source else ""
-    title = quoted(heading if full else clip(heading, BUDGETS.later_title_chars))
+    title = ""
+    if full:
+        title = f" {quoted(heading)}"
+    elif not hit.matches or hit.names_words:
+        title = f" {quoted(clip(heading, BUDGETS.later_title_chars))}"
     words = _words(hit, full=full) if hit.related is None else " related"
-    return f"{number} {hit.id} {title}{at}{source}{words}"
+    return f"{number} {hit.id}{title}{at}{source}{words}"
 
 
 @lru_cache(maxsize=512)
@@ -142,6 +159,9 @@ def _words(hit: Hit, *, full: bool) -> str:
 
     `full` adds the coverage, which for first hits shows how likely they are evidence.
     """
+    if not full and not hit.forms:
+        missing = listed(list(map(value_of, hit.missing_words)))
+        return f" missing: {missing}" if missing else ""
     has_coverage = full and hit.coverage is not None
     return words_matched(hit, f" coverage={hit.coverage:.2f}" if has_coverage else "", listed)
 
@@ -151,9 +171,17 @@ def _hidden_words(words: Sequence[str]) -> str:
 
 
 def evidence_line(
-    match: Match, context: Context, *, quoting: bool = False, hidden: Sequence[str] = ()
+    match: Match,
+    context: Context,
+    *,
+    quoting: bool = False,
+    calling: bool = True,
+    hidden: Sequence[str] = (),
 ) -> str:
-    """The position of a window, its text if quoted, the call that continues and shows `hidden`."""
+    """The position of a window, its text if quoted, the call that continues and shows `hidden`.
+
+    Without `calling` the window before has the same call.
+    """
     if match.start is None:
         where = f"complete={value_of(match.complete)}"
     else:
@@ -162,7 +190,11 @@ def evidence_line(
         where = f"{where} {orjson.dumps(match.shown).decode()}"
     elif match.match_start is not None:
         where = f"{where} match={match.match_start}..{match.match_end}"
-    call = "" if match.complete else f" {_hidden_words(hidden)}{context.spell(match.read)}"
+    call = (
+        ""
+        if match.complete or not calling
+        else f" {_hidden_words(hidden)}{context.spell(match.read)}"
+    )
     return f"  {value_of(match.field_path)} {where}{call}"
 
 
@@ -175,7 +207,7 @@ def footer(
         lines.append(f"to read any field: {context.spell(READ_ANY_FIELD)}")
     lines += sources(page.fan_in) if page.fan_in else mix(page)
     if page.recall.get("complete") is False and not only_sources_miss(page):
-        lines += _recall(page)
+        lines += recall(page)
     lines += [warning(notice) for notice in page.warnings]
     if page.tail_cut:
         lines.append("Later hits score far lower; next_page shows them.")
@@ -213,18 +245,6 @@ def _spellings(page: SearchPage) -> list[str]:
         ]
         lines.append(f"Nearest words: {'; '.join(near[:WORDS_LISTED])}.")
     return lines
-
-
-def _recall(page: SearchPage) -> list[str]:
-    """The matches that were ranked, unless all were; warnings name the rest."""
-    if page.recall.get("ranking_scope") == "all_matches":
-        return []
-    limit = page.recall.get("candidate_window_limit")
-    ranked = f"the best {limit} candidates" if limit else "the best candidates"
-    return [
-        f"recall: {ranked} were ranked, other matches were not; narrow with words=all, since, "
-        "until, streams, connection_id or filter to reach them."
-    ]
 
 
 class Room:

@@ -1,9 +1,11 @@
-"""Which sources a search page is from, and which did not answer, as text."""
+"""Which sources a search page is from, and what it may lack, as text."""
 
 from collections import Counter
 
 from evidence.hits import FanIn, SearchPage, SourceReport
-from evidence.limits import CONTRACT
+from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import Source
+from evidence.text import clip
 from renderers.rendering import name_source, quoted, value_of
 
 
@@ -12,8 +14,17 @@ def mix(page: SearchPage) -> list[str]:
     mix = Counter([hit.source for hit in page.hits])
     if len(mix) < 2:
         return []
-    entries = [f"{name_source(source)} {count}" for source, count in mix.items()]
+    keyed = {hit.source for number, hit in page.numbered() if number <= CONTRACT.full_hits}
+    entries = [
+        f"{name_source(source) if source in keyed else _with_connector(source)} {count}"
+        for source, count in mix.items()
+    ]
     return ["sources: " + ", ".join(entries)]
+
+
+def _with_connector(source: Source) -> str:
+    key = clip(source.connector_key or "", BUDGETS.label_chars)
+    return f"{name_source(source)} connector_key={value_of(key)}" if key else name_source(source)
 
 
 def only_sources_miss(page: SearchPage) -> bool:
@@ -47,3 +58,15 @@ def _silence(source: SourceReport) -> str:
     state = source.state.replace("_", " ")
     code = f" {value_of(source.code)}" if source.code else ""
     return f"  {value_of(source.name)} {state}{code}:{message} {source.next_step or ''}".rstrip()
+
+
+def recall(page: SearchPage) -> list[str]:
+    """The matches that were ranked, unless all were; warnings name the rest."""
+    if page.recall.get("ranking_scope") == "all_matches":
+        return []
+    limit = page.recall.get("candidate_window_limit")
+    ranked = f"the best {limit} candidates" if limit else "the best candidates"
+    return [
+        f"recall: {ranked} were ranked, other matches were not; narrow with words=all, since, "
+        "until, streams, connection_id or filter to reach them."
+    ]

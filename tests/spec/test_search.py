@@ -98,7 +98,8 @@ def test_a_hit_shows_up_to_three_windows_and_the_tightest_first(small: Local) ->
     (rung,) = answer.structured["content_ladder"]["records"]
     first, second, third = map(unmark, previews(rung))
     assert "orchid lily" in first and CLOSE in second and FAR in third
-    assert [call.tool for call in printed_calls(answer.text)] == ["read_record_field"] * 3
+    # All three are in a field that one read shows.
+    assert [call.tool for call in printed_calls(answer.text)] == ["read_record_field"]
 
 
 def test_each_hit_has_a_line_of_its_own_and_the_header_names_the_first(demo: Local) -> None:

@@ -88,17 +88,21 @@ def test_the_line_of_a_later_hit_is_shorter() -> None:
     later = hit(4, "some invoices", forms={"invoice": "invoices"}, **lacking)
     long = replace(later, title="Minutes " * 20, authored_at="2026-05-02T00:00:00Z")
     line = next(line for line in text_of(page([long])).split("\n") if line.startswith("4 "))
-    title = ("Minutes " * 8)[:63] + "…"
     assert line == (
-        f'4 mail/messages:m4 "{title}" 2026-05-02 matched 1 of 2 '
-        '("invoices" for "invoice"), missing: number'
+        '4 mail/messages:m4 2026-05-02 matched 1 of 2 ("invoices" for "invoice"), missing: number'
     )
+    titled = replace(long, title="Invoices " * 20)
+    line = next(line for line in text_of(page([titled])).split("\n") if line.startswith("4 "))
+    assert f'"{("Invoices " * 8)[:63]}…" 2026-05-02' in line
+    plain = replace(long, forms={}, authored_at=None, missing_words=[])
+    assert "4 mail/messages:m4\n" in text_of(page([plain]))
 
 
-def test_later_hits_name_their_sources_if_there_are_several() -> None:
+def test_the_line_of_sources_names_those_of_later_hits() -> None:
     other = replace(hit(5, "an invoice"), source=Source("home", "imap", "Home mail"))
     text = text_of(page([hit(4, "an invoice"), other]))
-    assert 'source="Work mail"' in text and 'source="Home mail"' in text
+    assert "source=" not in text
+    assert '"Work mail" (mail) 1, "Home mail" (home) connector_key=imap 1' in text.split("\n")[-1]
 
 
 def test_the_header_shortens_a_long_query() -> None:
