@@ -1,5 +1,6 @@
 """`python -m quality [--collections FOLDER] [--only NAME ...] [--page FILE]`: measures the search.
 
+If a model of search by meaning is installed, collections are measured with vectors too.
 Prints every measure and writes the page if a file is named. A missed gate is no error, unless
 `--gate` is given.
 """
@@ -8,14 +9,22 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from quality import collections, needles, page, runs
+from quality.measures import MEANING
 from quality.runs import Run
+from service.meaning.encoder import Encoder
+from service.meaning.opening import encoder_of
+from service.settings import load
 
 
-def sources(folder: Path | None) -> dict[str, Callable[[], Run]]:
-    """The function that measures each collection, by name: those of a folder, then our own."""
+def sources(folder: Path | None, encoder: Encoder | None) -> dict[str, Callable[[], Run]]:
+    """The function that measures each collection, by name: those of a folder, then our own.
+
+    With an encoder they are measured a second time, with vectors.
+    """
     found = collections.find(folder) if folder else []
     if folder and not found:
         raise SystemExit(f"{folder} has no collection: a folder with about.json in it.")
@@ -24,8 +33,27 @@ def sources(folder: Path | None) -> dict[str, Callable[[], Run]]:
     def read(path: Path) -> Callable[[], Run]:
         return lambda: runs.run(collections.read(path))
 
-    built_in = {"needles": lambda: runs.run(needles.make()), "papers": runs.run_papers}
-    return {name: read(path) for name, path in named.items()} | built_in
+    functions: dict[str, Callable[[], Run]] = {name: read(path) for name, path in named.items()}
+    functions |= {
+        "needles": lambda: runs.run(needles.make()),
+        "papers": runs.run_papers,
+        "demo": runs.run_demo,
+    }
+    if encoder is not None:
+        for name, path in named.items():
+            functions[f"{name}{MEANING}"] = partial(_by_meaning, path, encoder, others=False)
+        if "xquad" in named:
+            functions[f"across{MEANING}"] = partial(
+                _by_meaning, named["xquad"], encoder, others=True
+            )
+        functions[f"demo{MEANING}"] = partial(runs.run_demo, encoder)
+    return functions
+
+
+def _by_meaning(path: Path, encoder: Encoder, *, others: bool) -> Run:
+    """Measures a collection with vectors, in its own groups or across the `others`."""
+    collection = collections.read(path)
+    return runs.run(collections.across(collection) if others else collection, encoder=encoder)
 
 
 def main() -> int:
@@ -36,7 +64,8 @@ def main() -> int:
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page of figures")
     parser.add_argument("--gate", action="store_true", help="exit with 1 if a gate is missed")
     asked = parser.parse_args()
-    known = sources(asked.collections)
+    encoder = encoder_of(load())
+    known = sources(asked.collections, encoder)
     if unknown := set(asked.only or ()) - known.keys():
         parser.error(f"no collection {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
     found: list[Run] = []

@@ -7,7 +7,7 @@ query has `id`, `group`, `text`, `category` and `relevant`, which maps document 
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,31 @@ def read(folder: Path) -> Collection:
         source=about.get("source", ""),
         languages=about.get("languages", {}),
     )
+
+
+def across(collection: Collection) -> Collection:
+    """Every third question of each group, asked of all other groups; only if ids differ by these.
+
+    Its categories are pairs of groups: the one of the question, the one of the documents.
+    """
+    asked: dict[str, list[Query]] = defaultdict(list)
+    for query in collection.queries:
+        asked[query.group].append(query)
+    queries = [
+        Query(
+            f"{query.id}>{other}",
+            other,
+            query.text,
+            f"{group}>{other}",
+            {f"{other}:{id.split(':', 1)[1]}": grade for id, grade in query.relevant.items()},
+        )
+        for group, each in asked.items()
+        for query in each[::3]
+        for other in collection.groups
+        if other != group
+    ]
+    kind = "questions in another language than the documents"
+    return replace(collection, name="across", kind=kind, queries=queries)
 
 
 def find(folder: Path) -> list[Path]:

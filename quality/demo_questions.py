@@ -20,6 +20,8 @@ from tests.helpers.places import new_place
 
 QUESTIONS = Path(__file__).parent / "demo" / "questions.ndjson"
 GROUP = "demo"
+#: Records of the demo.
+RECORDS = 555
 
 
 def queries() -> list[Query]:

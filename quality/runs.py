@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from quality import measures, metrics, papers, service, typos
+from quality import demo_questions, measures, metrics, papers, service, typos
 from quality.collections import Collection, Query
-from quality.measures import BM25S, FTS5, RUNG, SESSIONS, TYPED, TYPOS, Row
+from quality.measures import BM25S, FTS5, MEANING, RUNG, SESSIONS, TYPED, TYPOS, Row
 from quality.metrics import ALL, Figures
 from quality.service import Answer
+from service.meaning.encoder import Encoder
 
 #: Upper ends of the bands of coverage that the page reports.
 BANDS = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -59,17 +60,21 @@ class Run:
         return [(band, len(hits), sum(hits) / len(hits)) for band, hits in counted.items() if hits]
 
 
-def run(collection: Collection, *, baselines: bool = True) -> Run:
-    """Asks every question of a collection in every way its measures need."""
+def run(collection: Collection, *, baselines: bool = True, encoder: Encoder | None = None) -> Run:
+    """Asks every question of a collection in every way its measures need.
+
+    With an encoder the texts have vectors, and there are no baselines.
+    """
+    baselines = baselines and encoder is None
     found = Run(
-        collection.name,
+        f"{collection.name}{MEANING if encoder else ''}",
         collection.kind,
         len(collection.documents),
         collection.queries,
         collection.source,
     )
     ways = measures.ways(collection.name)
-    with service.serving(collection) as ours:
+    with service.serving(collection, encoder) as ours:
         asked: dict[str, Ask] = {RUNG: lambda query: ours.ask(query).ids}
         found.answers = {query.id: ours.ask(query) for query in collection.queries}
         rankings: dict[str, Rankings] = {RUNG: {n: each.ids for n, each in found.answers.items()}}
@@ -89,6 +94,18 @@ def run(collection: Collection, *, baselines: bool = True) -> Run:
         if SESSIONS in ways:
             found.results[SESSIONS, name] = _by_session(collection, ranking)
     found.results[TYPED, RUNG][ALL]["bytes"] = found.mean(lambda answer: answer.size)
+    return found
+
+
+def run_demo(encoder: Encoder | None = None) -> Run:
+    """Asks the demo the questions that share no whole word with their answers."""
+    queries = demo_questions.queries()
+    name = f"demo{MEANING if encoder else ''}"
+    found = Run(name, "the records of the demo", demo_questions.RECORDS, queries)
+    with demo_questions.serving(encoder) as ours:
+        found.answers = {query.id: ours.ask(query) for query in queries}
+    rankings = {id: answer.ids for id, answer in found.answers.items()}
+    found.results[TYPED, RUNG] = metrics.by_category(queries, rankings)
     return found
 
 

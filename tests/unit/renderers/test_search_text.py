@@ -102,7 +102,10 @@ def test_the_line_of_sources_names_those_of_later_hits() -> None:
     other = replace(hit(5, "an invoice"), source=Source("home", "imap", "Home mail"))
     text = text_of(page([hit(4, "an invoice"), other]))
     assert "source=" not in text
-    assert '(mail) connector_key=gmail 1, "Home mail" (home) connector_key=imap 1' in text.split("\n")[-1]
+    assert (
+        '(mail) connector_key=gmail 1, "Home mail" (home) connector_key=imap 1'
+        in text.split("\n")[-1]
+    )
 
 
 def test_the_header_shortens_a_long_query() -> None:
