@@ -219,11 +219,7 @@ def footer(
     if page.ended_early:
         rest = "; next_page continues" if page.next_cursor else ""
         lines.append(f"The page ended early to stay within its size{rest}.")
-    if len(page.proven) < len(page.hits):
-        lines.append(
-            "related: no word of the query occurs in these records, nothing is proven. They are "
-            "near it in meaning; read them first."
-        )
+    lines += _meaning(page)
     if not page.hits and not page.next_cursor and not only_sources_miss(page):
         lines.append(
             "No results. Search matches words: try synonyms, the records' language, a prefix "
@@ -231,6 +227,23 @@ def footer(
         )
     lines += _spellings(page)
     return lines + [context.step(call) for call in calls]
+
+
+def _meaning(page: SearchPage) -> list[str]:
+    """What related hits are, and what search by meaning left out."""
+    lines = []
+    if len(page.proven) < len(page.hits):
+        lines.append(
+            "related: no word of the query occurs in these records, nothing is proven. They are "
+            "near it in meaning; read them first."
+        )
+    compared, by_words = map(page.recall.get, ("vectors_compared", "ranked_by_words"))
+    if isinstance(compared, int):
+        lines.append(f"recall: time ran out after {compared} vectors; others may be nearer.")
+    if isinstance(by_words, list):
+        names = [value_of(clip(str(name), BUDGETS.label_chars)) for name in by_words]
+        lines.append(f"recall: ranked by words alone: {listed(names)}.")
+    return lines
 
 
 def _spellings(page: SearchPage) -> list[str]:

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence.hits import SearchPage
+from evidence.limits import BUDGETS
 from evidence.page_order import related_most
+from renderers.rendering import Context
+from renderers.search import fit, render
 from service.ports import SearchQuery
 from tests.helpers.sources import Crowd, Plan, of_grants
 from tests.helpers.stores import BODY, WORD, Connection, Stream, build
@@ -80,7 +83,7 @@ def test_sources_take_turns_if_no_record_holds_a_word(counts: list[int], limit: 
 
 
 def test_members_of_a_store_have_related_hits_with_their_connections(tmp_path: Path) -> None:
-    """One member shares a record with another, one has no vectors."""
+    """One member shares records with another and hides titles, one has no vectors."""
     connections = [
         Connection(
             name,
@@ -118,6 +121,9 @@ def test_members_of_a_store_have_related_hits_with_their_connections(tmp_path: P
     for hit in page.hits:
         assert hit.related is not None and hit.related.read.args["id"] == hit.id
     assert (page.ranking, page.model) == ("words+meaning", "trigrams")
+    assert page.recall["ranked_by_words"] == ["again", "bare"]
+    text = "\n".join(render(fit(page, BUDGETS), Context()).blocks)
+    assert "recall: ranked by words alone: again, bare." in text
     both = list[str]()
     cursor = None
     while True:

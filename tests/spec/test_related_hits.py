@@ -2,12 +2,15 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import orjson
 import pytest
 
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
+from service.records.engine.vectors import BLOCK_ENTRIES
+from service.records.search import nearest, related
 from tests.helpers import trigrams
 from tests.helpers.caller import Local
 from tests.helpers.reading import fenced, printed_calls, structured_calls
@@ -110,6 +113,17 @@ def test_a_page_that_is_shortened_loses_no_record_that_holds_a_word(house: House
         seen += [hit["id"] for hit in each.structured["results"] if "kind" not in hit]
     records = connection().streams[0].records
     assert sorted(seen) == sorted(str(RecordRef("notes", one["id"], "c")) for one in records)
+
+
+def test_a_scan_that_ran_out_of_time_says_how_far_it_got_in_both_channels(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(related, "BUDGETS", replace(BUDGETS, related_seconds=0.0))
+    monkeypatch.setattr(nearest, "BLOCKS_TOGETHER", 1)
+    answer = client(house).ok("search", query=UNPROVEN, limit=3)
+    compared = answer.structured["data"]["meta"]["recall"]["vectors_compared"]
+    assert compared == BLOCK_ENTRIES and len(answer.structured["results"]) == 3
+    assert f"time ran out after {compared} vectors" in answer.text
 
 
 @pytest.fixture(scope="module")

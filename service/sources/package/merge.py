@@ -87,6 +87,11 @@ class SourceReader:
         return self.late or self.error is not None
 
     @property
+    def ranking(self) -> str | None:
+        """What its hits are ranked by; None if it did not answer or does not report it."""
+        return self._page.answer.ranking if self._page.answer else None
+
+    @property
     def is_open(self) -> bool:
         """True if it answered and has hits after the taken ones."""
         return self.queried and not (self.hits or self.failed or self.progress.state or self.stuck)

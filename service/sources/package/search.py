@@ -176,19 +176,24 @@ class Search:
         warnings += [gathering.stuck(reader.child) for reader in readers if reader.stuck]
         absent = [] if missing or self._request.cursor else _in_all(a.absent_words for a in answers)
         omitted = [answer.left_out for answer in answers if answer.left_out is not None]
+        recall = _recall(answers, len(readers) - waiting - silent, complete=not missing)
+        ranking = max((answer.ranking or "" for answer in answers), default="") or None
+        by_words = [r.child.name for r in readers if r.ranking and r.ranking != ranking]
+        if by_words:
+            recall["ranked_by_words"] = by_words[: CONTRACT.candidates]
         return SearchPage(
             args={},
             hits=[replace(hit, rank=rank) for rank, hit in enumerate(hits, start=before + 1)],
             has_more=state.unfinished or any(reader.stuck for reader in readers),
             next_cursor=seal(state, self._sealer, self._bound) if state.unfinished else None,
             counts=self._counts(exact=not missing),
-            recall=_recall(answers, len(readers) - waiting - silent, complete=not missing),
+            recall=recall,
             warnings=distinct(warnings)[: CONTRACT.candidates],
             absent_words=absent,
             nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
             retry=next((answer.retry for answer in answers if answer.retry), None),
             left_out=sum(omitted) if omitted else None,
-            ranking=max((answer.ranking or "" for answer in answers), default="") or None,
+            ranking=ranking,
             model=next((answer.model for answer in answers if answer.model), None),
             fan_in=FanIn(len(readers), waiting, gathering.sources(readers)),
         )
