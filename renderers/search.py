@@ -19,9 +19,10 @@ from evidence.model import Continuation, Source, label_of
 from evidence.text import clip, excerpt, mark, split
 from evidence.work import Each, serial
 from renderers import rendering
+from renderers.search_notes import meaning, spellings
 from renderers.search_sources import mix, only_sources_miss, recall, sources
 from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warning
-from renderers.rendering import WORDS_LISTED, header as head, listed, words_matched
+from renderers.rendering import header as head, listed, words_matched
 
 #: A time without a time of day: a bare date is midnight UTC.
 MIDNIGHT = re.compile(r"T00:00(:00(\.0+)?)?(Z|\+00:00)$")
@@ -219,45 +220,14 @@ def footer(
     if page.ended_early:
         rest = "; next_page continues" if page.next_cursor else ""
         lines.append(f"The page ended early to stay within its size{rest}.")
-    lines += _meaning(page)
+    lines += meaning(page)
     if not page.hits and not page.next_cursor and not only_sources_miss(page):
         lines.append(
             "No results. Search matches words: try synonyms, the records' language, a prefix "
             "(invoi*), or remove a filter."
         )
-    lines += _spellings(page)
+    lines += spellings(page)
     return lines + [context.step(call) for call in calls]
-
-
-def _meaning(page: SearchPage) -> list[str]:
-    """What related hits are, and what search by meaning left out."""
-    lines = []
-    if len(page.proven) < len(page.hits):
-        lines.append(
-            "related: no word of the query occurs in these records, nothing is proven. They are "
-            "near it in meaning; read them first."
-        )
-    compared, by_words = map(page.recall.get, ("vectors_compared", "ranked_by_words"))
-    if isinstance(compared, int):
-        lines.append(f"recall: time ran out after {compared} vectors; others may be nearer.")
-    if isinstance(by_words, list):
-        names = [value_of(clip(str(name), BUDGETS.label_chars)) for name in by_words]
-        lines.append(f"recall: ranked by words alone: {listed(names)}.")
-    return lines
-
-
-def _spellings(page: SearchPage) -> list[str]:
-    """The words that no record has, and the closest spellings."""
-    lines = []
-    if page.absent_words:
-        lines.append(f"No record has: {listed(list(map(value_of, page.absent_words)))}.")
-    if page.nearest_words:
-        near = [
-            f"{value_of(word)}: {listed(list(map(value_of, words)))}"
-            for word, words in page.nearest_words.items()
-        ]
-        lines.append(f"Nearest words: {'; '.join(near[:WORDS_LISTED])}.")
-    return lines
 
 
 class Room:
