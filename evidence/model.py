@@ -57,6 +57,7 @@ def spelled(continuation: Continuation) -> str:
 
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 READ_FIELD = "read_record_field"
 GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
@@ -94,7 +95,7 @@ def source_of(source: Source) -> dict[str, Any]:
     return known(names)
 
 
-def known(members: dict[str, Any]) -> dict[str, Any]:
+def known(members: dict[K, Any]) -> dict[K, Any]:
     """The members that are not None, in their order."""
     return {name: value for name, value in members.items() if value is not None}
 

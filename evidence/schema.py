@@ -3,6 +3,7 @@
 The compact flags of a field, such as `t=text,eq,r=gte|lt,a=group_by`, are spelled and parsed here.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,11 +16,17 @@ NAMED, COMPACT, FULL = "named", "compact", "full"
 #: The flags of a field without any.
 NO_FLAGS = "declared"
 #: The members of a capability that flags represent.
-_FLAGS = dict(t="type", role="role", eq="exact", r="operators", lex="lexical", a="aggregations")
+_FLAGS = {
+    **dict(t="type", role="role", eq="exact", r="operators", lex="lexical", sem="semantic"),
+    "a": "aggregations",
+}
 #: Type words of fields that hold times.
 TIMES = ("timestamp", "date-time", "date")
 #: The metrics of a field, in the order of the flags.
 METRICS = ("count_distinct", "group_by", "group_by_time", "max", "min", "sum")
+
+#: How a stream is searched, and the share of its records that have vectors.
+SEARCH_MODE = re.compile(r"words(\+meaning( [0-9]{1,3}%)?)?")
 
 Warnings = list[dict[str, Any]]
 
@@ -38,6 +45,7 @@ class FieldCapability:
     exact: bool = False
     operators: tuple[str, ...] | None = None
     lexical: bool = False
+    semantic: bool = False
     aggregations: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
     schema: Any = None
@@ -61,6 +69,8 @@ class FieldCapability:
             flags.append("r=" + "|".join(self.operators))
         if self.lexical:
             flags.append("lex")
+        if self.semantic:
+            flags.append("sem")
         if self.aggregations:
             flags.append("a=" + "|".join(self.aggregations))
         return ",".join([*flags, *self.other]) or NO_FLAGS
@@ -76,7 +86,7 @@ def parse_flags(flags: str) -> FieldCapability:
             parsed[_FLAGS[name]] = value
         elif name in ("r", "a"):
             parsed[_FLAGS[name]] = words
-        elif flag in ("eq", "lex"):
+        elif flag in ("eq", "lex", "sem"):
             parsed[_FLAGS[flag]] = True
         elif flag and flag != NO_FLAGS:
             parsed["other"] += (flag,)
@@ -104,6 +114,9 @@ class Relation:
 class StreamSchema:
     """The description of a stream; connections that share it are listed by its row.
 
+    `search` is how it is searched, with the share of its records that have vectors if that is
+    known: `words+meaning 83%`. It is None if the source has no vectors.
+
     `counts` to `until` exist only in full descriptions: whether records are counted, the field of
     the grant's time limit, and that limit as RFC 3339 times.
     """
@@ -120,6 +133,7 @@ class StreamSchema:
     time_field: str | None = None
     since: str | None = None
     until: str | None = None
+    search: str | None = field(default=None, compare=False)
 
     def narrowed(self, names: Iterable[str]) -> "StreamSchema":
         """The same description with only some of the fields."""
@@ -128,6 +142,12 @@ class StreamSchema:
         views = (replace(v, fields=_without(v.fields, hidden)) for v in self.views)
         keys = _without(self.primary_key, hidden)
         return replace(self, fields=fields, views=tuple(views), primary_key=keys)
+
+
+def joint_search(streams: Iterable[StreamSchema]) -> str | None:
+    """How some streams are searched, without the share if they differ."""
+    modes = {stream.search or "" for stream in streams}
+    return (modes.pop() if len(modes) == 1 else max(modes).partition(" ")[0]) or None
 
 
 def _without(names: Iterable[str], hidden: Iterable[str]) -> tuple[str, ...]:
@@ -189,7 +209,9 @@ def _shared(rows: Iterable[StreamRow]) -> tuple[StreamRow, ...]:
             shared.append(row)
         else:
             both = dict.fromkeys((*shared[index].connections, *row.connections))
-            shared[index] = replace(shared[index], connections=tuple(both))
+            search = joint_search((shared[index].stream, row.stream))
+            stream = replace(shared[index].stream, search=search)
+            shared[index] = replace(shared[index], stream=stream, connections=tuple(both))
     return tuple(sorted(shared, key=lambda row: row.stream.name))
 
 

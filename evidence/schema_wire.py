@@ -122,7 +122,7 @@ def _compact(schema: StreamSchema) -> Body:
     }
     if schema.views:
         body["views"] = _views(schema)
-    return {**body, "label": schema.label} if schema.label else body
+    return body | known(members(schema, "label", "search"))
 
 
 def _full(schema: StreamSchema) -> Body:
@@ -146,7 +146,7 @@ def _full(schema: StreamSchema) -> Body:
     }
     limit = known(members(schema, "since", "until"))
     body |= known({"consent_time_field": schema.time_field, "time_constraint": limit or None})
-    return {**body, "label": schema.label} if schema.label else body
+    return body | known(members(schema, "label", "search"))
 
 
 def json_schema(schema: StreamSchema) -> Body:
@@ -156,6 +156,8 @@ def json_schema(schema: StreamSchema) -> Body:
 
 def _query(schema: StreamSchema) -> Body:
     fields = schema.fields.items()
+    by_meaning = [name for name, field in fields if field.semantic]
+    semantic = {"semantic_fields": by_meaning} if by_meaning else {}
     return {
         "range_filters": {
             n: [*field.operators] for n, field in fields if field.operators is not None
@@ -164,7 +166,7 @@ def _query(schema: StreamSchema) -> Body:
             "count": schema.counts,
             **{kind: [n for n, field in fields if kind in field.aggregations] for kind in METRICS},
         },
-        "search": {"lexical_fields": [name for name, field in fields if field.lexical]},
+        "search": {"lexical_fields": [name for name, field in fields if field.lexical], **semantic},
         "expand": [
             members(relation, "name", "default_limit", "max_limit") for relation in schema.relations
         ],
@@ -176,7 +178,7 @@ def _capabilities(capability: FieldCapability) -> Body:
         "exact_filter": capability.exact,
         "range_filter": capability.operators is not None,
         "lexical_search": capability.lexical,
-        "semantic_search": False,
+        "semantic_search": capability.semantic,
     }
     body = {"granted": True, **known({"schema": capability.schema})}
     body |= {name: _declared(on) for name, on in declared.items()}

@@ -21,6 +21,7 @@ LEGEND = {
     "eq": "exact_filter",
     "r": "range_filter_operators",
     "lex": "full_text_search",
+    "sem": "search_by_meaning",
     "a": "aggregations",
 }
 # Fields that a projected record always keeps, because calls need them.
@@ -92,9 +93,11 @@ def examples(row: StreamRow, *, alone: bool) -> list[Continuation]:
 def _search(stream: StreamSchema) -> str:
     """The searched fields, or a note that the source does not name them."""
     searched = [name for name, field in stream.fields.items() if field.lexical]
+    by_meaning = [name for name, field in stream.fields.items() if field.semantic]
     described = any(field.flags != NO_FLAGS for field in stream.fields.values())
     where = _names(searched) if described else "fields this source does not name"
-    return f"search: full text in {where}; no semantic search"
+    semantic = f"by meaning in {_names(by_meaning)}" if by_meaning else "no semantic search"
+    return f"search: full text in {where}; {semantic}"
 
 
 def _names(names: Iterable[str]) -> str:
@@ -206,8 +209,9 @@ def _row_lines(
     if remaining := len(row.connections) - len(sources):
         connections += f" and {remaining} more"
     label = f" label={quoted(stream.label)}" if stream.label else ""
+    mode = f" search={stream.search}" if stream.search else ""
     lines = [
-        f"stream {value_of(stream.name)}{label} connector_key={value_of(row.connector_key)}",
+        f"stream {value_of(stream.name)}{label} connector_key={value_of(row.connector_key)}{mode}",
         f"  connection_id: {connections}",
         f"  fields ({len(stream.fields)}):",
     ]

@@ -9,8 +9,8 @@ import orjson
 
 from evidence import schema_wire
 from evidence.errors import InvalidRequest
-from evidence.model import Continuation, Source, count_fitting, next_page, paged
-from evidence.schema import Schema
+from evidence.model import Continuation, Source, count_fitting, distinct, known, next_page, paged
+from evidence.schema import Schema, StreamSchema, joint_search
 from renderers.rendering import Context, Rendering, fits, header, most, quoted, value_of, warning
 
 #: Bytes of an answer that its entries leave to its head, warnings and calls.
@@ -102,6 +102,7 @@ def _indexed(
             sources[key] |= dict.fromkeys(connections)
     share = room // max(1, len(sources))
     fitted = {key: fitting(list(connections), share) for key, connections in sources.items()}
+    modes = _modes(index) if labels else {}
     count, total = entries.end - entries.start, len(index.rows)
     is_part = count < len(entries.names)
     lines = [
@@ -118,6 +119,9 @@ def _indexed(
         if remaining := len(sources[key]) - len(fitted[key]):
             lines[-1] += f" and {remaining} more; search hits and ambiguity errors show their ids"
         lines.append("  streams: " + " ".join(map(value_of, names)))
+        for mode in distinct(modes[key, name] for name in names if (key, name) in modes):
+            searched = [value_of(name) for name in names if modes.get((key, name)) == mode]
+            lines.append(f"  search={mode}: {' '.join(searched)}")
     lines += [warning(notice) for notice in index.warnings]
     if following:
         lines.append("Fields, filters and example calls of a stream, here of the first:")
@@ -129,12 +133,24 @@ def _indexed(
             "connector_key": key,
             "granted_connections": [schema_wire.connection(source) for source in fitted[key]],
             "connection_count": len(sources[key]),
-            "streams": [*names] if dense else [{"name": name} for name in names],
+            "streams": (
+                [*names]
+                if dense
+                else [known({"name": name, "search": modes.get((key, name))}) for name in names]
+            ),
         }
         for key, names in names_by_key.items()
     ]
     data = {**head(index, "compact"), "connectors": connectors}
     return context.rendering(lines, {"data": paged(data, following)})
+
+
+def _modes(index: Schema) -> dict[tuple[str, str], str]:
+    """How the streams are searched, by (connector, name), as far as their sources describe it."""
+    streams: dict[tuple[str, str], list[StreamSchema]] = {}
+    for row in index.rows:
+        streams.setdefault((row.connector_key or "", row.stream.name), []).append(row.stream)
+    return known({entry: joint_search(same) for entry, same in streams.items()})
 
 
 def _hides_connections(rendering: Rendering) -> bool:

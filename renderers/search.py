@@ -75,6 +75,7 @@ def header(page: SearchPage, escapes: int) -> str:
         escaped=escapes or None,
         ranking=page.ranking,
         model=page.model,
+        vectors=page.recall.get("vectors"),
     )
 
 

@@ -1,7 +1,7 @@
 """The embedded resource server: a PDPP resource server without a socket, on one store."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache, partial
@@ -27,6 +27,7 @@ from service.records.search import pages
 from service.access.activity import Activity
 from service.access.registry import Grant, Member, Package, RegistryReader
 from service.records.engine import Generation, Moved, Snapshot
+from service.records.engine.vectors import share_of
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
 from service.records.overview import OWNER, StreamOverview, everything, overview
@@ -120,8 +121,7 @@ class Store:
             ids = [row.id for row in streams if row is not None and row.manifest.semantic_fields]
             if vectors is None or not ids:
                 return None
-            covered = sum(snapshot.vector_coverage(vectors.id, ids).get().values())
-            return covered / max(1, snapshot.statistics(ids, []).get()[0])
+            return share_of(snapshot.vector_coverage(vectors.id, ids).get())
 
     def package(self, token: str) -> Package | None:
         """The package of a token, if any; raises `Unauthenticated` if it has ended."""
@@ -228,7 +228,7 @@ class StoreResourceServer:
     def __init__(self, store: Store, key: Key, find: Find) -> None:
         self._store, self._key, self._find = store, key, find
         self._read: set[Generation] = set()
-        self._lacks_meaning = False
+        self._is_settling = False
 
     def view(self, snapshot: Snapshot, now: datetime) -> View:
         """The view of the grant in this snapshot; `now` is the time before it."""
@@ -239,14 +239,31 @@ class StoreResourceServer:
     def version(self) -> Hashable | None:
         """The grant and the generation of all reads so far; None if there were several generations.
 
-        None too if an answer will be another one as soon as its question can be embedded. Two
-        versions are equal only if both servers give the same answer to the same question.
+        None too if an answer will be another one as soon as its question can be embedded, or as
+        more records have vectors. Two versions are equal only if both servers give the same answer
+        to the same question.
         """
-        is_settled = len(self._read) == 1 and not self._lacks_meaning
+        is_settled = len(self._read) == 1 and not self._is_settling
         return (self._key, *self._read) if is_settled else None
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
-        return self._answer(lambda snapshot, view: schema.schema(view, query))
+        return self._answer(
+            lambda snapshot, view: schema.schema(
+                view, query, self._search_modes(snapshot, view, query.connection_id)
+            )
+        )
+
+    def _search_modes(
+        self, snapshot: Snapshot, view: View, connection_id: str | None
+    ) -> Mapping[int, str]:
+        """How each stream is searched, by its id; empty without search by meaning."""
+        vectors = snapshot.vector_set() if self._store.encoder else None
+        if vectors is None:
+            self._is_settling |= self._store.encoder is not None
+            return {}
+        covered = view.vector_coverage(snapshot, vectors)
+        self._is_settling |= share_of(covered.values()) not in (None, 1)
+        return schema.search_modes(view.within(connection_id), covered)
 
     def streams(self, *, connection_id: str | None = None) -> Answer[StreamList]:
         return self._answer(
@@ -254,7 +271,11 @@ class StoreResourceServer:
         )
 
     def stream(self, name: str, *, connection_id: str | None = None) -> Answer[StreamDetails]:
-        return self._answer(lambda snapshot, view: schema.stream_details(view, name, connection_id))
+        return self._answer(
+            lambda snapshot, view: schema.stream_details(
+                view, name, connection_id, self._search_modes(snapshot, view, connection_id)
+            )
+        )
 
     def connectors(self) -> Answer[ConnectorList]:
         return self._answer(lambda snapshot, view: schema.connectors(view))
@@ -290,7 +311,7 @@ class StoreResourceServer:
             sealer, encoder = self._store.sealer_in(snapshot), self._store.encoder
             hits = pages.search(snapshot, view, query, sealer, encoder)
             codes = {warning["code"] for warning in hits.warnings}
-            self._lacks_meaning |= MeaningUnavailable.default_code in codes
+            self._is_settling |= MeaningUnavailable.default_code in codes
             return hits
 
         return self._answer(page, lambda view, page: [hit.ref for hit in page.hits])

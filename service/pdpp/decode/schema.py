@@ -98,10 +98,12 @@ def _stream(body: Body) -> StreamSchema:
     query = object_of(object_of(body, "query"), "aggregations")
     limit = object_of(body, "time_constraint")
     views = (_view(row) for row in rows(body, "views"))
+    mode = text_of(body, "search") or ""
     return StreamSchema(
         name=text_of(body, "name") or "",
         detail=_detail(body),
         label=text_of(body, "label", "display_name"),
+        search=mode if schema.SEARCH_MODE.fullmatch(mode) else None,
         primary_key=_names(body.get("primary_key")),
         cursor_field=text_of(body, "cursor_field"),
         fields=_fields(
@@ -170,6 +172,7 @@ def _capability(body: Any, declared: Any) -> FieldCapability:
         exact=_usable(body, "exact_filter"),
         operators=operators if _usable(body, "range_filter") else None,
         lexical=_usable(body, "lexical_search"),
+        semantic=_usable(body, "semantic_search"),
         aggregations=tuple(sorted(name for name in offered if _usable(offered, name))),
         schema=pick(body, "schema") if declared is None else declared,
     )

@@ -8,7 +8,7 @@ entry of a vector that is gone is zero.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import hypot
@@ -41,6 +41,14 @@ class VectorRow(NamedTuple):
     start: int
     stop: int
     vector: bytes
+
+
+class Covered(NamedTuple):
+    """How many `records` a stream has, and how many of them are `done`."""
+
+    stream: int
+    done: int
+    records: int
 
 
 class TextStream(NamedTuple):
@@ -167,8 +175,14 @@ class VectorReads(Protocol):
     def members(self, scope: Scope, most: int) -> Later[list[int] | None]:
         """All records in the selections of a scope; None if there are more than `most`."""
 
-    def vector_coverage(self, set_id: int, streams: Sequence[int]) -> Later[dict[int, int]]:
-        """How many records of each stream are in the set; streams without any are left out."""
+    def vector_coverage(self, set_id: int, streams: Sequence[int]) -> Later[list[Covered]]:
+        """How many records of some streams are in the set."""
+
+
+def share_of(rows: Iterable[Covered]) -> float | None:
+    """The share of the records that are done, in whole percent and rounded down; None of none."""
+    done, records = (sum(numbers) for numbers in zip((0, 0), *((r.done, r.records) for r in rows)))
+    return 100 * done // records / 100 if records else None
 
 
 def code_of(vector: bytes, centre: bytes) -> bytes:

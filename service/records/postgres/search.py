@@ -89,7 +89,9 @@ class SearchMethods(Asking):
     live = "NOT {}.deleted"
     in_list = "{} = ANY(?)"
     array = "array({})"
-    coverage = "SELECT stream, count(*) FROM vectored WHERE set_id = ? AND {} GROUP BY stream"
+    coverage = (
+        "SELECT stream, count(*) AS records FROM vectored WHERE set_id = ? AND {} GROUP BY stream"
+    )
     has_vectors = "SELECT 1 WHERE has_table_privilege(to_regclass('vector_set'), 'SELECT')"
 
     def encode(self, value: Value) -> bytes:

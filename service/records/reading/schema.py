@@ -3,22 +3,48 @@
 Only granted fields, relations and views appear; nothing else is mentioned.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 
 from evidence.model import Source
 from evidence.pointer import is_nested, path_of
 from evidence import schema as shapes
 from service.records.engine import Snapshot
+from service.records.engine.vectors import Covered, share_of
 from service.ports import SchemaQuery
 from service.records.view.choices import ambiguous
 from service.records.view.documents import usable
 from evidence.manifest import StreamManifest
 from evidence.times import moment
-from service.records.view import StreamView, View
+from service.records.view import Streams, StreamView, View
+
+WORDS, MEANING = "words", "words+meaning"
 
 
-def schema(view: View, query: SchemaQuery) -> shapes.Schema:
+def search_modes(streams: Streams, covered: Mapping[int, Covered]) -> dict[int, str]:
+    """How each stream is searched, by its id, as `StreamSchema` has it.
+
+    Connections that share a row share a figure; it is left out if the grant limits one of them.
+    """
+    alike = dict[tuple[str, str, tuple[str, ...]], list[int]]()
+    for stream in streams:
+        key = stream.connector_key, stream.name, stream.semantic
+        alike.setdefault(key, []).append(stream.id)
+    return {
+        id: _mode(ids, covered) if semantic else WORDS
+        for (_, _, semantic), ids in alike.items()
+        for id in ids
+    }
+
+
+def _mode(ids: Sequence[int], covered: Mapping[int, Covered]) -> str:
+    if not covered.keys() >= set(ids):
+        return MEANING
+    rows = [covered[id] for id in ids]
+    return f"{MEANING} {share_of(rows):.0%}" if any(row.done for row in rows) else WORDS
+
+
+def schema(view: View, query: SchemaQuery, modes: Mapping[int, str] = {}) -> shapes.Schema:
     """The schema of a grant, `compact`, `full` or as a `document`; `full` needs one stream."""
     streams: Sequence[StreamView] = view.within(query.connection_id)
     if query.stream is not None:
@@ -27,7 +53,7 @@ def schema(view: View, query: SchemaQuery) -> shapes.Schema:
         raise ambiguous(view, streams, stream=query.stream)
     compact = query.detail == shapes.COMPACT
     detail = shapes.COMPACT if compact else shapes.FULL
-    described = _connectors(streams, lambda stream: _described(view, stream, detail))
+    described = _connectors(streams, lambda stream: _described(view, stream, detail, modes))
     return shapes.Schema(described, compact, shapes.Bearer("grant", "client", view.grant.grant_id))
 
 
@@ -53,10 +79,12 @@ def list_streams(snapshot: Snapshot, view: View, connection_id: str | None) -> s
     return shapes.StreamList(tuple(rows))
 
 
-def stream_details(view: View, name: str, connection_id: str | None) -> shapes.StreamDetails:
+def stream_details(
+    view: View, name: str, connection_id: str | None, modes: Mapping[int, str]
+) -> shapes.StreamDetails:
     """One stream by name in full; 409 if connections share the name but not the description."""
     streams = view.stream(name, connection_id)
-    row, *rest = [_row(stream, _described(view, stream, shapes.FULL)) for stream in streams]
+    row, *rest = [_row(stream, _described(view, stream, shapes.FULL, modes)) for stream in streams]
     if any(twin.stream != row.stream for twin in rest):
         raise ambiguous(view, streams)
     connections = tuple(source for stream_row in (row, *rest) for source in stream_row.connections)
@@ -84,9 +112,12 @@ def _row(stream: StreamView, described: shapes.StreamSchema) -> shapes.StreamRow
     return shapes.StreamRow(described, key, (source,))
 
 
-def _described(view: View, stream: StreamView, detail: str) -> shapes.StreamSchema:
+def _described(
+    view: View, stream: StreamView, detail: str, modes: Mapping[int, str]
+) -> shapes.StreamSchema:
     """The description of one granted stream."""
-    manifest = stream.manifest
+    manifest, mode = stream.manifest, modes.get(stream.id)
+    semantic = stream.semantic if (mode or WORDS) != WORDS else ()
     description = shapes.StreamSchema(
         stream.name,
         detail,
@@ -94,17 +125,20 @@ def _described(view: View, stream: StreamView, detail: str) -> shapes.StreamSche
         tuple(key for key in manifest.primary_key if key in stream.granted),
         stream.sort_field,
         {
-            name: _capability(manifest, path_of(name), detail)
+            name: _capability(manifest, path_of(name), detail, semantic)
             for name in manifest.fields
             if name in stream.granted
         }
         | {
-            path: _capability(manifest, path, detail) for path in stream.ordinals if is_nested(path)
+            path: _capability(manifest, path, detail, semantic)
+            for path in stream.ordinals
+            if is_nested(path)
         },
         tuple(
             shapes.Relation(*astuple(expansion)) for expansion, _ in usable(view, stream).values()
         ),
         tuple(stream.views.values()),
+        search=mode,
     )
     if detail == shapes.COMPACT:
         return description
@@ -118,7 +152,9 @@ def _described(view: View, stream: StreamView, detail: str) -> shapes.StreamSche
     )
 
 
-def _capability(manifest: StreamManifest, name: str, detail: str) -> shapes.FieldCapability:
+def _capability(
+    manifest: StreamManifest, name: str, detail: str, semantic: Sequence[str]
+) -> shapes.FieldCapability:
     kind, full = manifest.paths[name], detail == shapes.FULL
     return shapes.FieldCapability(
         type=kind.shown_as if full else kind.shown_as or kind.format or kind.type,
@@ -126,6 +162,7 @@ def _capability(manifest: StreamManifest, name: str, detail: str) -> shapes.Fiel
         exact=name in manifest.exact_filters,
         operators=manifest.range_filters.get(name),
         lexical=name in manifest.lexical_fields,
+        semantic=name in semantic,
         aggregations=tuple(kind for kind in shapes.METRICS if name in manifest.aggregations[kind]),
         schema=kind.schema if full else None,
     )

@@ -19,6 +19,7 @@ from service.meaning.encoder import Encoder
 from service.records.search import candidates, words
 from service.records.search.blocks import Ranked
 from service.records.engine import Snapshot
+from service.records.engine.vectors import share_of
 from service.records.search.hits import hits_of
 from service.records.search.explaining import explained
 from service.records.search.meaning import Meaning
@@ -169,7 +170,7 @@ class Search(RankedBlocks):
             has_more=False,
             next_cursor=None,
             counts=self._counts(ranked),
-            recall=self._recall(),
+            recall=self._recall(meaning),
             warnings=[*warnings, *meaning.warnings],
             ranking="words+meaning" if meaning.nearness else "words",
             model=meaning.model,
@@ -227,7 +228,7 @@ class Search(RankedBlocks):
         )
         return Counts(all=len(whole), some=max(some, len(whole)), exact=selected.complete)
 
-    def _recall(self) -> dict[str, Any]:
+    def _recall(self, meaning: Meaning) -> dict[str, Any]:
         bounded = not self.candidates.complete
         recall: dict[str, Any] = {
             "complete": not bounded,
@@ -237,6 +238,10 @@ class Search(RankedBlocks):
         }
         if bounded:
             recall["candidate_window_limit"] = len(self.candidates.group_bits)
+        if meaning.nearness:
+            covered = self.view.vector_coverage(self.snapshot, meaning.nearness.vectors)
+            share = share_of(covered.values())
+            recall |= {"vectors": share} if share not in (None, 1) else {}
         if self.compared is not None:
             recall["vectors_compared"] = self.compared
         return recall

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from service.records.engine import Scope
 from service.records.engine.later import Later, promised, ready
-from service.records.engine.vectors import LOTS, VectorRow, VectorSet
+from service.records.engine.vectors import LOTS, Covered, VectorRow, VectorSet
 from service.records.sql.conditions import Condition, alike
 from service.records.sql.figures import Figures
 
@@ -21,6 +21,10 @@ SELECT id, model, dimensions, version, centre FROM vector_set WHERE complete > 0
 ORDER BY complete DESC, CASE WHEN complete > 0 THEN -id ELSE id END LIMIT 1
 """
 _VECTORS: Final = "SELECT v.seq, v.ordinal, v.start, v.stop, v.vector FROM vector v"
+_COVERED: Final = """
+SELECT s.id, coalesce(c.records, 0), s.records FROM stream s LEFT JOIN ({}) c ON c.stream = s.id
+WHERE {}
+"""
 _RECORDS: Final = "SELECT coalesce(sum(records), 0) FROM stream WHERE"
 
 
@@ -29,7 +33,7 @@ class VectorMethods(Figures):
 
     #: Has a row if the store has the tables of vectors.
     has_vectors: ClassVar[str]
-    #: The records of the streams `{}` that are in a set.
+    #: (stream, records) of the streams `{}`: the records that are in a set.
     coverage: ClassVar[str]
 
     def vector_set(self) -> VectorSet | None:
@@ -115,9 +119,11 @@ class VectorMethods(Figures):
         rows = self.later(f"SELECT seq FROM ({selected}) m LIMIT ?", *values, most + 1)
         return rows.then(lambda rows: None if len(rows) > most else [seq for (seq,) in rows])
 
-    def vector_coverage(self, set_id: int, streams: Sequence[int]) -> Later[dict[int, int]]:
+    def vector_coverage(self, set_id: int, streams: Sequence[int]) -> Later[list[Covered]]:
         counted, values = self.equals_any("stream", streams)
-        return self.later(self.coverage.format(counted), set_id, values).then(dict)
+        sql = _COVERED.format(self.coverage.format(counted), self.equals_any("s.id", streams)[0])
+        rows = self.later(sql, set_id, values, values)
+        return rows.then(lambda rows: [Covered(*row) for row in rows])
 
     def _of_set(self, set_id: int, fields: Sequence[int], column: str = "v.ordinal") -> Condition:
         condition = Condition(["v.set_id = ?"], [set_id])

@@ -94,7 +94,7 @@ class SearchMethods(SharedMethods):
     live = "{}.deleted = 0"
     in_list = "{} IN (SELECT value FROM json_each(?))"
     has_vectors = SqliteVectors.exist
-    coverage = "SELECT stream, records FROM vector_stream WHERE set_id = ? AND {} AND records > 0"
+    coverage = "SELECT stream, records FROM vector_stream WHERE set_id = ? AND {}"
     array = "(SELECT json_group_array(seq) FROM ({}))"
     _blocks: dict[tuple[int, int, int], bool]
     _small: dict[tuple[Any, ...], bool]

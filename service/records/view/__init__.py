@@ -20,6 +20,7 @@ from evidence.question import Question
 from evidence.question import parse as parse_question
 from service.port_rules import unknown_connection, unknown_stream
 from service.records.engine import Scope, Snapshot, Stored, StreamRow
+from service.records.engine.vectors import Covered, VectorSet
 from service.records.engine.selections import Limit, Selection, Test
 from service.access.registry import Grant, StreamGrant
 from evidence.manifest import parts
@@ -58,6 +59,9 @@ class StreamView:
             dict.fromkeys(code for path in self.searchable.values() for code in row.languages[path])
         )
         self.title_field = self.roles.get("primary-title")
+        texts = frozenset(self.searchable.values())
+        #: The searched fields that may have vectors.
+        self.semantic = tuple(path for path in manifest.semantic_fields if path in texts)
         #: The fields whose words count as near every place of a record.
         self.everywhere = {self.title_field, self.roles.get("actor")}
         times = (self.roles.get("event-time"), self.sort_field)
@@ -308,6 +312,22 @@ class View:
     def covered(self) -> Coverage:
         """All records of the grant."""
         return Coverage(self.streams, {stream.id: stream.selection() for stream in self.streams})
+
+    def vector_coverage(self, snapshot: Snapshot, vectors: VectorSet) -> Mapping[int, Covered]:
+        """How many records of each stream have vectors, without streams that the grant limits.
+
+        A stream is also left out if none of its fields has vectors.
+        """
+        if vectors not in self._vector_coverage:
+            whole = [stream.id for stream in self.streams if stream.semantic and not stream.limit]
+            rows = snapshot.vector_coverage(vectors.id, whole).get() if whole else []
+            self._vector_coverage.clear()
+            self._vector_coverage[vectors] = {row.stream: row for row in rows}
+        return self._vector_coverage[vectors]
+
+    @cached_property
+    def _vector_coverage(self) -> dict[VectorSet, dict[int, Covered]]:
+        return {}
 
     def note_use(self, records: Iterable[RecordRef]) -> None:
         """Notes for the owner that an answer has records of these streams."""

@@ -1,6 +1,7 @@
 """Merges the descriptions of many sources, and reports those that did not answer."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from evidence.errors import EvidenceError, TimedOut
@@ -8,6 +9,7 @@ from evidence.hits import SourceReport
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Source, distinct
 from evidence.schema import NAMED, Connector, StreamDetails, StreamRow, StreamSchema
+from evidence.schema import joint_search
 from evidence.text import clip
 from evidence.work import Done, Failed, Outcome
 from service.ports import Answer
@@ -113,7 +115,8 @@ def stream(gathered: Gathered[StreamDetails], locations: Locations) -> StreamDet
     if any(row.stream != first.stream for row in rest):
         raise ambiguous(locations)
     connections = tuple(source for row in (first, *rest) for source in row.connections)
-    row = StreamRow(first.stream, first.connector_key, connections)
+    search = joint_search(row.stream for row in (first, *rest))
+    row = StreamRow(replace(first.stream, search=search), first.connector_key, connections)
     return StreamDetails(row, gathered.warnings)
 
 

@@ -71,8 +71,9 @@ def capabilities(detail: str) -> st.SearchStrategy[FieldCapability]:
         exact=st.booleans(),
         operators=st.none() | subsets(OPERATORS),
         lexical=st.booleans(),
+        semantic=st.booleans(),
         aggregations=subsets(METRICS),
-        other=subsets(["sem", "b=1"]) if detail == COMPACT else st.just(()),
+        other=subsets(["sem=unusable", "b=1"]) if detail == COMPACT else st.just(()),
         schema=st.none() if detail == COMPACT else st.none() | JSON_SCHEMAS,
     )
 

@@ -150,7 +150,7 @@ def test_vectors_are_read_by_record_and_from_blocks(
         first = snapshot.vector_set()
         assert first is not None and first[:3] == (set_id, MODEL, 64)
         assert check(snapshot, set_id, notes) == 18
-        assert snapshot.vector_coverage(set_id, [notes.id]).get() == {notes.id: 9}
+        assert snapshot.vector_coverage(set_id, [notes.id]).get() == [(notes.id, 9, 9)]
         title = notes.scopes.searchable["title"]
         seqs = snapshot.members(scope_of(notes), 9).get()
         assert seqs and len(snapshot.vectors(set_id, [title], seqs[:2]).get()) == 2
@@ -164,7 +164,7 @@ def test_a_changed_or_deleted_record_loses_its_vectors_at_once(
     put(writer, notes, [note("n1", "other words"), Row(None, "n2", deleted=True)])
     with reader.snapshot() as snapshot:
         assert check(snapshot, set_id, notes) == 14
-        assert snapshot.vector_coverage(set_id, [notes.id]).get() == {notes.id: 7}
+        assert snapshot.vector_coverage(set_id, [notes.id]).get() == [(notes.id, 7, 8)]
     assert build(writer, notes) == set_id
     with reader.snapshot() as snapshot:
         assert check(snapshot, set_id, notes) == 16
@@ -189,7 +189,7 @@ def test_a_vector_is_not_saved_if_its_record_changed_meanwhile(
     tables.save(set_id, records, {number(f"n{i}"): embed(f"n{i}") for i in range(9)})
     with reader.snapshot() as snapshot:
         assert len(snapshot.vectors(set_id, [field], seqs).get()) == 7
-        assert snapshot.vector_coverage(set_id, [notes.id]).get() == {notes.id: 7}
+        assert snapshot.vector_coverage(set_id, [notes.id]).get() == [(notes.id, 7, 8)]
 
 
 def test_records_are_missing_newest_first(writer: Writing, notes: StreamHandle) -> None:
