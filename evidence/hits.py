@@ -283,9 +283,10 @@ class SearchPage:
     are replacement arguments with which the search has hits; None removes one. `tail_cut` means
     that the page ends where the scores fall off; `tail` is where an uncut page would end.
     `left_out` is how many matching records `sort: newest` does not show. `repaired_query` is the
-    query with corrected words, if any. `ranking` is what orders the page, `words` or
-    `words+meaning`, and `model` the one that the meaning is by; None at other servers. `first_hits`
-    makes the page with this many of its hits, fewer than it has; None if it has to be asked for.
+    query with corrected words, if any. `ranking` is what orders the page, `words`, `meaning` or
+    `words+meaning`, and `model` the one that the meaning is by; None at other servers.
+    `retrieval_mode` is `semantic` or `hybrid` on PDPP's routes for these. `first_hits` makes the
+    page with this many of its hits, fewer than it has; None if it has to be asked for.
     """
 
     args: dict[str, Any]
@@ -305,6 +306,7 @@ class SearchPage:
     fan_in: FanIn | None = None
     ranking: str | None = None
     model: str | None = None
+    retrieval_mode: str | None = field(default=None, compare=False)
     repaired_query: str | None = field(default=None, compare=False)
     first_hits: Callable[[int], "SearchPage"] | None = field(default=None, compare=False)
 

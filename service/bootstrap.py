@@ -194,6 +194,11 @@ class Services:
         request_log.current().payer = f"grant:{grant.grant_id}"
 
     @property
+    def has_encoder(self) -> bool:
+        """Whether questions to the store can be embedded."""
+        return self.store is not None and self.store.encoder is not None
+
+    @property
     def issuers(self) -> tuple[str, ...]:
         """The authorization servers whose tokens are accepted here."""
         if self.authority is None:

@@ -22,7 +22,7 @@ from service.operations import OPERATIONS
 from service.operations.arguments import over_rest
 from service.operations.base import BaseOperation, PaperOperation, RecordOperation, names_in
 from service.operations.json_schema import property_of
-from service.operations.listings import BLOB, LISTINGS
+from service.operations.listings import BLOB, BY_MEANING, LISTINGS
 from service.operations.papers import PAPER_OPERATIONS
 from service.ports import types
 from service.statuses import STATUS, TYPES
@@ -241,10 +241,11 @@ def headers(*names: str) -> dict[str, Shape]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def of_records(blob: Shape) -> Paths:
+def of_records(blob: Shape, *, semantic: bool) -> Paths:
     """The routes below /v1; `blob` is that of a blob, without its errors."""
+    by_meaning = BY_MEANING if semantic else ()
     paths: Paths = {}
-    for operation in (*OPERATIONS, *LISTINGS):
+    for operation in (*OPERATIONS, *LISTINGS, *by_meaning):
         path = operation.route.path
         parameters = [*of_operation(operation, path, {}), *map(_component, SHARED)]
         item = {"get": {**_of(operation, parameters), **_record_answers(operation.name)}}
@@ -324,12 +325,16 @@ def of_messages(route: Shape, name: str, secured: bool) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """The surfaces of a server: records, papers or both; `closed` papers need a token."""
+    """The surfaces of a server: records, papers or both; `closed` papers need a token.
+
+    `semantic` records are also searched by meaning.
+    """
 
     records: bool
     papers: bool
     closed: bool = False
     public_url: str | None = None
+    semantic: bool = False
 
 
 def document(mounted: Mounted) -> dict[str, Any]:
@@ -343,7 +348,7 @@ def document(mounted: Mounted) -> dict[str, Any]:
     shared["responses"] |= components(headers("Request-Id"))
     if mounted.records:
         shared["schemas"] |= part("records")
-        spec["paths"] |= of_records(routes["blob"])
+        spec["paths"] |= of_records(routes["blob"], semantic=mounted.semantic)
     if mounted.papers:
         shared["schemas"] |= part("papers")
         spec["paths"] |= of_papers(mounted.closed)

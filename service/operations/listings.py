@@ -1,18 +1,33 @@
 """REST routes besides the operations: connectors, streams, one stream, and blobs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from evidence.hits import SearchPage
+from evidence.wire import link_excerpts
 from service.operations.base import BaseOperation, R, Route, Session
-from service.ports import Answer, BlobRequest, ConnectorsRequest, StreamRequest, StreamsRequest
+from service.ports import Answer, BlobRequest, ConnectorsRequest, HybridQuery, SearchQuery
+from service.ports import SemanticQuery, StreamRequest, StreamsRequest
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing(BaseOperation[R]):
-    """A route without a tool. `ask` returns the source's answer."""
+    """A route without a tool. `ask` returns the source's answer; 404 unless `is_served`."""
 
     ask: Callable[[Session, R], Answer[Any]]
+    is_served: Callable[[Session], bool] = lambda session: True
+
+
+def _searches_by_meaning(session: Session) -> bool:
+    return getattr(session.rs, "searches_by_meaning", False)
+
+
+def _search(session: Session, query: SearchQuery) -> Answer[SearchPage]:
+    """A page with the mode of its route. A page of hybrid hits has no cursor."""
+    page = session.rs.search(query).value
+    cursor = None if isinstance(query, HybridQuery) else page.next_cursor
+    return Answer(replace(page, retrieval_mode=query.mode, next_cursor=cursor))
 
 
 LISTINGS: tuple[Listing[Any], ...] = (
@@ -39,6 +54,27 @@ LISTINGS: tuple[Listing[Any], ...] = (
         ),
         route=Route("/v1/streams/<stream>"),
         examples=({"stream": "notes"},),
+    ),
+)
+#: Routes over a store with an encoder, which are 404 without vectors.
+BY_MEANING: tuple[Listing[Any], ...] = (
+    Listing(
+        request=SemanticQuery,
+        title="Search by meaning",
+        description="The records that are nearest in meaning.",
+        ask=_search,
+        is_served=_searches_by_meaning,
+        route=Route("/v1/search/semantic", link=link_excerpts),
+        examples=({"query": "quorum elm"},),
+    ),
+    Listing(
+        request=HybridQuery,
+        title="Search by words and meaning",
+        description="The first page of /v1/search, with the ways in which each hit was found.",
+        ask=_search,
+        is_served=_searches_by_meaning,
+        route=Route("/v1/search/hybrid", link=link_excerpts),
+        examples=({"query": "quorum elm"},),
     ),
 )
 BLOB = BaseOperation(

@@ -14,6 +14,7 @@ from evidence.hits_wire import counts_json, report_json
 from evidence.model import Buckets, Continuation, Source, chars, known, members
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
+from evidence.text import unmark
 from evidence.values import Base64, Preview, as_json, data_as_json, field_window_read
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.ports import Answer, SearchQuery
@@ -155,9 +156,9 @@ def encode_search(page: SearchPage) -> Body:
     """The PDPP body of a page; absent members are left out."""
     body: Body = {
         "object": "list",
-        "url": "/v1/search",
+        "url": f"/v1/search/{page.retrieval_mode}" if page.retrieval_mode else "/v1/search",
         "has_more": page.has_more,
-        "data": [_encode_hit(hit) for hit in page.hits],
+        "data": [_encode_hit(hit) | _retrieval(page, hit) for hit in page.hits],
         "meta": _meta(page),
     }
     if page.next_cursor is not None:
@@ -236,6 +237,20 @@ def _encode_hit(hit: Hit) -> Body:
         path, begins, read = hit.related
         row |= {"kind": "related", "begins": begins, "related": _read_at(hit, path, read)}
     return row
+
+
+def _retrieval(page: SearchPage, hit: Hit) -> Body:
+    """What a hit has besides on PDPP's routes for meaning: how it was retrieved."""
+    mode = page.retrieval_mode
+    if mode == "hybrid":
+        by_meaning = ["semantic"] if page.ranking != "words" else []
+        sources = [*(["lexical"] if hit.matches else []), *by_meaning]
+        return {"retrieval_mode": mode, "retrieval_sources": sources}
+    if mode is None or not hit.matches:
+        return known({"retrieval_mode": mode})
+    first = hit.matches[0]
+    snippet = {"field": first.field_path, "text": unmark(first.shown)}
+    return {"retrieval_mode": mode, "snippet": snippet}
 
 
 def _excerpt(hit: Hit, match: Match) -> Body:

@@ -200,6 +200,21 @@ class SearchQuery(Request, operation="search"):
     widen: bool = optional(None, False, paging=True, tool_value=True)
 
 
+class SemanticQuery(SearchQuery, operation="search_semantic"):
+    """A page of the hits that are nearest in meaning, whatever words they hold."""
+
+    mode: str = optional(None, "semantic")
+    words: str = optional(None, "any")
+    sort: str = optional(None, "relevance")
+
+
+class HybridQuery(SearchQuery, operation="search_hybrid"):
+    """The first page of hits by words and meaning."""
+
+    mode: str = optional(None, "hybrid")
+    cursor: str | None = optional(None)
+
+
 class WindowRequest(Request):
     """A part of a field: by offset in code points, or around the `match`-th match of `query`."""
 

@@ -23,7 +23,7 @@ from service import ports
 from service.ports import Answer
 from service.access import grants, packages, tokens
 from service.records.reading import aggregate, blobs, changes, fields, lists, schema
-from service.records.search import pages
+from service.records.search import by_meaning, pages
 from service.access.activity import Activity
 from service.access.registry import Grant, Member, Package, RegistryReader
 from service.records.engine import Generation, Moved, Snapshot
@@ -122,6 +122,13 @@ class Store:
             if vectors is None or not ids:
                 return None
             return share_of(snapshot.vector_coverage(vectors.id, ids).get())
+
+    def searches_by_meaning(self) -> bool:
+        """Whether questions can be answered by vectors."""
+        if self.encoder is None:
+            return False
+        with self.reader.snapshot() as snapshot:
+            return snapshot.vector_set() is not None
 
     def package(self, token: str) -> Package | None:
         """The package of a token, if any; raises `Unauthenticated` if it has ended."""
@@ -246,6 +253,11 @@ class StoreResourceServer:
         is_settled = len(self._read) == 1 and not self._is_settling
         return (self._key, *self._read) if is_settled else None
 
+    @property
+    def searches_by_meaning(self) -> bool:
+        """Whether it answers searches whose mode is `semantic` or `hybrid`."""
+        return self._store.searches_by_meaning()
+
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         return self._answer(
             lambda snapshot, view: schema.schema(
@@ -309,7 +321,8 @@ class StoreResourceServer:
         def page(snapshot: Snapshot, view: View) -> SearchPage:
             self._store.reader.require_index(snapshot)
             sealer, encoder = self._store.sealer_in(snapshot), self._store.encoder
-            hits = pages.search(snapshot, view, query, sealer, encoder)
+            ask = by_meaning.search if query.mode == "semantic" else pages.search
+            hits = ask(snapshot, view, query, sealer, encoder)
             codes = {warning["code"] for warning in hits.warnings}
             self._is_settling |= MeaningUnavailable.default_code in codes
             return hits

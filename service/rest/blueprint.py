@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from flask import Blueprint, Flask, Response, g, request, url_for
+from flask import Blueprint, Flask, Response, abort, g, request, url_for
 
 from evidence import papers_wire
 from evidence.errors import InvalidRequest
@@ -17,7 +17,7 @@ from service.bootstrap import Services
 from service.operations import OPERATIONS, bodies, paper_links
 from service.operations.base import PaperOperation, RecordOperation, run_bounded
 from service.operations.bodies import Address
-from service.operations.listings import BLOB, LISTINGS, Listing
+from service.operations.listings import BLOB, BY_MEANING, LISTINGS, Listing
 from service.operations.papers import PAPER_OPERATIONS
 from service.ports import Blob
 from service.rest import arguments, web
@@ -79,7 +79,8 @@ def mount(app: Flask, services: Services, guard: Guard) -> None:
     """Adds the read routes under /v1 to an application that is `web.prepare`d."""
     routes = Blueprint("rest", __name__)
     routes.before_request(lambda: _open(services, guard))
-    served: tuple[Served, ...] = (*OPERATIONS, *LISTINGS)
+    by_meaning = BY_MEANING if services.has_encoder else ()
+    served: tuple[Served, ...] = (*OPERATIONS, *LISTINGS, *by_meaning)
     for operation in served:
         rule = _rule(operation.route.path)
         routes.add_url_rule(rule, operation.name, _view(operation))
@@ -123,6 +124,8 @@ def _page_of_record() -> Response:
 
 def _view(operation: Served) -> Callable[..., Response]:
     def view(**path: str) -> Response:
+        if isinstance(operation, Listing) and not operation.is_served(g.session):
+            abort(404)
         parsed, extra = arguments.read(operation, web.query(), shared=arguments.SHARED)
         if "record_id" in path:
             parsed["id"] = str(RecordRef(path["stream"], path["record_id"]))

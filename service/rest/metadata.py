@@ -1,12 +1,14 @@
 """Routes that need no token: discovery, the documents of the service, health."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import orjson
 from flask import Blueprint, Flask, Response
 
+from evidence.errors import EvidenceError
 from evidence.version import VERSION
 from service import llms, openapi
 from service.access.guard import SCOPE, WELL_KNOWN
@@ -54,6 +56,7 @@ def _mount_documents(app: Flask, services: Services) -> None:
         papers=services.papers is not None,
         closed=bool(services.settings.papers_tokens),
         public_url=services.settings.public_url,
+        semantic=services.has_encoder,
     )
     json_type, text_type = "application/json", "text/plain; charset=utf-8"
     routes = Blueprint("documents", __name__)
@@ -102,6 +105,16 @@ def _index(services: Services) -> Response:
     }
     if services.store is not None and services.upstream is None:
         index["capabilities"] = {"lexical_retrieval": _search()}
+        with suppress(EvidenceError):  # of a store that cannot be read now
+            if services.store.searches_by_meaning():
+                index["capabilities"] |= {
+                    f"{mode}_retrieval": {
+                        "supported": True,
+                        "endpoint": f"/v1/search/{mode}",
+                        "score": {"supported": False},
+                    }
+                    for mode in ("semantic", "hybrid")
+                }
     return _json(index)
 
 

@@ -52,8 +52,8 @@ class Search(RankedBlocks):
             number, offset, rank, before, *figures = sealer.open(request.cursor, bound=bound)
             if ordering and figures:
                 ordering.standard = Standard(*figures)
-        current = self._figures()
-        warnings = list(self._warnings(changed=before not in (None, current)))
+        current = self.figures()
+        warnings = list(self.warnings(changed=before not in (None, current)))
         if request.sort == "newest":
             return self._newest(warnings)
 
@@ -135,7 +135,7 @@ class Search(RankedBlocks):
         values = [record.value for record in page_records]
         return related.places_on(values, nearest[:most], limit, mixed=mixed)
 
-    def _warnings(self, *, changed: bool) -> Iterator[dict[str, Any]]:
+    def warnings(self, *, changed: bool) -> Iterator[dict[str, Any]]:
         """What a client should know of a page; `changed`: the store did since the page before."""
         if changed:
             yield {
@@ -163,20 +163,21 @@ class Search(RankedBlocks):
             from service.records.search import related
 
             hits += related.hits_of(self.candidates, self.searched.covered, places.related)
-        meaning = self.meaning if self.ordering or places.related else Meaning()
+        is_semantic = self.request.mode == "semantic"
+        meaning = self.meaning if self.ordering or places.related or is_semantic else Meaning()
         return SearchPage(
             args={},
             hits=sorted(hits, key=lambda hit: hit.rank or 0),
             has_more=False,
             next_cursor=None,
             counts=self._counts(ranked),
-            recall=self._recall(meaning),
+            recall=self.recall(meaning),
             warnings=[*warnings, *meaning.warnings],
             ranking="words+meaning" if meaning.nearness else "words",
             model=meaning.model,
         )
 
-    def _figures(self) -> str:
+    def figures(self) -> str:
         """What the order of all pages goes by. It counts granted records alone: a number of the
         store as a whole would tell a client that something changed which its grant hides.
         """
@@ -228,7 +229,7 @@ class Search(RankedBlocks):
         )
         return Counts(all=len(whole), some=max(some, len(whole)), exact=selected.complete)
 
-    def _recall(self, meaning: Meaning) -> dict[str, Any]:
+    def recall(self, meaning: Meaning) -> dict[str, Any]:
         bounded = not self.candidates.complete
         recall: dict[str, Any] = {
             "complete": not bounded,

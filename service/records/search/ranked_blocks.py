@@ -176,7 +176,8 @@ class RankedBlocks:
     def meaning(self) -> Meaning:
         """The vectors of the grant, and how near they are to the question."""
         request = self.request
-        if self.encoder is None or request.mode == "words" or not self.may_be_related:
+        is_ranked = request.mode == "semantic" or (request.mode != "words" and self.may_be_related)
+        if self.encoder is None or not is_ranked:
             return Meaning()
         return meaning_of(
             self.snapshot, self.encoder, request.query, self.view.covered.meaning_scope
