@@ -256,7 +256,9 @@ class StoreResourceServer:
     @property
     def searches_by_meaning(self) -> bool:
         """Whether it answers searches whose mode is `semantic` or `hybrid`."""
-        return self._store.searches_by_meaning()
+        return self._store.encoder is not None and self.read(
+            lambda snapshot, view: view.vectors(snapshot) is not None
+        )
 
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         return self._answer(
@@ -269,7 +271,7 @@ class StoreResourceServer:
         self, snapshot: Snapshot, view: View, connection_id: str | None
     ) -> Mapping[int, str]:
         """How each stream is searched, by its id; empty without search by meaning."""
-        vectors = snapshot.vector_set() if self._store.encoder else None
+        vectors = view.vectors(snapshot) if self._store.encoder else None
         if vectors is None:
             self._is_settling |= self._store.encoder is not None
             return {}

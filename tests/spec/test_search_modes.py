@@ -97,8 +97,16 @@ def test_no_share_is_named_of_a_stream_that_the_grant_limits(
 
 
 def test_a_stream_whose_granted_fields_have_no_vectors_is_searched_by_words(house: House) -> None:
-    caller = client(house, {"connection_id": "c", "stream": "notes", "fields": ["id", "at"]})
-    assert modes(caller) == {"notes": "words"}
+    entry = {"connection_id": "c", "stream": "notes"}
+    without_title = client(house, {**entry, "fields": ["id", "body"]})
+    assert modes(without_title) == {"notes": None}
+    words = {"connection_id": "d", "stream": "words"}
+    two = client(house, {**entry, "fields": ["id", "body"]}, {**entry, "connection_id": "d"}, words)
+    connectors = two.ok("schema", stream="notes").structured["data"]["connectors"]
+    named = {row["streams"][0]["search"] for row in connectors}
+    assert named == {"words", "words+meaning 100%"} and modes(two, stream="words") == {
+        "words": "words"
+    }
 
 
 def test_rest_declares_the_fields_with_vectors_and_is_read_back(house: House) -> None:

@@ -34,7 +34,7 @@ def search(
     bound, current = identity(request, "nearest", question.view.grant.grant_id), question.figures()
     offset, before = sealer.open(request.cursor, bound=bound) if request.cursor else (0, current)
     deadline = Deadline.after(BUDGETS.related_seconds)
-    texts, question.compared = nearness.search(covered.scope(), deadline)
+    texts, question.compared = nearness.search(covered.meaning_scope, deadline)
     order = sorted(texts, key=lambda seq: (-round(texts[seq].nearness, DIGITS), seq))
     after = offset + request.limit
     ranks = {seq: rank for rank, seq in enumerate(order[offset:after], start=offset + 1)}

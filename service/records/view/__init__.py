@@ -59,7 +59,9 @@ class StreamView:
             dict.fromkeys(code for path in self.searchable.values() for code in row.languages[path])
         )
         self.title_field = self.roles.get("primary-title")
-        texts = frozenset(self.searchable.values())
+        #: Texts are embedded after their title, so the vectors of a hidden one may not be used.
+        self.shows_vectors = self.title_field or "primary-title" not in manifest.roles
+        texts = frozenset(self.searchable.values()) if self.shows_vectors else frozenset()
         #: The searched fields that may have vectors.
         self.semantic = tuple(path for path in manifest.semantic_fields if path in texts)
         #: The fields whose words count as near every place of a record.
@@ -218,7 +220,7 @@ class Coverage:
         fields = {
             ordinal: field.stream.id
             for ordinal, field in self.fields.items()
-            if field.stream.title_field or "primary-title" not in field.stream.manifest.roles
+            if field.stream.shows_vectors
         }
         return Scope(tuple(sorted(fields)), tuple(self.selections.values()), fields)
 
@@ -312,6 +314,12 @@ class View:
     def covered(self) -> Coverage:
         """All records of the grant."""
         return Coverage(self.streams, {stream.id: stream.selection() for stream in self.streams})
+
+    def vectors(self, snapshot: Snapshot) -> VectorSet | None:
+        """The vectors that questions use; None if no record of the grant has one."""
+        vectors = snapshot.vector_set()
+        scope = self.covered.meaning_scope
+        return vectors if vectors and snapshot.vector_sample(vectors.id, scope, 1).get() else None
 
     def vector_coverage(self, snapshot: Snapshot, vectors: VectorSet) -> Mapping[int, Covered]:
         """How many records of each stream have vectors, without streams that the grant limits.
