@@ -11,9 +11,11 @@ what its neighbours in the thread have; 0 without vectors, where the actor is wo
 docs/ranking.md.
 """
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final, NamedTuple, TypeVar
 
+#: A record, by whatever names it.
+K = TypeVar("K", bound=Hashable)
 #: The coverage from which words alone are good evidence.
 ENOUGH: Final = 0.4
 #: What it is worth, in deviations, that a word of the question names the record's actor: with
@@ -65,7 +67,7 @@ class Standard(NamedTuple):
 NOTHING_MATCHES: Final = Standard(0.0, 0.0, 0)
 
 
-def standard(scores: Mapping[int, float], coverages: Mapping[int, float], words: int) -> Standard:
+def standard(scores: Mapping[K, float], coverages: Mapping[K, float], words: int) -> Standard:
     """The standard that the scores and coverages of a first block set."""
     ordered = sorted(scores.values(), reverse=True)
     if not ordered:
@@ -73,6 +75,16 @@ def standard(scores: Mapping[int, float], coverages: Mapping[int, float], words:
     least = ordered[:FIRST][-1]
     coverage = max(coverages[record] for record, score in scores.items() if score >= least)
     return Standard(float(f"{ordered[0]:.{DIGITS}g}"), round(coverage, 2), words)
+
+
+def with_median(nearness: Mapping[K, float], records: Iterable[K]) -> dict[K, float]:
+    """The nearness of some records too that have no vector: the median of those of them that have.
+
+    So the newest ones do not sink.
+    """
+    known = list(records)
+    in_middle = sorted(nearness[record] for record in known if record in nearness) or [0.0]
+    return {**dict.fromkeys(known, in_middle[len(in_middle) // 2]), **nearness}
 
 
 def related_most(limit: int) -> int:

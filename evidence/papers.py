@@ -54,7 +54,7 @@ class PaperHit:
     `snippet` is escaped text with balanced marks (`text.mark`), and `place` is where the match was
     proven. Without a proof `snippet` is the summary preview, unmarked, and `place` is None. `find`
     is the query that finds the match in the text of the paper, `lang` the translation it is in.
-    `authors` are the first of `authors_total`.
+    `authors` are the first of `authors_total`. A `related` paper holds no word of the query.
     """
 
     paper_id: str
@@ -68,6 +68,7 @@ class PaperHit:
     lang: str | None = None
     authors_total: int = 0
     match: PaperMatch | None = None  # of a search by words
+    related: bool = False
 
     def continuations(self) -> list[Continuation]:
         """The call that finds the match if it is in the text, else the call for the metadata."""
@@ -90,6 +91,7 @@ class PaperPage:
     did_you_mean: list[str] = field(default_factory=list)
     ended_early: bool = False
     counts: PaperCounts | None = None  # of a search by words or fields
+    ranking: str | None = None  # `words` or `words+meaning`, if the snapshot has vectors
 
     def continuations(self) -> list[Continuation]:
         """The next page; without hits, the first page or queries that have hits."""

@@ -35,6 +35,8 @@ def _page(page: papers.PaperPage, steps: Steps) -> Body:
         meta["did_you_mean"] = page.did_you_mean
     if page.counts is not None:
         meta["counts"] = {**asdict(page.counts), "accuracy": "exact"}
+    if page.ranking is not None:
+        meta["ranking"] = page.ranking
     return {
         "object": "list",
         "data": [_hit(hit, steps) for hit in page.hits],
@@ -48,6 +50,7 @@ def _hit(hit: papers.PaperHit, steps: Steps) -> Body:
         **members(hit, "paper_id", "title", "year", "venue", "authors", "authors_total"),
         "snippet_markdown": hit.snippet,
         "matched_in": hit.place,
+        **({"kind": "related"} if hit.related else {}),
         **(asdict(hit.match) if hit.match else {}),
         **steps(hit.continuations()),
     }

@@ -49,14 +49,17 @@ def fit_page(page: PaperPage, budgets: Budgets, apply: Each = serial) -> PaperPa
 def _page(page: PaperPage, context: Context) -> list[str]:
     word = "query" if page.operation == SEARCH else "keyword"
     escapes = sum(hit.snippet.count(ESCAPE) for hit in page.hits)
+    related = sum(hit.related for hit in page.hits)
     facts = {
         word: str(page.args.get(word, "")),
-        "papers": len(page.hits),
+        "papers": len(page.hits) - related,
+        "related": related or None,
         "all": page.counts and page.counts.all,
         "some": page.counts and page.counts.some,
         "offset": page.offset or None,
         "has_more": page.has_more,
         "escaped": escapes or None,
+        "ranking": page.ranking,
     }
     lines = [header(page.operation, **facts)]
     for number, hit in enumerate(page.hits, start=page.offset + 1):
@@ -72,7 +75,7 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
         rest = hit.authors_total - len(names)
         names = [*names, f"{rest} more"] if rest > 0 else names
         line += f" authors={quoted('; '.join(names))}"
-    line += words_matched(hit.match) if hit.match else ""
+    line += words_matched(hit.match) if hit.match else " related" if hit.related else ""
     line += f" matched_in={hit.place}" if hit.place else " preview of its summary:"
     steps = [f"  {context.step(continuation)}" for continuation in hit.continuations()]
     return [line, *([fenced(hit.snippet)] if hit.snippet else []), *steps]
@@ -85,6 +88,11 @@ def _footer(page: PaperPage) -> list[str]:
     if page.has_more and page.next_cursor is None:
         lines.append(
             f"Pages end at {CONTRACT.paper_offset_items:,} papers. Narrow the search to see others."
+        )
+    if any(hit.related for hit in page.hits):
+        lines.append(
+            "related: no word of the query occurs in these papers, nothing is proven. They are "
+            "near it in meaning; read them first."
         )
     if page.offset and not page.hits:
         lines.append("The papers end before this offset.")

@@ -19,6 +19,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline, Each, request_deadline, serial
 from renderers.pool import WorkerPool
 from service.operations.base import PaperSession, Session
+from service.meaning.encoder import Encoder
 from service.meaning.opening import encoder_of
 from service.settings import SETTINGS, Settings, SettingsError
 from service import keys
@@ -229,7 +230,8 @@ def build(settings: Settings) -> Services:
     The settings decide: papers if a snapshot is named, an upstream if its address is, and a store
     unless one of those is set, no store is named, and the default store does not exist.
     """
-    papers = _papers(settings)
+    encoder = encoder_of(settings)
+    papers = _papers(settings, encoder)
     upstream = Origin(settings.upstream_url) if settings.upstream_url else None
     signs_in = settings.signs_in and settings.documents != "off"
     if upstream or settings.papers_assets or signs_in or settings.authorization_servers:
@@ -241,7 +243,7 @@ def build(settings: Settings) -> Services:
 
         store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
     elif not (no_store and (papers or upstream)):
-        store = Store(settings.served, settings.secret_key, encoder_of(settings))
+        store = Store(settings.served, settings.secret_key, encoder)
     signins = None
     if store is not None and settings.signs_in:
         signins = Signins(Entries(store.sidecar))
@@ -308,7 +310,7 @@ def _issuers(settings: Settings, store: Store) -> "Issuers | None":
     return Issuers(names, settings.base, signins, now, outbound.fetch_json)
 
 
-def _papers(settings: Settings) -> "Papers | None":
+def _papers(settings: Settings, encoder: Encoder | None) -> "Papers | None":
     """The library of the snapshot, which is downloaded first if a URL is set."""
     path = settings.papers_db
     if settings.papers_url is not None:
@@ -319,4 +321,8 @@ def _papers(settings: Settings) -> "Papers | None":
         return None
     from service.papers.snapshot_library import Papers
 
-    return Papers(path, settings.papers_assets)
+    if encoder is None:
+        return Papers(path, settings.papers_assets)
+    from service.meaning.papers import PaperMeaning
+
+    return Papers(path, settings.papers_assets, PaperMeaning(settings.store.parent, encoder).open)

@@ -137,9 +137,11 @@ def when_ready(server: Any) -> None:
     """
     global builder
     file = file_of(deployment.store)
-    if file is None or encoder_of(deployment) is None or not file.exists():
+    has_papers = deployment.papers_db is not None and deployment.papers_url is None
+    if file is None or encoder_of(deployment) is None or not (has_papers or file.exists()):
         return
-    if deployment.store_url or not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
+    written = [path for path in (file, file.parent) if path.exists()]
+    if deployment.store_url or not all(os.access(path, os.W_OK) for path in written):
         server.log.info("The store is read-only: no vectors are built.")
         return
     command = [sys.executable, "-m", "service", "vectors", "build", "--watch"]

@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import sys
+from functools import partial
 from threading import Event, Thread
 
 import click
@@ -31,25 +32,33 @@ def vectors() -> None:
 @click.option("--watch", is_flag=True, help="Go on whenever records change, until interrupted.")
 @store_option
 def build(store: Place, watch: bool) -> None:
-    """Embed the texts of the store that have no vector yet.
+    """Embed the texts of the store, and of the snapshot of papers, that have no vector yet.
 
     Interrupt it at any time: the next build goes on where this one ended. A server builds by itself
     unless its store is read-only or a database.
     """
     with teaching():
-        encoder, stop = encoder_of(settings.load()), Event()
+        configuration, stop = settings.load(), Event()
+        encoder = encoder_of(configuration)
     if encoder is None:
         raise click.ClickException(
             "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
             "`rung model install`."
         )
+    papers = None
+    if configuration.papers_db and not configuration.papers_url:
+        from service.meaning.papers import filled_store
+        from service.papers.snapshot_library import Papers
+
+        papers = partial(filled_store, Papers(configuration.papers_db), configuration.store.parent)
+    location = None if papers and not store.exists() else required(store)
     os.nice(NICENESS)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with teaching():
         if watch:
             _stop_with_parent(stop)
-            build_vectors(required(store), encoder, stop, _say_complete, _say_error)
+            build_vectors(location, encoder, stop, _say_complete, _say_error, papers)
             return
         with Meter("vectors", "vectors a second") as meter:
 
@@ -58,7 +67,7 @@ def build(store: Place, watch: bool) -> None:
                 count = f"{progress.records:,} of {progress.total:,} records, {rate:.0f}"
                 meter.to(progress.records, progress.total, count)
 
-            build_vectors(required(store), encoder, stop, show)
+            build_vectors(location, encoder, stop, show, papers=papers)
 
 
 def _stop_with_parent(stop: Event) -> None:

@@ -8,11 +8,12 @@ import hashlib
 import os
 import socket
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from heapq import merge
 from itertools import islice
+from pathlib import Path
 from threading import Event
 from typing import Final, NamedTuple
 
@@ -211,29 +212,35 @@ class Builder:
 
 
 def build(
-    location: Place,
+    location: Place | None,
     encoder: Encoder,
     stop: Event,
     on_commit: Callable[[Progress], None],
     on_error: Callable[[EvidenceError], None] | None = None,
+    papers: Callable[[], Path] | None = None,
 ) -> None:
     """Builds the vectors of a store; with `on_error` again after each change, until `stop`.
 
-    An error that repeats is reported once.
+    An error that repeats is reported once. `papers` returns a second store, which may become
+    another one.
     """
-    done: Hashable | None = None
+    done, states = dict[Place, Hashable](), dict[Place, Callable[[], Hashable]]()
     reported = ""
-    with closing(open_reader(location)) as reader:
+    with ExitStack() as stack:
 
-        def state() -> Hashable:
-            with reader.snapshot() as snapshot:
-                return snapshot.generation()
+        def build_changed(place: Place) -> None:
+            if place not in states:
+                states[place] = _state(stack, place)
+            if states[place]() != done.get(place):
+                done[place] = _build_all(place, encoder, states[place], stop, on_commit)
 
         while not stop.is_set():
             pause = IDLE_SECONDS
             try:
-                if state() != done:
-                    done = _build_all(location, encoder, state, stop, on_commit)
+                if location is not None:
+                    build_changed(location)
+                if papers is not None and not stop.is_set():
+                    build_changed(papers())
                 reported = ""
             except EvidenceError as error:
                 if on_error is None:
@@ -245,6 +252,17 @@ def build(
             if on_error is None:
                 return
             stop.wait(pause)
+
+
+def _state(stack: ExitStack, place: Place) -> Callable[[], Hashable]:
+    """A function that returns the generation of a store, until the stack is closed."""
+    reader = stack.enter_context(closing(open_reader(place)))
+
+    def state() -> Hashable:
+        with reader.snapshot() as snapshot:
+            return snapshot.generation()
+
+    return state
 
 
 def _build_all(

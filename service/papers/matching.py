@@ -7,14 +7,15 @@ texts, so every page costs the same.
 """
 
 import sqlite3
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import orjson
 
 from evidence.fold import fold
 from evidence.limits import BUDGETS
+from evidence.page_order import Standard, related_most, standard, with_median
 from evidence.papers import PaperMatch
 from evidence.question import Term
 from evidence.ranking import Group, Ranker, Text, idf
@@ -29,6 +30,9 @@ from service.papers.words import vocabulary
 TITLE, SUMMARY, NAMES, ELSEWHERE = 9, 3, 2, 1
 #: The factor for a title that equals the query.
 TITLE_LIFT = 0.25
+
+#: Digits after the point of a value.
+DIGITS: Final = 9
 
 _TEXTS = (
     "SELECT id, coalesce(CAST(c1 AS BLOB), x''), "
@@ -86,6 +90,16 @@ HEAD_SHARE = 1.0
 HEAD = "{title summary metadata}"
 
 
+class NearPapers(Protocol):
+    """How near papers are to a query in meaning."""
+
+    def of(self, paper_ids: Iterable[str]) -> dict[str, float] | None:
+        """The nearness of papers with a vector; None if that of none is known."""
+
+    def best(self) -> list[str]:
+        """The papers nearer than others, nearest first."""
+
+
 class Candidate(NamedTuple):
     """A paper and the full-text row that matched; 0 if its fields matched."""
 
@@ -111,10 +125,17 @@ class Matches:
     """
 
     def __init__(
-        self, snapshot: Snapshot, db: sqlite3.Connection, query: PaperQuery, identified: str | None
+        self,
+        snapshot: Snapshot,
+        db: sqlite3.Connection,
+        query: PaperQuery,
+        identified: str | None,
+        near: NearPapers | None = None,
     ) -> None:
         self._db = db
         self._query = query
+        self.is_plain = not (identified or query.names or query.refused or query.refused_titles)
+        self.is_plain &= not (query.required or query.titles)
         self._vocabulary = vocabulary(snapshot)
         self._catalogue = catalogue(snapshot)
         self.groups: list[Group] = []
@@ -126,7 +147,10 @@ class Matches:
             self.groups.append(replace(group, count=count, idf=idf(total, count)))
             self._rows.append(rows)
         self._ranker = Ranker(self.groups, 1.0)
-        self._identified = identified
+        self._identified, self._near = identified, near if self.is_plain else None
+        self._standard: Standard | None = None
+        #: What orders the papers; None if nothing but words can.
+        self.ranking = "words" if self._near else None
         self._candidates = self._ordered(self._allowed(snapshot))
         whole = self._common(range(len(self.groups)))
         self.all = sum(candidate.rowid in whole for candidate in self._candidates)
@@ -147,6 +171,8 @@ class Matches:
         size = BUDGETS.paper_block_items
         first = start // size * size
         ranked: list[Candidate] = []
+        if first and self._near and self._standard is None:
+            self._ranked(self._candidates[:size])  # sets the standard
         for begin in range(first, min(end, len(self._candidates)), size):
             ranked += self._ranked(self._candidates[begin : begin + size])
         return ranked[start - first : end - first]
@@ -194,9 +220,35 @@ class Matches:
             row: [number for number in self._numbers_in(row) if row not in self._rows[number].head]
             for _, row in block
         }
-        scores = rank(self._db, self.groups, elsewhere)
+        scores = self._values(block, rank(self._db, self.groups, elsewhere))
         key = {row: (row.paper_id != self._identified, -scores[row.rowid]) for row in block}
         return sorted(block, key=lambda candidate: (*key[candidate], *self._tie(candidate)))
+
+    def _values(self, block: Sequence[Candidate], scores: dict[int, float]) -> dict[int, float]:
+        """The values of a block by `evidence.page_order`; its scores if words alone rank."""
+        if self._near is None or len(self.groups) < 2:
+            return scores
+        nearness = self._near.of(candidate.paper_id for candidate in block)
+        if nearness is None:
+            return scores
+        if self._standard is None:
+            coverages = {row: self._ranker.coverage(self._numbers_in(row)) for row in scores}
+            self._standard = standard(scores, coverages, len(self.groups))
+        self.ranking = "words+meaning"
+        nearness = with_median(nearness, [candidate.paper_id for candidate in block])
+        return {
+            row: round(self._standard.value(scores[row], max(0.0, nearness[paper_id])), DIGITS)
+            for paper_id, row in block
+        }
+
+    def related(self, limit: int) -> list[str]:
+        """Papers without a word of the query for the free places of a first page, nearest first."""
+        free = limit - min(limit, self.count)
+        most = min(free, related_most(limit)) if self.count else free
+        if self._near is None or not most or (self.count and len(self.groups) < 2):
+            return []
+        holding = {candidate.paper_id for candidate in self._candidates}
+        return [paper_id for paper_id in self._near.best() if paper_id not in holding][:most]
 
     def _tie(self, candidate: Candidate) -> tuple[int, str]:
         """The sort key of papers with equal scores: newer first, then by id."""

@@ -1,6 +1,6 @@
 """Finds one paper by id, DOI, arXiv id or title, and reads its metadata."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from sqlite3 import Connection
 
@@ -22,6 +22,13 @@ NAME_CHARS = 100
 TRIGRAMS_OF_NEAR = 5  # a shorter text resembles any title
 SHARE_OF_NEAR = 0.5
 """The share of trigrams of the given text that a similar title has."""
+
+#: Seconds for reading all texts, which nobody waits for.
+TEXTS_SECONDS = 600.0
+_TEXTS = (
+    "SELECT paper_id, title, summary_preview, coalesce(CAST(c2 AS BLOB), x'') FROM paper "
+    "LEFT JOIN (SELECT max(id), c0, c2 FROM paper_fts_content GROUP BY c0) ON c0 = paper_id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,15 @@ def read(snapshot: Snapshot, row: Row, source_bytes: int | None) -> Paper:
         bibtex=bibtex,
         left_out={name: count for name, count in omitted.items() if count > 0},
     )
+
+
+def texts(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
+    """(id, title, summaries) of all papers; the preview of a summary if there is no summary."""
+    with snapshot.connection(TEXTS_SECONDS) as db:
+        for paper_id, title, preview, summary in db.execute(_TEXTS):
+            if catalogue.is_paper_id(paper_id):
+                text = names.unspaced(summary.decode("utf-8", "replace"))
+                yield paper_id, title, text or preview
 
 
 def _line(text: str | None) -> str | None:

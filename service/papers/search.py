@@ -2,21 +2,22 @@
 
 import re
 import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evidence.model import Continuation
-from evidence.errors import Gone, InvalidRequest
+from evidence.errors import Gone, InvalidRequest, Unavailable
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import BY_KEYWORD, SEARCH, PaperCounts, PaperHit, PaperPage, line
 from evidence.work import checked
 from service.papers import catalogue, names, suggest
-from service.papers.matching import Candidate, Matches
+from service.papers.matching import Candidate, Matches, NearPapers
 from service.papers.papers import Row, rows, translations
 from service.papers.query import PaperQuery, parse
 from service.papers.snapshot import Snapshot
-from service.papers.snippet import Snippet, Texts, language_of, snippet
+from service.papers.snippet import Snippet, Texts, language_of, plain, snippet
 from service.papers.words import languages
 from service.ports import papers as ports
 
@@ -89,24 +90,43 @@ def _opened(tag: str, cursor: str, again: Continuation) -> int:
     return int(match[2])
 
 
-def search(snapshot: Snapshot, request: ports.PaperQuery) -> PaperPage:
+#: Opens what is near in meaning to a text, for a snapshot by its SHA-256; None if that is unknown.
+Meaning = Callable[[str, str], AbstractContextManager[NearPapers | None]]
+
+
+def search(
+    snapshot: Snapshot, request: ports.PaperQuery, meaning: Meaning | None = None
+) -> PaperPage:
     """A page of papers by words, best first; see `query` for the syntax.
 
     Ties go to the newer paper, then by paper id. A paper named by its DOI, arXiv id or paper id is
     the first. Raises `InvalidRequest` (`invalid_query`, `invalid_cursor`) and `Gone`
     (`cursor_expired`).
     """
+    if meaning is not None:
+        with suppress(Unavailable), meaning(snapshot.sha256, request.query) as near:
+            return _search(snapshot, request, near)
+    return _search(snapshot, request, None)
+
+
+def _search(
+    snapshot: Snapshot, request: ports.PaperQuery, near_papers: NearPapers | None
+) -> PaperPage:
     paging = Paging.of(snapshot, SEARCH, request, query=request.query)
     with snapshot.connection() as db:
         query = parse(request.query, languages(snapshot))
-        matches = Matches(snapshot, db, query, catalogue.paper_by_id(snapshot, db, request.query))
+        identified = catalogue.paper_by_id(snapshot, db, request.query)
+        matches = Matches(snapshot, db, query, identified, near_papers)
         end = paging.offset + paging.limit
         hits = _hits(snapshot, db, query, matches, matches.page(paging.offset, end))
+        related = [] if paging.offset else matches.related(paging.limit)
+        hits += _related(snapshot, db, related)
         near = []
         if not matches.count:
             near = suggest.queries(snapshot, db, query, lambda text: _finds(snapshot, db, text))
     page = paging.page(hits, continues=matches.count > end, did_you_mean=near)
     page.counts = PaperCounts(all=matches.all, some=matches.count)
+    page.ranking = "words+meaning" if related else matches.ranking
     return page
 
 
@@ -167,6 +187,19 @@ def _hits(
             hit.find, hit.lang = proven.find, language_of(proven.text, list(there))
         hits.append(hit)
     return hits
+
+
+def _related(
+    snapshot: Snapshot, db: sqlite3.Connection, paper_ids: Sequence[str]
+) -> list[PaperHit]:
+    """Papers in which nothing is proven, each with the beginning of its summary."""
+    papers_by_id = rows(snapshot, db, paper_ids)
+    about = names.read(snapshot, db, {id: row.title for id, row in papers_by_id.items()})
+    hits = [
+        _hit(row, about[id], Snippet(plain(row.summary_preview), None))
+        for id, row in papers_by_id.items()
+    ]
+    return [replace(hit, related=True) for hit in hits]
 
 
 def _hit(paper: Row, metadata: names.Metadata, proven: Snippet) -> PaperHit:

@@ -35,8 +35,9 @@ TAG_DIGITS = 10
 class Snapshot:
     """One generation of papers. Safe to share between threads, not with a forked process.
 
-    `tag` is a digest of the content: equal for the same file on two hosts, different after any
-    change. The connections are closed with the last reference to the snapshot.
+    `tag` is the beginning of the digest `sha256` of the content: equal for the same file on two
+    hosts, different after any change. The connections are closed with the last reference to the
+    snapshot.
     """
 
     def __init__(self, file: Path, stamp: Stamp) -> None:
@@ -58,7 +59,8 @@ class Snapshot:
                 digest = hashlib.file_digest(content, "sha256").digest()
             undo.pop_all()
         self.stamp = stamp
-        self.tag = digest.hex()[:TAG_DIGITS]
+        self.sha256 = digest.hex()
+        self.tag = self.sha256[:TAG_DIGITS]
         self.fence_key = hashlib.sha256(b"rung papers fence\0" + digest).digest()
         self.folder = Path(stamp.file).parent
         self._mark = mark(os.fstat(self._source))

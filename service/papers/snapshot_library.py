@@ -1,6 +1,6 @@
 """Implements the port `PaperLibrary` with the modules here: one snapshot and its static files."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from service.papers import assets, papers, search, text_places
 from service.papers.assets import Asset, AssetStore, LocalAssets
 from service.papers.snapshot import Snapshot, Snapshots
 from service.papers.papers import Row
+from service.papers.search import Meaning
 from service.papers.remote_assets import RemoteAssets
 from service.papers.text_file import TextFile
 from service.ports.papers import FacetRequest, KeywordQuery, PaperQuery, SourceRead, SummaryRead
@@ -24,22 +25,34 @@ DEFAULT_CHARS = {answers.SUMMARY: CONTRACT.summary_chars, answers.SOURCE: CONTRA
 
 
 class Papers(Snapshots):
-    """The snapshot at a path in its current generation; `static` has its texts, if elsewhere."""
+    """The snapshot at a path in its current generation; `static` has its texts, if elsewhere.
 
-    def __init__(self, snapshot: Path, static: str | None = None) -> None:
+    `meaning` opens what search by meaning needs.
+    """
+
+    def __init__(
+        self, snapshot: Path, static: str | None = None, meaning: Meaning | None = None
+    ) -> None:
         super().__init__(snapshot)
-        self._static = static
+        self._static, self._meaning = static, meaning
+
+    def texts(self) -> tuple[str, Iterator[tuple[str, str, str]]]:
+        """(SHA-256 of the current snapshot, (id, title, summaries) of all its papers)."""
+        snapshot = self.current()
+        return snapshot.sha256, papers.texts(snapshot)
 
     def open(self) -> "SnapshotLibrary":
         """The library for one request."""
-        return SnapshotLibrary(self, self._static)
+        return SnapshotLibrary(self, self._static, self._meaning)
 
 
 class SnapshotLibrary:
     """The library of one request, at one generation. See `ports.PaperLibrary`."""
 
-    def __init__(self, snapshots: Snapshots, static: str | None) -> None:
-        self._snapshots = snapshots
+    def __init__(
+        self, snapshots: Snapshots, static: str | None, meaning: Meaning | None = None
+    ) -> None:
+        self._snapshots, self._meaning = snapshots, meaning
         self._static = static
         self._remote = static is not None and static.startswith(REMOTE)
         self._current: Snapshot | None = None
@@ -51,7 +64,7 @@ class SnapshotLibrary:
         return self._snapshot().fence_key
 
     def search(self, request: PaperQuery) -> answers.PaperPage:
-        return search.search(self._snapshot(request.cursor), request)
+        return search.search(self._snapshot(request.cursor), request, self._meaning)
 
     def by_keyword(self, request: KeywordQuery) -> answers.PaperPage:
         return search.by_keyword(self._snapshot(request.cursor), request)

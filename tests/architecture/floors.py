@@ -123,6 +123,11 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "it fills a store with vectors",
     ),
     (
+        "service/meaning/papers.py",
+        ("evidence", "service.meaning.encoder", "service.papers", "service.records"),
+        "it fills a store with the texts of papers, and asks it",
+    ),
+    (
         "service/meaning/",
         (
             *("evidence", "service.meaning", "service.breaker", "service.settings"),

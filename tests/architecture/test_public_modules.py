@@ -11,7 +11,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.postgres": (),
     "service.records.engine": ("health", "scopes", "vectors"),
     "service.records.writing": ("", "derived", "ingest", "streams"),
-    "service.records": (*("copying", "intake", "opening", "overview", "sidecar", "store"),),
+    "service.records": (*("copying", "intake", "near", "opening", "overview", "sidecar", "store"),),
     "service.access": (
         *(
             "activity",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evidence.page_order import Standard, standard, with_neighbours
+from evidence.page_order import Standard, standard, with_median, with_neighbours
 from evidence.ranking import Ranker
 from service.records.engine.later import Later, ready
 from service.records.engine.vectors import VectorRow
@@ -65,10 +65,7 @@ class Ordering:
         """The values of records with these scores by words. One without a vector is average."""
         assert self.standard is not None
         nearness = {seq: text.nearness for seq, text in texts.items()}
-        in_middle = sorted(nearness[seq] for seq in matching if seq in nearness) or [0.0]
-        average = in_middle[len(in_middle) // 2]
-        nearness |= {seq: average for seq in matching if seq not in nearness}
-        meaning = with_neighbours(nearness, near)
+        meaning = with_neighbours(with_median(nearness, matching), near)
         return {
             seq: self.standard.value(
                 scores[seq],
