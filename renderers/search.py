@@ -128,9 +128,9 @@ def card(
 def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = True) -> str:
     """A hit: number, id, title, time, source, and the query words it does not contain as typed.
 
-    After the third hit it has a short title if that holds a word of the query, or if nothing is
-    quoted, and no source: the line of sources says which connection is which. On a page of
-    `single_source` only the first three name it. With `keyed` the source has its connector key.
+    After the third hit it has a short title if that holds a word of the query, or if there is no
+    time or no quote, and no source: the line of sources says which connection is which. On a page
+    of `single_source` only the first three name it. With `keyed` the source has its connector key.
     """
     full, heading = is_full(number), hit.heading
     at = (
@@ -142,7 +142,7 @@ def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = Tr
     title = ""
     if full:
         title = f" {quoted(heading)}"
-    elif not hit.matches or hit.names_words:
+    elif not (hit.matches and at) or hit.names_words:
         title = f" {quoted(clip(heading, BUDGETS.later_title_chars))}"
     words = _words(hit, full=full) if hit.related is None else " related"
     return f"{number} {hit.id}{title}{at}{source}{words}"

@@ -94,8 +94,8 @@ def test_the_line_of_a_later_hit_is_shorter() -> None:
     titled = replace(long, title="Invoices " * 20)
     line = next(line for line in text_of(page([titled])).split("\n") if line.startswith("4 "))
     assert f'"{("Invoices " * 8)[:63]}…" 2026-05-02' in line
-    plain = replace(long, forms={}, authored_at=None, missing_words=[])
-    assert "4 mail/messages:m4\n" in text_of(page([plain]))
+    timeless = replace(long, title="Minutes", forms={}, authored_at=None, missing_words=[])
+    assert '4 mail/messages:m4 "Minutes"\n' in text_of(page([timeless]))
 
 
 def test_the_line_of_sources_names_those_of_later_hits() -> None:
