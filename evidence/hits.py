@@ -143,6 +143,12 @@ class Hit:
         return [entry for entry in calls.values() if entry.words]
 
     @property
+    def has_every_word(self) -> bool:
+        """Whether one window marks every word of the question."""
+        words = {*self.matched_words}
+        return not self.missing_words and any(words <= self._words(match) for match in self.matches)
+
+    @property
     def names_words(self) -> bool:
         """Whether the heading holds a word of the question."""
         heading = f" {folded_words(self.heading)} "

@@ -293,8 +293,12 @@ def _with_cut_windows(
 ) -> tuple[SearchPage, list[Hit]]:
     """(the page, its hits with the detail for their ranks); a late hit loses its windows."""
 
+    first = [hit for number, hit in numbered if is_full(number)]
+    proven = len(first) == CONTRACT.full_hits and all(hit.has_every_word for hit in first)
+    quote_chars = budgets.proven_quote_chars if proven else budgets.cut_quote_chars
+
     def reduced(entry: tuple[int, Hit]) -> Hit:
-        return _reduced(entry[1], entry[0], budgets)
+        return _reduced(entry[1], entry[0], budgets, quote_chars)
 
     chars = sum([len(match.shown) for hit in page.hits for match in hit.matches])
     if chars <= rendering.HEAVY_PAGE_CHARS:
@@ -315,7 +319,7 @@ def _most_windows(hits: Sequence[Hit]) -> int | None:
     return max(index for index, hit in enumerate(hits) if len(hit.matches) == most)
 
 
-def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
+def _reduced(hit: Hit, number: int, budgets: Budgets, quote_chars: int) -> Hit:
     """The hit with the detail for its rank; other servers may send longer windows than ours."""
     if is_full(number):
         matches = hit.matches[: CONTRACT.windows_per_hit]
@@ -326,7 +330,7 @@ def _reduced(hit: Hit, number: int, budgets: Budgets) -> Hit:
     if not all(
         match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars for match in first
     ):
-        first = [_cut(match, budgets.cut_quote_chars) for match in first]
+        first = [_cut(match, quote_chars) for match in first]
     return replace(hit, matches=first, uncut=hit.matches)
 
 
