@@ -53,7 +53,7 @@ class Chromium:
         self._page.goto(url)
 
     def wait(self, selector: str) -> None:
-        self._page.wait_for_selector(selector, state="attached", timeout=WAIT_SECONDS * 1_000)
+        self._page.wait_for_selector(selector, state="attached", timeout=4 * WAIT_SECONDS * 1_000)
 
     def run(self, script: str) -> Any:
         return self._page.evaluate(script)
