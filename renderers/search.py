@@ -116,9 +116,6 @@ def card(
         calls.add(key)
         if is_full(number):
             lines.append(fenced(match.shown))
-    if len(hidden) > 1 and not is_full(number):  # one call for all words
-        words = [word for some, _ in hidden.values() for word in some]
-        hidden = {hit.fetch.key: (words, hit.fetch)}
     lines += [f"  {_hidden_words(words)}{context.spell(read)}" for words, read in hidden.values()]
     if not hit.matches:
         lines.append(f"  no proven window; {context.step(hit.fetch)}")

@@ -98,7 +98,7 @@ def test_a_scope_does_not_offer_itself(caller: Local) -> None:
 
 def test_rest_names_the_arguments_in_a_warning(caller: Local) -> None:
     meta = caller.get("/v1/search?q=cobalt&streams=mail")["meta"]
-    assert meta.keys() == {"count", "count_accuracy", "counts", "recall", "warnings"}
+    assert meta.keys() == {"count", "count_accuracy", "counts", "ranking", "recall", "warnings"}
     (warning,) = meta["warnings"]
     assert warning["code"] == "no_hits" and "have hits" in warning["message"]
     assert warning["detail"] == {"retry_arguments": {"streams": None}}

@@ -72,3 +72,8 @@ END;
 CREATE TRIGGER IF NOT EXISTS meta_epoch AFTER INSERT ON meta WHEN new.key = 'next_seq' BEGIN
   INSERT OR REPLACE INTO meta (key, value) VALUES ('epoch', lower(hex(randomblob(8))));
 END;
+
+-- A grant that is changed by hand counts at once too.
+CREATE TRIGGER IF NOT EXISTS grant_epoch AFTER UPDATE ON "grant" BEGIN
+  INSERT OR REPLACE INTO meta (key, value) VALUES ('epoch', lower(hex(randomblob(8))));
+END;
