@@ -3,9 +3,9 @@
 Nothing is proven in them. They are found by vectors of the fields that the grant shows.
 """
 
-from collections.abc import Mapping, Sequence
-from heapq import nlargest
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from evidence.hits import Hit, Related
 from evidence.limits import BUDGETS, CONTRACT
@@ -13,7 +13,7 @@ from evidence.model import window_read
 from evidence.page_order import Standard, with_neighbours
 from evidence.ranking import Group
 from evidence.work import Deadline
-from service.records.engine import Stored
+from service.records.engine import Scope, Snapshot, Spellings, Stored
 from service.records.engine.later import all_of
 from service.records.engine.vectors import VectorRow
 from service.records.search.blocks import DIGITS
@@ -26,8 +26,9 @@ from service.records.view.texts import text_of
 if TYPE_CHECKING:
     from service.records.search.nearest import Nearness
 
-#: The nearest records whose words and neighbours are looked at.
-NEAREST: Final = 50
+#: The nearest records without a word whose neighbours are looked at, and records whose words are
+#: looked up together.
+NEAREST, LOOKED_UP = 50, 200
 
 
 def find(
@@ -48,14 +49,14 @@ def find(
     texts, compared = nearness.search(
         covered.meaning_scope, Deadline.after(BUDGETS.related_seconds)
     )
-    wordless = {seq: text for seq, text in texts.items() if seq not in candidates.group_bits}
-    nearest = nlargest(NEAREST, wordless, key=lambda seq: (wordless[seq].nearness, -seq))
-    texts |= nearness.of(nearest).get()  # with windows whose codes were not near
+    order = sorted(
+        texts.keys() - candidates.group_bits.keys(), key=lambda seq: (-texts[seq].nearness, seq)
+    )
     if not seen:
         occurring = [group.spellings for group in groups if group.count]
-        rows = all_of(snapshot.holding(scope, spellings, nearest) for spellings in occurring)
-        holding = set().union(*(word_rows.records for word_rows in rows.get()))
-        nearest = [seq for seq in nearest if seq not in holding]
+        order = list(islice(_wordless(snapshot, scope, occurring, order), NEAREST))
+    nearest = order[:NEAREST]
+    texts |= nearness.of(nearest).get()  # with windows whose codes were not near
     near = snapshot.neighbours(covered.threads, nearest).get()
     others = nearness.of({n for places in near.values() for n in places} - texts.keys()).get()
     nearness_of = {seq: text.nearness for seq, text in (texts | others).items()}
@@ -65,6 +66,17 @@ def find(
     return [RelatedRecord(standard.value(0.0, meaning[seq]), texts[seq].row) for seq in nearest], (
         compared
     )
+
+
+def _wordless(
+    snapshot: Snapshot, scope: Scope, words: Sequence[Spellings], seqs: Sequence[int]
+) -> Iterator[int]:
+    """Those of the records that hold none of the words, in their order."""
+    for first in range(0, len(seqs), LOOKED_UP):
+        part = seqs[first : first + LOOKED_UP]
+        rows = all_of(snapshot.holding(scope, spellings, part) for spellings in words).get()
+        holding = set().union(*(word_rows.records for word_rows in rows))
+        yield from (seq for seq in part if seq not in holding)
 
 
 def places_on(
