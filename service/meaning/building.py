@@ -81,12 +81,18 @@ class Builder:
         self._on_commit = on_commit
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._renew()
-        models = (model for _, model in self._tables.sets() if encoder.matches(model))
-        centre = centre_of(encoder.passages(PROBES))
-        self._set = self._tables.open_set(next(models, encoder.id), encoder.dimensions, centre)
+        self._set = self._open_set()
         self._pending, self._vectors = list[WindowedRecord](), dict[int, bytes]()
         self._embedded = self._loose = 0
         self._due = Deadline.after(COMMIT_SECONDS)
+
+    def _open_set(self) -> int:
+        """The id of the encoder's set: one that it may go on with, or a new one."""
+        for set_id, model in self._tables.sets():
+            if self._encoder.matches(model):
+                return set_id
+        centre = centre_of(self._encoder.passages(PROBES))
+        return self._tables.open_set(self._encoder.id, self._encoder.dimensions, centre)
 
     def round(self, state: Callable[[], Hashable], stop: Event) -> bool:
         """Builds what is missing; False if records changed meanwhile, or on `stop`.
