@@ -14,6 +14,7 @@ from service.place import Place
 from service.records.opening import open_writer
 from tests.helpers import hostile as hostile_world
 from tests.helpers import small as small_world
+from tests.helpers.alone import leave_home
 from tests.helpers.caller import Local
 from tests.helpers.papers import (
     RELEASES,
@@ -45,6 +46,8 @@ settings.register_profile(
     "fuzz", settings.get_profile("rung"), max_examples=FUZZ_EXAMPLES, derandomize=False
 )
 settings.load_profile("rung")
+
+leave_home()
 
 # In the background of a script SIGINT is ignored, and so it would be in every process that a test
 # starts: an import that is interrupted would go on waiting for its input.

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
@@ -11,6 +10,7 @@ from marshmallow import Schema, ValidationError
 from marshmallow.fields import Field
 
 from evidence import handles
+from evidence.cached import cached_property
 from evidence.model import Continuation
 from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS, Budgets
@@ -48,6 +48,11 @@ class Session:
         """The version of the data, if the source has one; its answers can then be cached."""
         version = getattr(self.rs, "version", None)
         return None if version is None else version()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a read asks no other server."""
+        return hasattr(self.rs, "version")
 
 
 @dataclass(frozen=True, slots=True)

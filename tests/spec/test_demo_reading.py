@@ -50,3 +50,12 @@ def test_a_time_with_an_offset_shows_the_offset(visit: FlaskClient) -> None:
 
 def test_an_attachment_is_listed_once(visit: FlaskClient) -> None:
     assert page(visit, "/read/gmail-home/messages:m_0001").count("Alfama.png</a>") == 1
+
+
+def test_an_attachment_has_its_name_while_vectors_are_missing(
+    demo_store: tuple[Place, str]
+) -> None:
+    path, token = demo_store
+    endpoint = {"RUNG_EMBEDDINGS_URL": "http://127.0.0.1:9/v1", "RUNG_EMBEDDINGS_MODEL": "any"}
+    visit = entered(House(path, endpoint).app, token)
+    assert page(visit, "/read/gmail-home/messages:m_0001").count("Alfama.png</a>") == 1

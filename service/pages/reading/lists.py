@@ -109,7 +109,7 @@ def page(session: Session, among: list[Stream], parameters: dict[str, str]) -> L
     if not able:
         raise InvalidRequest("These records cannot be listed by date. Choose a kind, or search.")
     period = Period(since or _FIRST, min(filter(None, (until, before)), default=None))
-    merged_streams = able[: REMOTE_STREAMS if session.version is None else STREAMS]
+    merged_streams = able[: STREAMS if session.is_local else REMOTE_STREAMS]
     queries = [stream.query(period, person, limit=PAGE + 1) for stream in merged_streams]
     merged, floor = list[tuple[datetime, Record]](), _FIRST
     for stream, query in zip(merged_streams, queries):
@@ -156,7 +156,7 @@ def _dated(session: Session, stream: Stream, record: Record) -> tuple[datetime, 
     roles = {role: name for role, name in stream.roles.items() if name in record.data}
     text = record.data.get(stream.time or roles.get("event-time", ""))
     at = _parse(text)
-    if at is None and text and session.version is not None:  # a time in a form of its own
+    if at is None and text and session.is_local:  # a time in a form of its own
         text = session.rs.record(record.ref).value.authored_at
         at = _parse(text)
     authored_at = text if isinstance(text, str) else None

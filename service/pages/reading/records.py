@@ -147,7 +147,7 @@ def _read(session: Session, ref: handles.RecordRef) -> Record:
         record = session.rs.record(record.ref, RecordRead(expand=names, expand_limit=limits)).value
     except EvidenceError:  # a relation that cannot be expanded
         return record
-    if session.version is not None:  # the roles of related records take one read each
+    if session.is_local:  # the roles of related records take one read each
         for related in record.expanded.values():
             related.records[:] = [session.rs.record(child.ref).value for child in related.records]
     return record

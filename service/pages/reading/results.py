@@ -116,7 +116,7 @@ def _sources(connectors: Sequence[Connector]) -> list[Source]:
 
 def _people(session: Session, hits: list[Hit]) -> dict[str, str]:
     """The person of each hit, only from stores of this server, because each takes a read."""
-    if session.version is None:
+    if not session.is_local:
         return {}
     return {hit.id: records.person_of(session.rs.record(hit.ref).value) for hit in hits}
 

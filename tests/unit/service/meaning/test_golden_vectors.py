@@ -6,19 +6,19 @@ from pathlib import Path
 import orjson
 import pytest
 
+from service.meaning import card
 from service.meaning.endpoint import cosine
 from service.meaning.model import LocalModel
-from service.meaning.opening import encoder_of
-from service.settings import load
+from tests.helpers.alone import INSTALLED_MODEL
 
 GOLDEN = orjson.loads(Path("tests/data/golden_vectors.json").read_bytes())
 
 
 @pytest.mark.slow
 def test_the_real_model_gives_the_vectors_on_record() -> None:
-    encoder = encoder_of(load())
-    if not isinstance(encoder, LocalModel):
+    if not (INSTALLED_MODEL / card.FILE).exists():
         pytest.skip("no model is installed: run `rung model install`")
+    encoder = LocalModel(INSTALLED_MODEL)
     assert encoder.id == GOLDEN["model"]
     for row in GOLDEN["rows"]:
         assert encoder.ids(f"query: {row['text']}") == row["ids"]
