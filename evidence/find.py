@@ -4,10 +4,10 @@ All offsets are code points of the text as it was given.
 """
 
 from collections.abc import Container, Iterator, Sequence
-from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
+from evidence.cached import cached_property
 from evidence.fold import Folded, fold, fold_literal
 from evidence.question import Needle, Query
 from evidence.ranking import Group

@@ -5,9 +5,9 @@ The text channel has the same information.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from evidence.cached import cached_property
 from evidence.fold import folded_words
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS

@@ -24,9 +24,10 @@ from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from evidence.cached import cached_property
 from evidence.fold import fold, unfold
 from evidence.language import LANGUAGES, function_words, stop_words
 from evidence.times import since_epoch

@@ -15,11 +15,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from evidence.cached import cached_property
 from evidence.question import Needle, Term, needle, spelling
 from evidence.work import checked
 

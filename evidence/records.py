@@ -5,11 +5,11 @@ Offsets and sizes are code points of the stored text.
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from evidence.cached import cached_property
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import READ_FIELD, Continuation, Source, count_fitting, next_page, windows

@@ -17,11 +17,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from secrets import token_bytes, token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+from evidence.cached import cached_property
 from evidence.errors import Forbidden, InvalidRequest, Unauthenticated
 from evidence.work import parse_json
 from service import keys

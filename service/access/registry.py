@@ -6,12 +6,13 @@ none of its own tokens. Times are ISO 8601.
 
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import starmap
 from typing import Any
 
 import orjson
 
+from evidence.cached import cached_property
 from evidence.model import MemberStream
 from evidence.times import microseconds
 from service.access import tokens

@@ -6,13 +6,14 @@ because help and completion need none.
 """
 
 from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evidence import papers_wire
+from evidence.cached import cached_property
 from evidence.model import Continuation
 from evidence.limits import CONTRACT
 from evidence.papers import SOURCE, PaperText

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
+from evidence.cached import cached_property
 from evidence.errors import Unavailable
 from evidence.manifest import StreamManifest, parse
 from service.importing.inference import Inferred

@@ -11,11 +11,11 @@ error of a resource.
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from io import FileIO
 from typing import Any, BinaryIO
 
 from evidence import request_log, work
+from evidence.cached import cached_property
 from evidence.errors import TooLarge
 from evidence.limits import BUDGETS
 from evidence.request_log import RequestLog, new_id

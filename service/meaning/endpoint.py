@@ -3,7 +3,6 @@
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from functools import cached_property
 from ipaddress import ip_address
 from itertools import combinations
 from math import hypot
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from evidence.cached import cached_property
 from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, parse_json, within

@@ -9,13 +9,13 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import normalize
 
 import orjson
 
+from evidence.cached import cached_property
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.meaning import card

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from flask import Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from evidence.cached import cached_property
 from evidence.text import visible
 from evidence.version import VERSION
 from service.bootstrap import Services

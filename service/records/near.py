@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evidence.cached import cached_property
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.meaning.encoder import Encoder

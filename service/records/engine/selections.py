@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final, NamedTuple
 
+from evidence.cached import cached_property
 from service.records.engine.change_log import NO_TIME
 
 #: What a scalar of a record is compared as: see `values.sortable`.

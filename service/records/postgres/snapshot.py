@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final
 
+from evidence.cached import cached_property
 from evidence.limits import CONTRACT
 from service.records.engine import Big, Loader, PassageKey, Stored, StreamRow
 from service.records.engine.content import Content

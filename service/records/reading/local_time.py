@@ -7,10 +7,11 @@ days are also numbered from the beginning of 1970, in wall-clock time.
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from evidence.cached import cached_property
 from evidence.times import EPOCH
 
 SECOND = 1_000_000

@@ -6,9 +6,9 @@ that `next_match` walks on; others print offsets.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from evidence.cached import cached_property
 from evidence.find import Passage
 from evidence.handles import RecordRef
 from evidence.hits import Hit, Match

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from evidence.cached import cached_property
 from evidence.errors import InvalidRequest
 from service.port_rules import several_streams
 from service.ports import NARROWING, SearchQuery

@@ -5,13 +5,13 @@ above its mean. Nothing outside the grant changes one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy
 
+from evidence.cached import cached_property
 from evidence.work import Deadline
 from service.records.engine import Scope, Snapshot
 from service.records.engine.later import Later

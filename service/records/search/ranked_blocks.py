@@ -1,9 +1,9 @@
 """One question inside one grant: its candidates, ranked in blocks with their neighbours."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from math import ceil
 
+from evidence.cached import cached_property
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.ranking import Ranker

@@ -6,12 +6,12 @@ stream, and nothing outside a `View` can be named.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from difflib import get_close_matches
 from itertools import chain
 from typing import NamedTuple
 
 from evidence import request_log
+from evidence.cached import cached_property
 from evidence.errors import Forbidden
 from evidence.handles import RecordRef
 from evidence.model import Source

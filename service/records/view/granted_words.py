@@ -6,10 +6,11 @@ Nothing outside the grant is counted. Inside a limit, records are counted one by
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Final
 
+from evidence.cached import cached_property
 from evidence.language import REPAIRED_CHARS, is_one_edit, is_repairable, lead, shortened
 from evidence.limits import BUDGETS
 from evidence.question import Term, holds
