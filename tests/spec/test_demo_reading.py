@@ -53,7 +53,7 @@ def test_an_attachment_is_listed_once(visit: FlaskClient) -> None:
 
 
 def test_an_attachment_has_its_name_while_vectors_are_missing(
-    demo_store: tuple[Place, str]
+    demo_store: tuple[Place, str],
 ) -> None:
     path, token = demo_store
     endpoint = {"RUNG_EMBEDDINGS_URL": "http://127.0.0.1:9/v1", "RUNG_EMBEDDINGS_MODEL": "any"}
