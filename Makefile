@@ -6,10 +6,10 @@ BASE_PYTHON := python3
 PORT ?= 8000
 SECONDS ?= 3600
 QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
-CODE := evidence renderers service tests bench quality docs/site wsgi.py gunicorn.conf.py
+CODE := evidence renderers service publish tests bench quality docs/site wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots wheel fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,8 +73,9 @@ demo-data: $(VENV)/.tools ## Rewrite the records and papers of the demo from the
 	$(PYTHON) -m tests.demo_life.rows
 	$(PYTHON) -m tests.demo_papers.snapshot
 
-docs: $(VENV)/.tools ## Rewrite docs/reference from the code
+docs: $(VENV)/.tools ## Rewrite docs/reference, server.json, the skill and the plugin from the code
 	PYTHONPATH=. $(PYTHON) docs/site/reference.py docs/reference
+	$(PYTHON) -m publish files
 
 docs-check: $(VENV)/.tools ## Fail if docs/reference differs from the code
 	PYTHONPATH=. $(PYTHON) docs/site/reference.py --check docs/reference
@@ -145,9 +146,13 @@ quality: $(VENV)/.quality ## Measure search quality, with the collections in COL
 soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a changing store; nothing may grow
 	$(PYTHON) -m bench.soak --seconds $(SECONDS)
 
-wheel: $(VENV)/.installed ## Build the wheel in dist/
+$(VENV)/.dist: $(VENV)/.installed
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[dist]'
+	@touch $@
+
+dist: $(VENV)/.dist ## Build and check sdist, wheel and bundle in dist/; PUBLISH=1 refuses a placeholder name
 	rm -rf build dist
-	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@$(PYTHON) -m publish build $(if $(PUBLISH),--publish)
 
 model: semantic ## Build the model as a wheel of data in dist/; its files are in rung_model/
 	rm -rf build/model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("evidence", "renderers", "service")
-CODE = (*PACKAGES, "tests", "bench", "quality", "docs")
+CODE = (*PACKAGES, "publish", "tests", "bench", "quality", "docs")
 NOT_OURS = frozenset({"node_modules", "__pycache__", "var", "build"})
 
 

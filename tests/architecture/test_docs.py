@@ -196,7 +196,8 @@ def headings(path: Path) -> set[str]:
 def test_every_file_a_page_names_is_there() -> None:
     for page in PAGES:
         for name in re.findall(
-            r"`((?:evidence|renderers|service|tests|bench|quality|docs)/[\w./-]+)`", text(page)
+            r"`((?:evidence|renderers|service|publish|tests|bench|quality|docs)/[\w./-]+)`",
+            text(page),
         ):
             assert (ROOT / name).exists() or "/NAME" in name, f"{page} names {name}"
 

@@ -1,0 +1,1 @@
+"""What reaches people: sdist and wheel, `server.json`, the bundle, the skill and the plugin."""
