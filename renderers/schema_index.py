@@ -124,7 +124,9 @@ def _indexed(
             lines.append(f"  search={mode}: {' '.join(searched)}")
     lines += [warning(notice) for notice in index.warnings]
     if following:
-        lines.append("Fields, filters and example calls of a stream, here of the first:")
+        lines.append(
+            "To see a stream's fields, filters and example calls (shown for the first stream):"
+        )
     lines += [context.step(call) for call in following]
     if not index.rows:
         lines.append("This grant has no streams. Ask the owner for a grant that includes some.")

@@ -32,9 +32,9 @@ TABLE = """
     check      upkeep          check_     Check the store, and repair its indexes.
     store      upkeep          stores     Copy a store to a file or a database.
     grant      grants          grant      Create, list and revoke tokens for the store.
-    login      login          login      Sign in to a running Rung.
-    logout     login          logout     Sign out of a running Rung and delete the tokens.
-    owner      store           owner      Sign in to the pages of the owner.
+    login      login          login      Sign in to a Rung server.
+    logout     login          logout     Sign out of a Rung server and delete the tokens.
+    owner      store           owner      Sign in to the owner pages.
     package    grants          package    Create, list and revoke tokens for several grants.
     stats      store           stats      Count the connections, streams and records of the store.
     log        store           log        Show which grants read which streams, by day.
@@ -43,7 +43,7 @@ TABLE = """
     papers     papers          papers     Search and read the papers of a snapshot.
     serve      serve           serve      Serve records and papers over HTTP.
     config     config          config     Show the effective settings and their origin.
-    doctor     doctor          doctor     Check the setup and report the first failure.
+    doctor     doctor          doctor     Check the setup and report failures with their fixes.
     connect    connect         connect    Set up an MCP client.
     stdio      stdio           stdio      Serve MCP on standard input and output.
     completion completion      completion Print the completion script of a shell.

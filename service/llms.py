@@ -21,7 +21,7 @@ def text(mounted: Mounted) -> str:
     base, surfaces = mounted.public_url or "", list[str]()
     if mounted.records:
         needs = "a client token in the header `Authorization: Bearer <token>`. "
-        token = f"Needs {needs}The token reads one grant."
+        token = f"Needs {needs}The token allows one grant."
         surfaces.append(_section("Records", OPERATIONS, f"{base}/mcp", token))
     if mounted.papers:
         token = "Needs a token that reads papers." if mounted.closed else "No token is needed."

@@ -111,7 +111,7 @@ class Rates:
             f"Requests of {whose or 'this address'} used {used:.1f} CPU seconds within a minute; "
             f"the limit is {self._work}.",
             code="rate_limited",
-            hint=f"Retry in {wait} seconds. Narrow requests that take long.",
+            hint=f"Retry in {wait} seconds. Narrow the requests that take a long time.",
             retry_after=wait,
             spent_seconds=round(used, 1),
             limit_seconds=self._work,

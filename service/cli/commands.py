@@ -31,7 +31,7 @@ CODES: Final = {400: USAGE, 401: 3, 403: 4, 404: 5}
 
 #: Output formats other than the layout for a terminal.
 FORMS: Final = {
-    "plain": "On a terminal, print the same text as to a pipe.",
+    "plain": "Print the plain text that a pipe would get, even on a terminal.",
     "json": "Print the REST body.",
     "jsonl": "Print one JSON object per line.",
     "csv": "Print CSV rows with a header.",
@@ -116,7 +116,12 @@ class Entry(Generic[Op]):
     def help(self) -> str:
         """The help text of the command and of its positional arguments."""
         arguments = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
-        return "\n\n".join([self.operation.description, *arguments])
+        return "\n\n".join([self._with_options(self.operation.description), *arguments])
+
+    def _with_options(self, text: str) -> str:
+        """The text with `argument` and `argument=true` replaced by the options of the command."""
+        names = self.option_names
+        return re.sub(r"`(\w+?)(=true)?`", lambda name: f"`{names.get(name[1], name[1])}`", text)
 
 
 @dataclass(frozen=True)

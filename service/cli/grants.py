@@ -45,12 +45,27 @@ def grant() -> None:
 
 
 @grant.command("create")
-@click.option("--connection", "connections", multiple=True, help="Only this one. Repeatable.")
-@click.option("--stream", "streams", multiple=True, help="Only this one. Repeatable.")
-@click.option("--fields", help="Only these fields, separated by commas.")
-@click.option("--since", help="Only records from this time on (ISO 8601).")
-@click.option("--until", help="Only records before this time (ISO 8601).")
-@click.option("--record", "records", multiple=True, help="Only this record id. Repeatable.")
+@click.option(
+    "--connection",
+    "connections",
+    multiple=True,
+    help="Limit the grant to this connection. Can be given more than once.",
+)
+@click.option(
+    "--stream",
+    "streams",
+    multiple=True,
+    help="Limit the grant to this stream. Can be given more than once.",
+)
+@click.option("--fields", help="Limit the grant to these fields, separated by commas.")
+@click.option("--since", help="Limit the grant to records from this time on (ISO 8601).")
+@click.option("--until", help="Limit the grant to records before this time (ISO 8601).")
+@click.option(
+    "--record",
+    "records",
+    multiple=True,
+    help="Limit the grant to the record with this id. Can be given more than once.",
+)
 @expires_option
 @label_option
 @click.option(
@@ -181,7 +196,7 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
         if not any(entry.get("stream") == name for entry in entries):
             raise click.ClickException(f"No connection has a stream {name!r} with these fields.")
     if not entries:
-        raise click.ClickException("The store is empty; import something first: rung import.")
+        raise click.ClickException("The store is empty. Import records first: rung import.")
     return {"streams": entries}
 
 
@@ -203,7 +218,9 @@ def expiry(text: str | None, now: datetime) -> str | None:
         return end.isoformat(timespec="seconds").replace("+00:00", "Z")
     stored = microseconds(text)
     if stored is None:
-        raise click.ClickException(f"--expires {text!r}: give 12h, 30d, 8w or an ISO 8601 time.")
+        raise click.ClickException(
+            f"--expires {text!r}: is not a time. Give 12h, 30d, 8w or an ISO 8601 time."
+        )
     return moment(stored)
 
 

@@ -82,7 +82,7 @@ ERASING = "The old records are being erased."
 def import_(paths: tuple[str, ...], written: Path | None, store: Place, **options: Any) -> None:
     """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
 
-    Importing a file again updates what changed and adds nothing twice. The id of a row is the
+    Importing a file again updates what changed and creates no duplicates. The id of a row is the
     field of --key or of the manifest, or else a field such as `id`, `_id`, `key` or `uuid`, or
     else its content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
     """

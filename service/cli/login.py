@@ -72,7 +72,7 @@ class _Page(BaseHTTPRequestHandler):
 @click.command()
 @click.argument("url", envvar="RUNG_URL")
 def login(url: str) -> None:
-    """Sign in to a Rung, for commands with --url and for `rung stdio --provider-url`.
+    """Sign in to a Rung server, for commands with --url and for `rung stdio --provider-url`.
 
     URL is the URL of a server with RUNG_SIGN_IN=on. A browser opens its page, where the owner ticks
     what you may read. The tokens go into the folder that PDPP_CACHE_ROOT names, by default
@@ -95,7 +95,7 @@ def login(url: str) -> None:
 @click.command()
 @click.argument("url", envvar="RUNG_URL")
 def logout(url: str) -> None:
-    """Sign out of a Rung: revoke the tokens of `rung login` and delete them.
+    """Sign out of a Rung server: revoke the tokens of `rung login` and delete them.
 
     They are deleted even if the server cannot revoke them. Its owner can then end the access at
     /owner.
@@ -139,7 +139,9 @@ def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
         raise InvalidRequest(f"The server calls itself {metadata.get('issuer')!r}. Use that URL.")
     for name in endpoints:
         if not str(metadata.get(f"{name}_endpoint")).startswith(f"{base}/"):
-            raise InvalidRequest(f"The metadata of {base} name no {name} endpoint of that server.")
+            raise InvalidRequest(
+                f"The metadata of {base} does not list a {name} endpoint on that server."
+            )
     return metadata
 
 

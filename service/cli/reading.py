@@ -155,13 +155,13 @@ schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
 def open_(source: Source, id: str) -> None:
     """Open the page of a record in a browser.
 
-    ID: the id of a record, or the number of a hit of the last search. A running Rung serves the
-    page: that of --url, otherwise that of RUNG_PUBLIC_URL or PORT.
+    ID: the id of a record, or the number of a hit of the last search. A running Rung server has the
+    page: the server of --url, otherwise that of RUNG_PUBLIC_URL or PORT.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
     with report_errors(spelling, server=source.server):
         if source.provider_url is not None:
-            raise InvalidRequest("Only a Rung has pages. Name one with --url.")
+            raise InvalidRequest("Only a Rung server has pages. Name one with --url.")
         ref = handles.parse(id_of(id))
         base = source.server or settings.load().base
     address = f"{base}/read/{quote(str(ref), safe='/:')}"

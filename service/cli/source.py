@@ -1,4 +1,4 @@
-"""Options that select a store or another source: a PDPP resource server or a Rung.
+"""Options that select a store or another source: a PDPP resource server or a Rung server.
 
 `source_options` gives a command the options and passes it a `Source`; `opening` opens it.
 """
@@ -119,12 +119,12 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the source options; the command receives them as `source`."""
 
     @click.option(
-        "--url", envvar="RUNG_URL", help="A running Rung to read from. Also read from RUNG_URL."
+        "--url", envvar="RUNG_URL", help="The URL of a running Rung server. Default: RUNG_URL."
     )
     @click.option(
         "--provider-url",
         envvar="RUNG_UPSTREAM_URL",
-        help="A PDPP resource server to read from. Also read from RUNG_UPSTREAM_URL.",
+        help="The URL of a PDPP resource server to read from. Default: RUNG_UPSTREAM_URL.",
     )
     @store_option
     @click.option(

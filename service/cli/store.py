@@ -44,7 +44,7 @@ def teaching() -> Iterator[None]:
 def stats(store: Place, as_json: bool) -> None:
     """Count the connections, streams and records of the store.
 
-    A store with an older layout is upgraded.
+    Upgrades the store if its schema version is old.
     """
     with teaching(), existing(store) as writer:
         counts = writer.counts()

@@ -46,7 +46,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
     """Remove a stream, or a connection with all its streams, in one commit.
 
     A stream that an active grant covers is emptied but kept, so that readers of its changes see
-    the deletions. The store can be served meanwhile.
+    the deletions. You can keep serving the store.
     """
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
@@ -122,7 +122,7 @@ replace = click.Command(
 def back_up(file: Path, yes: bool, store: Place) -> None:
     """Write a copy of the store, as it is now, to FILE.
 
-    The store can be served and written to meanwhile. The copy contains all records, grants and
+    You can keep serving and writing to the store. The copy contains all records, grants and
     settings of the store: keep it as safe as the store itself.
     """
     with teaching():
@@ -139,8 +139,9 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
 def restore(file: Path, yes: bool, store: Place) -> None:
     """Put the backup FILE in place of the store.
 
-    A running server reads the restored store from its next request on. Grants that were revoked
-    since the backup stay revoked. Bookmarks of changes feeds become invalid.
+    A running server reads the restored store from its next request. Grants that you revoked after
+    the backup stay revoked. Bookmarks of changes feeds become invalid, unless the backup contains
+    their change.
     """
     lost = "Everything that was imported or granted since then is lost."
     with teaching():
@@ -158,8 +159,8 @@ def check_(repair: bool, yes: bool, store: Place) -> None:
     """Check the store: its pages, the full-text index against the records, counts and blobs.
 
     It reads everything, without a lock. It exits with 1 if something is wrong. --repair rebuilds
-    the indexes and counts in a copy, which takes the place of the store at the end. A database is
-    not checked, but --repair rebuilds them in it.
+    the indexes and counts in a copy, which takes the place of the store at the end. For a
+    database, only --repair works: it rebuilds the indexes and counts of the database.
     """
     engine = engine_of(store)
     with teaching():

@@ -166,7 +166,7 @@ class RecordsSurface(OperationTools):
             f"{scheme}{{{'name' if tool == 'schema' else 'handle'}}}",
             name,
             title,
-            f"The same {what}.",
+            f"The {what}.",
             media,
         )
         for scheme, name, title, what, tool, media in _RECORDS
@@ -268,12 +268,14 @@ def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
     arguments: dict[str, Any] = {"paper_id": unquote(paper_id)}
     if kind == "metadata":
         if query:
-            raise InvalidRequest("The metadata of a paper is whole: leave out what follows the ?.")
+            raise InvalidRequest(
+                "Paper metadata is always returned in full. Remove the ? and everything after it."
+            )
         return path, METADATA, arguments
     offset = _OFFSET.fullmatch(query or "offset_chars=0")
     if offset is None:
         raise InvalidRequest(
-            "A paper resource takes ?offset_chars= with a whole number, and nothing else.",
+            "The only query parameter of a paper resource is offset_chars, a whole number.",
             param="offset_chars",
         )
     arguments |= {"offset_chars": int(offset[1]), "max_chars": CONTRACT.paper_resource_chars}

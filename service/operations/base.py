@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from marshmallow import Schema, ValidationError
 from marshmallow.fields import Field
@@ -23,6 +23,9 @@ from service.operations.json_schema import tool_schema
 from service.ports import Answer, ResourceServer
 from service.ports.papers import PaperLibrary
 from service.ports.request import Request
+
+#: In a tool's `_meta`: up to this many characters, Claude Code shows a result and writes no file.
+SIZE_HINT: Final = "anthropic/maxResultSizeChars"
 
 R = TypeVar("R", bound=Request)
 S = TypeVar("S", bound="Session | PaperSession")
@@ -224,6 +227,8 @@ class Operation(BaseOperation[R], Generic[S, R, T]):
     run: Callable[[S, R], T]
     render: Callable[[T, Context], Rendering]
     fit: Callable[[T, Budgets, Each], T] = lambda result, budgets, each: result
+    #: The longest answer, of a tool that may exceed what hosts show by default.
+    answer_chars: int | None = None
 
     def answer(self, session: S, loaded: dict[str, Any]) -> T:
         """The result for valid arguments, as tools ask for it."""
@@ -237,6 +242,7 @@ class Operation(BaseOperation[R], Generic[S, R, T]):
     @cached_property
     def tool(self) -> dict[str, Any]:
         """The tools/list entry."""
+        hint = {"_meta": {SIZE_HINT: self.answer_chars}} if self.answer_chars else {}
         return {
             "name": self.name,
             "title": self.title,
@@ -249,6 +255,7 @@ class Operation(BaseOperation[R], Generic[S, R, T]):
                 "idempotentHint": True,
                 "openWorldHint": False,
             },
+            **hint,
         }
 
 

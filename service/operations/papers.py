@@ -6,6 +6,7 @@ Both names of the page size work; paging is by cursor, offset or page number.
 from typing import Any
 
 from evidence.errors import InvalidRequest
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.papers import PaperFinds, PaperOutline, PaperText
 from renderers import papers as renderer
 from service.operations.base import PaperOperation, PaperSession, Route
@@ -16,9 +17,9 @@ SEARCH_PAPERS = PaperOperation(
     title="Search papers",
     description=(
         "Full-text search over titles, summaries, sources and translations, best match first. "
-        "A paper needs one of the words. Each hit has its paper_id, the matching text and the "
-        "words it lacks. It matches words, so try synonyms. Pass the paper_id to "
-        "get_paper_metadata, get_paper_summary or get_paper_source."
+        "A paper has to contain at least one of the words. Each hit has its paper_id, the matching "
+        "text and the words that it lacks. Search matches words, so try synonyms. Pass the "
+        "paper_id to get_paper_metadata, get_paper_summary or get_paper_source."
     ),
     request=PaperQuery,
     run=lambda session, request: session.papers.search(request),
@@ -32,8 +33,8 @@ SEARCH_PAPERS = PaperOperation(
 SEARCH_BY_KEYWORD = PaperOperation(
     title="Search papers by keyword",
     description=(
-        "Papers with a keyword or tag; exact values first, then the newest. Use it if a "
-        "subject has a name. list_top_facets lists the keywords and tags."
+        "Lists papers with a keyword or tag: exact matches first, then the newest. Use it for a "
+        "subject with an established name. list_top_facets lists the keywords and tags."
     ),
     request=KeywordQuery,
     run=lambda session, request: session.papers.by_keyword(request),
@@ -47,8 +48,8 @@ SEARCH_BY_KEYWORD = PaperOperation(
 PAPER_METADATA = PaperOperation(
     title="Get paper metadata",
     description=(
-        "Authors, venue, year, identifiers, keywords and tags of one paper, its summary "
-        "templates and translations, and the size of its source. Call it before "
+        "Returns the authors, venue, year, identifiers, keywords and tags of one paper, its "
+        "summary templates and translations, and the size of its source. Call it before "
         "get_paper_summary or get_paper_source."
     ),
     request=PaperRead,
@@ -62,13 +63,14 @@ PAPER_METADATA = PaperOperation(
 PAPER_SUMMARY = PaperOperation(
     title="Get a paper's summary",
     description=(
-        "The full JSON of one summary of a paper. Call get_paper_metadata first; its "
-        "available_summary_templates are the values of template. A cut answer ends in a marker "
-        "with the call that continues."
+        "Returns the JSON of one summary of a paper. Call get_paper_metadata first: it lists the "
+        "valid values of `template` as available_summary_templates. An answer that is cut ends in "
+        "a marker with the call for the rest."
     ),
     request=SummaryRead,
     run=lambda session, read: session.papers.summary(read),
     render=renderer.render,
+    answer_chars=2 * CONTRACT.summary_chars_max + BUDGETS.structured_bytes,
     route=Route("/papers/v1/papers/<paper_id>/summary"),
     examples=({"paper_id": "10.5555/rung.tides"},),
 )
@@ -87,14 +89,15 @@ def _source(session: PaperSession, read: SourceRead) -> PaperText | PaperFinds |
 PAPER_SOURCE = PaperOperation(
     title="Read a paper's source",
     description=(
-        "The Markdown text of a paper. It can be very large: max_chars limits one answer, and "
-        "a cut answer ends in a marker with the call that continues. In a long paper, start "
-        "with outline=true (headings with offsets) or query (search in the text). lang reads a "
-        "translation."
+        "Returns the Markdown text of a paper. It can be very large: `max_chars` limits one "
+        "answer, and an answer that is cut ends in a marker with the call for the rest. In a long "
+        "paper, start with `outline=true` (headings with offsets) or `query` (search in the text). "
+        "Set `lang` for a translation."
     ),
     request=SourceRead,
     run=_source,
     render=renderer.render,
+    answer_chars=2 * CONTRACT.source_chars_max + BUDGETS.structured_bytes,
     route=Route(
         "/papers/v1/papers/<paper_id>/source",
         variants={"/papers/v1/papers/<paper_id>/outline": {"outline": True}},
@@ -109,8 +112,8 @@ PAPER_SOURCE = PaperOperation(
 TOP_FACETS = PaperOperation(
     title="List top facets",
     description=(
-        "The values of a category with their number of papers, most frequent first. Use it to "
-        "explore the library before searching. Each value has the call that finds its papers."
+        "Lists the values of a category with their numbers of papers, most frequent first. Use it "
+        "to explore the library before searching. Each value has the call that finds its papers."
     ),
     request=FacetRequest,
     run=lambda session, request: session.papers.facets(request),

@@ -7,7 +7,7 @@ from typing import Any
 
 from evidence import handles, pointer
 from evidence.errors import InvalidRequest
-from evidence.limits import CONTRACT
+from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import Continuation
 from evidence.records import Document
 from evidence.schema import Schema
@@ -45,13 +45,14 @@ def _document_over_rest(loaded: dict[str, Any]) -> dict[str, Any]:
 SCHEMA = RecordOperation(
     title="Discover streams and fields",
     description=(
-        "Start here. Lists the connections and streams this token can read; with stream, its "
-        "fields, filters, sorting, relations and example calls."
+        "Start here. Lists the connections and streams that your token allows; for one stream, "
+        "also its fields, filters, sorting, relations and example calls."
     ),
     request=SchemaQuery,
     ask=_schema,
     run=lambda session, query: replace(_schema(session, query).value, args=query.loaded),
     render=schema.render,
+    answer_chars=2 * BUDGETS.schema_bytes,
     route=Route(
         "/v1/schema",
         extra={"view": Choice("compact for the short form.", ("compact", "full"))},
@@ -74,8 +75,8 @@ def _ordered(raw: dict[str, Any]) -> dict[str, Any]:
 QUERY_RECORDS = RecordOperation(
     title="List records",
     description=(
-        "Lists records of one stream, newest first. Long values are previews with the call "
-        "that reads them. Use search to find words, and changes_since to follow updates."
+        "Lists records of one stream, newest first. A long value is shown as a preview with the "
+        "call that reads all of it. Use search to find words, `changes_since` to follow updates."
     ),
     request=RecordQuery,
     ask=lambda session, query: session.rs.records(query),
@@ -91,8 +92,8 @@ QUERY_RECORDS = RecordOperation(
 AGGREGATE = RecordOperation(
     title="Count and summarize",
     description=(
-        "Computes one metric over a stream (count, sum, average, earliest, latest), also for each "
-        "value of a field or by time: spending per payee, per month."
+        "Computes one metric over a stream (count, sum, avg, min, max, count_distinct), in total, "
+        "for each value of a field, or by time: spending per payee, per month."
     ),
     request=AggregateQuery,
     ask=lambda session, query: session.rs.aggregate(query),
@@ -107,9 +108,9 @@ AGGREGATE = RecordOperation(
 SEARCH = RecordOperation(
     title="Search records",
     description=(
-        "Finds records in all sources this token can read, best match first; no word is "
-        "required. It matches words, so try synonyms and the records' language. Each hit has its "
-        "id, the matching text and the call that opens it there."
+        "Finds records in all sources that your token allows, best match first. A hit may lack "
+        "some of the words. Search matches words, so try synonyms and the records' language. Each "
+        "hit has its id, the matching text and the call that reads the text around the match."
     ),
     request=SearchQuery,
     ask=lambda session, query: session.rs.search(query),
@@ -157,7 +158,7 @@ FETCH = RecordOperation(
     title="Fetch a record",
     description=(
         "Returns one record as a document: id, title, text, url, metadata. If the text is cut, "
-        "metadata.next_read is the call that continues."
+        "metadata.next_read is the call for the rest."
     ),
     request=FetchRequest,
     ask=lambda session, request: session.rs.record(_ref(session, request), request),

@@ -80,9 +80,13 @@ class RecordQuery(Request, operation="query_records"):
 
     stream: str = required(STREAM)
     connection_id: str | None = optional(CONNECTION_ID)
-    fields: tuple[str, ...] = optional(Names("Only these fields of each record."), (), paging=True)
+    fields: tuple[str, ...] = optional(
+        Names("Return only these fields of each record."), (), paging=True
+    )
     filter: Filter = optional(TypedFilter(), {})
-    sort: str | None = optional(Text("Sort field from schema; `-field` sorts newest first."))
+    sort: str | None = optional(
+        Text("A sort field from schema; `-field` sorts in descending order.")
+    )
     order: str | None = optional(
         Choice("`asc` for oldest first, `desc` for newest first.", ORDERS),
         rest_only=True,
@@ -91,7 +95,7 @@ class RecordQuery(Request, operation="query_records"):
     limit: int = page_limit(CONTRACT.records_default, paging=True, clamped=True)
     cursor: str | None = optional(CURSOR, paging=True)
     count: str = optional(
-        Choice("`exact` also counts all matches.", ("none", "exact")),
+        Choice("`exact` also counts all matching records.", ("none", "exact")),
         "none",
         paging=True,
         synonyms={"estimated": "exact"},
@@ -104,12 +108,12 @@ class RecordQuery(Request, operation="query_records"):
     )
     changes_since: str | None = optional(
         Text(
-            "`beginning`, or the next_changes_since of an earlier call.",
+            "`beginning`, or the next_changes_since of an earlier answer.",
             longest=CONTRACT.handle_chars,
         ),
         paging=True,
     )
-    view: str | None = optional(Text("A named view from schema, instead of fields."))
+    view: str | None = optional(Text("The name of a view from schema; replaces fields."))
     expand: tuple[str, ...] = optional(
         Names("Relations from schema whose records to include."), (), paging=True
     )
@@ -125,7 +129,7 @@ class RecordRead(Request):
     """
 
     _: KW_ONLY
-    fields: tuple[str, ...] = optional(Names("Only these fields of the record."), ())
+    fields: tuple[str, ...] = optional(Names("Return only these fields of the record."), ())
     whole: bool = optional(None, False, rest_value=True)
     expand: tuple[str, ...] = optional(
         Names("Relations from schema whose record ids to include."), ()
@@ -143,14 +147,16 @@ class FetchRequest(RecordRead, operation="fetch"):
 class AggregateQuery(Request, operation="aggregate"):
     stream: str = required(STREAM)
     metric: str = required(Choice("What to compute.", METRICS))
-    field: str | None = optional(Text("Field to compute, for all but count."))
+    field: str | None = optional(Text("The field of the metric; not needed for count."))
     group_by: str | None = optional(Text("Group by the values of this field."))
-    group_by_time: str | None = optional(Text("Group by time in this field; needs granularity."))
+    group_by_time: str | None = optional(
+        Text("Group by the time in this field; requires granularity.")
+    )
     granularity: str | None = optional(Choice("Size of the time buckets.", GRANULARITIES))
     time_zone: str | None = optional(Text("IANA time zone of the buckets, UTC by default."))
     filter: Filter = optional(TypedFilter(), {})
     limit: int | None = optional(
-        Number("Maximum groups, 10 by default.", 1, CONTRACT.page_items), paging=True
+        Number("Maximum number of groups, 10 by default.", 1, CONTRACT.page_items), paging=True
     )
     cursor: str | None = optional(CURSOR, paging=True)
     connection_id: str | None = optional(CONNECTION_ID)
@@ -165,8 +171,8 @@ class SearchQuery(Request, operation="search"):
 
     query: str = required(
         Text(
-            'Words or a question. Required: "a phrase", prefix*, -without, from:name, '
-            "subject:word.",
+            'Words or a question. Operators that every hit must satisfy: "a phrase", prefix*, '
+            "-without (excludes a word), from:name, subject:word.",
             longest=CONTRACT.query_chars,
         ),
         rest_name="q",
@@ -174,13 +180,21 @@ class SearchQuery(Request, operation="search"):
     )
     _: KW_ONLY
     words: str = optional(
-        Choice("`any` (default) requires no word, `all` every word.", ("any", "all")), "any"
+        Choice(
+            "`any` (default): a hit may lack some of the words. `all`: a hit contains every word.",
+            ("any", "all"),
+        ),
+        "any",
     )
     mode: str = optional(
-        Choice("`auto` (default) also ranks by meaning if it can; `words` does not.", MODES), "auto"
+        Choice(
+            "`auto` (default) also searches by meaning if there is a model; `words` does not.",
+            MODES,
+        ),
+        "auto",
     )
     streams: tuple[str, ...] = optional(
-        Names("Only these streams."), (), standard=True, narrows=(3,)
+        Names("Search only these streams."), (), standard=True, narrows=(3,)
     )
     connection_id: str | None = optional(CONNECTION_ID, standard=True, narrows=(4,))
     since: str | None = optional(Moment("From this date or date-time (inclusive)."), narrows=(2,))

@@ -22,13 +22,13 @@ class PaperPaging(Request):
     page_size: int | None = optional(Number("The same as limit.", 1, CONTRACT.page_items))
     offset: int = optional(
         Number(
-            f"Papers to skip; offset + limit must be at most {CONTRACT.paper_offset_items:,}.",
+            f"Number of papers to skip; offset + limit is at most {CONTRACT.paper_offset_items:,}.",
             0,
             CONTRACT.paper_offset_items,
         ),
         0,
     )
-    page: int | None = optional(Number("Page number from 1, instead of offset.", 1))
+    page: int | None = optional(Number("Page number, from 1; replaces offset.", 1))
     cursor: str | None = optional(CURSOR)
 
     @classmethod
@@ -63,8 +63,10 @@ def _single(paging: dict[str, Any], *names: str) -> Any:
 class PaperQuery(PaperPaging, operation=SEARCH):
     query: str = required(
         Text(
-            'Words, in any form. Required: "a phrase", prefix*, -without, title:word, author:"ada '
-            'brandt", venue:, keyword:, tag:, year:2019..2021, a DOI or arXiv id.',
+            'Words, in any inflected form. Operators that every hit must satisfy: "a phrase", '
+            'prefix*, -without (excludes a word), title:word, author:"ada brandt", venue:, '
+            "keyword:, tag:, "
+            "year:2019..2021, a DOI or arXiv id.",
             longest=CONTRACT.query_chars,
         ),
         rest_name="q",
@@ -89,11 +91,11 @@ class SummaryRead(Request, operation=SUMMARY):
 
     paper_id: str = required(PAPER_ID)
     template: str | None = optional(
-        Text("One of available_summary_templates; by default the preferred one.")
+        Text("One of available_summary_templates; by default, the preferred one.")
     )
     max_chars: int | None = optional(
         Number(
-            f"Maximum text of one answer, {CONTRACT.summary_chars:,} characters by default.",
+            f"Maximum length of one answer, {CONTRACT.summary_chars:,} characters by default.",
             1,
             CONTRACT.summary_chars_max,
         )
@@ -108,18 +110,23 @@ class SourceRead(Request, operation=SOURCE):
     """
 
     paper_id: str = required(PAPER_ID)
-    lang: str | None = optional(Text("A translation instead of the source, such as zh."))
+    lang: str | None = optional(
+        Text("Read the translation into this language, such as zh, instead of the source.")
+    )
     max_chars: int | None = optional(
         Number(
-            f"Maximum text of one answer, {CONTRACT.source_chars:,} characters by default; with "
-            "query or outline, the size of the reads they offer.",
+            f"Maximum length of one answer, {CONTRACT.source_chars:,} characters by default. With "
+            "query or outline: the size of the windows that the printed calls read.",
             1,
             CONTRACT.source_chars_max,
         )
     )
     offset_chars: int = optional(OFFSET_CHARS, 0)
     query: str | None = optional(
-        Text("Search in the text; returns excerpts with offsets.", longest=CONTRACT.query_chars),
+        Text(
+            "Search in the text. The answer has excerpts with offsets.",
+            longest=CONTRACT.query_chars,
+        ),
         rest_name="q",
     )
     outline: bool = optional(
@@ -128,9 +135,9 @@ class SourceRead(Request, operation=SOURCE):
 
 
 class FacetRequest(Request, operation=FACETS):
-    category: str = required(Choice("What to count.", CATEGORIES))
+    category: str = required(Choice("Whose values to count.", CATEGORIES))
     limit: int = page_limit(CONTRACT.facets_default)
-    offset: int = optional(Number("Values to skip, 0 by default.", 0), 0)
+    offset: int = optional(Number("How many values to skip, 0 by default.", 0), 0)
 
 
 class PaperLibrary(Protocol):

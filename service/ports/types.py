@@ -134,7 +134,7 @@ class TypedFilter(NonText, fields.Field[dict[str, Any]]):
     def __init__(self) -> None:
         text = (
             '{"FIELD": value} or {"FIELD": {"gte": value, "lt": value}} '
-            f"({', '.join(OPERATORS)}); schema(stream) has the names."
+            f"({', '.join(OPERATORS)}); schema(stream) lists the names."
         )
         rest = (
             "filter[field]=value for equality, filter[field][gte]=value for a range "
@@ -162,11 +162,11 @@ class TypedFilter(NonText, fields.Field[dict[str, Any]]):
 
     def _scalar(self, name: Any, value: Any) -> Any:
         if not isinstance(value, (str, int, float, bool)):
-            raise ValidationError(f"for {name!r} must be text, a number, true or false")
+            raise ValidationError(f"the value for {name!r} must be text, a number, true or false")
         if isinstance(value, str) and len(value) > CONTRACT.filter_value_chars:
             raise ValidationError(
-                f"for {name!r} can have at most {CONTRACT.filter_value_chars} characters; use "
-                "search instead"
+                f"the value for {name!r} can have at most {CONTRACT.filter_value_chars} "
+                "characters; use search instead"
             )
         return value
 
@@ -208,12 +208,15 @@ class Flag(NonText, fields.Boolean):
         return value
 
 
-STREAM = Text("Stream name from schema.")
-CONNECTION_ID = Text("Only this connection.")
-CURSOR = Text("A next_cursor; keep the other arguments.", longest=CONTRACT.handle_chars)
-RECORD_ID = Text("Record id as printed.", longest=CONTRACT.handle_chars)
+STREAM = Text("A stream name from schema.")
+CONNECTION_ID = Text("Use only this connection.")
+CURSOR = Text(
+    "The next_cursor of the previous answer; keep the other arguments.",
+    longest=CONTRACT.handle_chars,
+)
+RECORD_ID = Text("A record id, as printed.", longest=CONTRACT.handle_chars)
 PAPER_ID = Text(
-    "Paper id as printed; a DOI, an arXiv id or an exact title works too.",
+    "A paper id, as printed. A DOI, an arXiv id or an exact title works too.",
     longest=CONTRACT.paper_id_chars,
 )
 OFFSET_CHARS = Number("Where the window starts in the text, 0 by default.", 0)

@@ -26,24 +26,27 @@ HEAD = """\
 
 <!-- Written by `make golden` from a recorded session. Change the code, not this page. -->
 
-This page shows every step from `make demo` to an answer. The commands are those of the README, the
-configuration is read as the client reads it, and every call comes from an earlier answer. `…` marks
-text that this page leaves out, and the token. A test repeats the session and compares the result.
+This page shows every step from `make demo` to an answer. It uses the commands of the README, reads
+the configuration in the way that the client does, and takes every call from an earlier answer. `…`
+stands for text that this page leaves out, and for the token. A test repeats the session and
+compares the result.
 """
 
 TELL = """\
-Run these in another shell. If the client can read the token from elsewhere, leave out
-`--inline-token`. Here `--config` only keeps the example out of your own configuration.
+Run these commands in another shell. Leave out `--inline-token` if the client can read the token
+from its environment or from a file. In this example, `--config` protects your own configuration
+from being changed.
 """
 
 SEARCH = """\
-The user asked: *Where did the quorum meet? Quote it.* From here on, this page shows
-what the model reads: its calls, and the text of their answers.
+The user asked: *Where did the quorum meet? Quote it.* From here on, this page shows what the model
+sees: its calls, and the text of the answers.
 """
 
 READ = """\
-The line above the fence ends with the call that opens the mail at the match. Each answer then has
-the call for the next window after `next:`.
+Record text stands between two lines that mark it as untrusted, the *fence*. The line above the
+fence ends with the call that opens the message at the match. Each further answer gives the call
+for the next window after `next:`.
 """
 
 
@@ -57,19 +60,19 @@ def written(walked: Walk) -> str:
         "## 2. Configure the client\n",
         TELL,
         _console((export, ""), (connect, told)),
-        "The file then has:\n",
+        "The file then contains:\n",
         _block("json", walked.file),
         "## 3. The client connects\n",
-        "It sends every message to that URL, with that header.\n",
+        "The client sends every message to that URL, with that header.\n",
         *_exchange(walked, "initialize"),
         *_exchange(walked, "tools/list"),
         "## 4. The agent searches\n",
         SEARCH,
         _called(Call("search", {"query": QUESTION}), walked.found),
-        "## 5. It opens the match and reads on\n",
+        "## 5. The agent opens the match and continues\n",
         READ,
         *_reads(walked),
-        "## 6. It answers\n",
+        "## 6. The agent answers\n",
         f"> “{SENTENCE}”\n",
         _sum(walked),
     ]
@@ -82,7 +85,7 @@ def _reads(walked: Walk) -> list[str]:
     return [
         _called(*first),
         _called(*second),
-        f"… and {len(between)} more calls like it, to the end of the mail:\n",
+        f"… and {len(between)} more such calls, to the end of the message:\n",
         _called(*last),
     ]
 
@@ -91,7 +94,7 @@ def _sum(walked: Walk) -> str:
     last, _ = walked.reads[-1]
     where = f"`{last.args['id']}`, in the field `{last.args['field_path']}`"
     sizes = f"the {len(walked.reads)} windows after it were {len(walked.text):,} characters"
-    return f"It is in {where}. The search found it;\n{sizes}, to the end.\n"
+    return f"The sentence is in {where}. The search found it;\n{sizes}, to the end.\n"
 
 
 def _exchange(walked: Walk, method: str) -> list[str]:

@@ -78,7 +78,7 @@ def export() -> None:
 @export.command()
 @click.argument("id")
 @click.argument("field_path", required=False)
-@click.option("--connection-id", help="Only this connection.")
+@click.option("--connection-id", help="Use only this connection.")
 @target_options
 @source_options
 def field(
@@ -103,7 +103,7 @@ def field(
 
 @export.command()
 @click.argument("id")
-@click.option("--connection-id", help="Only this connection.")
+@click.option("--connection-id", help="Use only this connection.")
 @target_options
 @source_options
 def record(source: Source, target: Target, id: str, connection_id: str | None) -> None:
@@ -156,7 +156,7 @@ export.command("stream", params=_params)(target_options(source_options(stream)))
 @export.command()
 @click.argument("name", metavar="BLOB_ID|ID")
 @click.argument("field_path", required=False)
-@click.option("--connection-id", help="Only this connection.")
+@click.option("--connection-id", help="Use only this connection.")
 @target_options
 @source_options
 def blob(
@@ -189,7 +189,7 @@ def _blob(
 
 @click.command("blob")
 @click.argument("blob_id")
-@click.option("--connection-id", help="Only this connection.")
+@click.option("--connection-id", help="Use only this connection.")
 @click.option(
     "-o",
     "--output",

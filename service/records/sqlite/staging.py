@@ -118,7 +118,7 @@ class Stage:
         with self.writer.transaction():
             for pair in pairs:
                 if db.execute(_NEWEST, (pair.old,)).fetchone()[0] != pair.newest:
-                    raise Unavailable("The stream was written to meanwhile. Run the command again.")
+                    raise Unavailable("The stream was written to during the command. Run it again.")
             self.writer.staged = {}
             names = [name for _, name in self.manifests]
             rename = "UPDATE stream SET name = ? WHERE id = ?"

@@ -123,7 +123,7 @@ class Transactions(BaseWriter):
             self.db.execute("BEGIN IMMEDIATE")
         try:
             if not self._is_at_path():
-                raise Unavailable(f"{self.path} was replaced meanwhile. Run the command again.")
+                raise Unavailable(f"{self.path} was replaced during the command. Run it again.")
             self.recent_words.use(*self.run("PRAGMA data_version")[0])
             yield
             self.db.execute("COMMIT")
