@@ -9,7 +9,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service publish tests bench quality docs/site wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist container fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -124,6 +124,10 @@ proxies: $(VENV)/.tools ## Test behind nginx and squid, and test the systemd uni
 		|| { apt-get update -qq && apt-get install -y -qq nginx-light squid; } \
 		|| { echo "These tests start Debian's packages nginx-light and squid: install them."; exit 1; }
 	$(PYTHON) -m pytest tests/deploy
+
+container: $(VENV)/.tools ## Build the image with buildah and start it read-only as a random user; needs root
+	@command -v buildah debootstrap >/dev/null || apt-get install -y -qq buildah debootstrap
+	CONTAINER=1 $(PYTHON) -m pytest tests/deploy/test_container.py
 
 $(VENV)/.wrk: $(VENV)/.tools
 	@command -v wrk >/dev/null || { apt-get update -qq && apt-get install -y -qq wrk; } >/dev/null 2>&1 \

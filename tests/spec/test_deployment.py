@@ -33,7 +33,7 @@ def copied(stage: int) -> list[str]:
 def test_the_builder_is_sent_all_that_the_dockerfile_copies_and_no_more() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
     sent = {line[1:] for line in lines if line.startswith("!")}
-    assert sent == {*copied(0), *copied(1)}
+    assert sent == {*copied(0), *copied(2)}
     assert not any(fnmatch(name, "**/__pycache__") for name in sent)
 
 
@@ -49,7 +49,7 @@ def image() -> Iterator[Path]:
 @pytest.mark.slow
 def test_the_image_serves_without_the_checkout_for_a_user_who_owns_nothing(image: Path) -> None:
     build, site, run, scratch = (image / name for name in ("build", "site", "run", "scratch"))
-    for folder, stage in ((build, 0), (run, 1)):
+    for folder, stage in ((build, 0), (run, 2)):
         folder.mkdir()
         for name in copied(stage):
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
