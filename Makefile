@@ -68,6 +68,7 @@ fmt: $(VENV)/.tools ## Format the code
 golden: $(VENV)/.tools ## Rewrite the transcripts of model-visible text; review the diff as copy
 	$(PYTHON) -m tests.golden.rewrite
 	$(PYTHON) -m tests.journeys.transcript
+	$(PYTHON) -m tests.journeys.recording
 
 demo-data: $(VENV)/.tools ## Rewrite the records and papers of the demo from their texts
 	$(PYTHON) -m tests.demo_life.rows
