@@ -148,7 +148,8 @@ def parse_field_window(uri: str) -> FieldRef:
     path = fields.get("field_path") or fields.get("field")
     if not isinstance(path, str) or not path:
         raise InvalidRequest(
-            "This field-window URI names no field. Call read_record_field with id and field_path.",
+            "This field-window URI does not contain a field. Call read_record_field with id and "
+            "field_path.",
             param="field_path",
         )
     return FieldRef(record, path, tuple(_window_arguments(fields)))
@@ -278,7 +279,7 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
     parts = [fields.get(name) for name in ("stream", "record_id", "connection_id")]
     stream, record_id, connection = parts
     if not isinstance(stream, str) or not isinstance(record_id, str):
-        raise InvalidRequest("This handle names no record.", param="id")
+        raise InvalidRequest("This handle does not contain a record id.", param="id")
     if connection is not None and not isinstance(connection, str):
         raise InvalidRequest("The connection in this handle is not text.", param="id")
     return RecordRef(

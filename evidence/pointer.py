@@ -68,7 +68,7 @@ def inside(value: Any, path: str) -> Any:
         value = _member(value, token, _ABSENT)
         if value is _ABSENT:
             raise NotFound(
-                f"Nothing at {token!r} in this pointer. Read the field above it to see its shape.",
+                f"Nothing at {token!r} in this pointer. Read the whole field to see its shape.",
                 code="field_not_found",
                 param="field_path",
             )

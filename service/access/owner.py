@@ -218,7 +218,7 @@ class Passkeys:
         try:
             data = _read(answer, lambda response: self._server.register_complete(state, response))
         except Unauthenticated as error:
-            raise InvalidRequest("The browser created no passkey that can be used.") from error
+            raise InvalidRequest("The browser did not create a usable passkey.") from error
         created = data.credential_data
         assert created is not None  # fido2 has checked it
         body = {

@@ -89,7 +89,9 @@ def create_(
     The grant does not cover streams and fields that are added later.
     """
     if path and any(narrowing.values()):
-        raise click.UsageError("--file is the whole grant; leave the narrowing options out.")
+        raise click.UsageError(
+            "--file contains the whole grant. Leave out the options that narrow it."
+        )
     with teaching(), existing(store) as writer:
         document = read_json(path) if path else _document(writer, narrowing)
         registry, now = Registry(writer), time_at(store)

@@ -44,7 +44,7 @@ class Callback(ThreadingHTTPServer):
         try:
             return self.queries.get(timeout=WAIT_SECONDS)
         except Empty:
-            raise Unauthenticated("Nobody allowed access within 10 minutes.") from None
+            raise Unauthenticated("No one allowed access within 10 minutes.") from None
 
 
 class _Page(BaseHTTPRequestHandler):

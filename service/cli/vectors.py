@@ -29,13 +29,15 @@ def vectors() -> None:
 
 
 @vectors.command()
-@click.option("--watch", is_flag=True, help="Go on whenever records change, until interrupted.")
+@click.option(
+    "--watch", is_flag=True, help="Keep building whenever records change, until interrupted."
+)
 @store_option
 def build(store: Place, watch: bool) -> None:
     """Embed the texts of the store, and of the snapshot of papers, that have no vector yet.
 
-    Interrupt it at any time: the next build goes on where this one ended. A server builds by itself
-    unless its store is read-only or a database.
+    You can interrupt it at any time: the next build continues where this one stopped. A server
+    builds by itself unless its store is read-only or a database.
     """
     with teaching():
         configuration, stop = settings.load(), Event()

@@ -167,7 +167,7 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
         decides = "decision" in form
         if decides or form.get(ASSERTION):
             if sessions.check_form(sessions.visit, _purpose()) is not decides:
-                raise Forbidden("This form was not shown after a proof. Open the page again.")
+                raise Forbidden("This form was not opened by a confirmation. Open the page again.")
         if not decides:
             check_form(request.environ, sessions.base)
             try:

@@ -234,7 +234,9 @@ def _run(source: Source, target: Target, unit: str, begin: Begin) -> None:
 
 def _write(target: Target, what: State, unit: str, does: Work) -> None:
     if target.output == "-" and output.on_terminal():
-        raise click.UsageError("Will not write to a terminal. Use --output FILE or a pipe.")
+        raise click.UsageError(
+            "Rung does not write bytes to a terminal. Use --output FILE or a pipe."
+        )
     name = Path(target.output).name
     with destination(
         target.output, what, force=target.force, restart=target.restart

@@ -61,7 +61,9 @@ class PostgresContent:
         if writer is not None:  # prevents others from filling it meanwhile
             self._db.execute('LOCK TABLE connection, "grant", package IN SHARE ROW EXCLUSIVE MODE')
         elif not self._db.execute(OF_OWNER).fetchone() == (True,):
-            raise InvalidRequest("This role cannot read every record. Use the role that imports.")
+            raise InvalidRequest(
+                "This database role cannot read every record. Use the role that runs imports."
+            )
         self._db.execute(OPEN)
 
     def rows(self, part: str) -> Iterator[tuple[Any, ...]]:

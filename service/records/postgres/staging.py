@@ -108,7 +108,9 @@ def staging(writer: Transactions, targets: Sequence[tuple[str, str]]) -> Iterato
         for connection_id, name in targets:
             row = writer.find_stream(connection_id, name)
             if row is None:
-                raise NotFound(f"The store has no stream {connection_id}/{name}. See: rung stats.")
+                raise NotFound(
+                    f"The store has no stream {connection_id}/{name}. List the streams: rung stats."
+                )
             writer.rows_of(LOCK, [row[0]])
         writer.write(
             f"CREATE TEMP TABLE {ARRIVED} (stream, record_key) ON COMMIT DROP AS"

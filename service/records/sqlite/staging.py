@@ -227,7 +227,7 @@ def _manifest(writer: Catalog, connection_id: str, name: str) -> StreamManifest:
     for manifest in writer.manifests(connection_id):
         if manifest.name == name:
             return manifest
-    raise NotFound(f"The store has no stream {connection_id}/{name}. See them with: rung stats.")
+    raise NotFound(f"The store has no stream {connection_id}/{name}. List the streams: rung stats.")
 
 
 def erase_hidden(writer: Catalog) -> None:
