@@ -89,8 +89,8 @@ def running(
 
 @contextmanager
 def rung(store: Path, core: int, *, cached: bool = False, **env: str) -> Iterator[Server]:
-    """Serves Rung over a store, with its defaults except for what `running` sets."""
-    env["RUNG_STORE"] = str(store.absolute())
+    """Serves Rung over a store by words, with its defaults except for what `running` sets."""
+    env = {"RUNG_STORE": str(store.absolute()), "RUNG_SEMANTIC": "off", **env}
     with running(RUNG, env, core=core, cached=cached) as server:
         yield server
 

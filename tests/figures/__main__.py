@@ -22,6 +22,7 @@ import orjson
 
 from tests.figures.audit import NOT_CHECKED
 from tests.figures.rows import ROWS, Row
+from tests.helpers.alone import leave_home
 
 RESULTS = Path(__file__).with_name("results.json")
 #: Rows that run at the same time, because most of a row is waiting.
@@ -43,6 +44,7 @@ is open if it could not be checked, for example because no source of advisories 
 
 def main() -> int:
     """Runs the rows; returns 0 if all of them passed."""
+    leave_home()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", nargs="*", type=int, metavar="ROW")
     parser.add_argument("--short", action="store_true")
