@@ -135,7 +135,7 @@ $(VENV)/.wrk: $(VENV)/.tools
 		|| echo "wrk is not here: the benchmark makes its load itself."
 	@touch $@
 
-bench: $(VENV)/.wrk ## Measure every row of bench/goals.py and its peers; write docs/benchmarks.md
+bench: $(VENV)/.wrk semantic ## Measure every row of bench/goals.py and its peers; write docs/benchmarks.md
 	$(PYTHON) -m bench
 
 bench-quick: $(VENV)/.wrk ## The same with small sizes, in two minutes; write var/bench/quick.md

@@ -14,6 +14,10 @@ _CARRIED = (
     "and sends both channels. As above: " + _TURNS
 )
 _P95 = "The 95th percentile of every question asked once, one client; the ratio of each round."
+_ADDED = (
+    "Each question by words and by both, in turn, one client over MCP. The model embeds the "
+    "question; the vectors of the records are made up."
+)
 _COMMON = "Words in 5 to 20 % of the records, one client, over MCP; "
 
 GOALS: tuple[Goal, ...] = (
@@ -327,6 +331,32 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         "upstreams", "hung-health", "p99 of /healthz during them", "most", 200.0, "ms", "As above."
+    ),
+    *(
+        row(
+            "meaning",
+            f"meaning{size}{kind}-p{part}",
+            f"{records}{what}, p{part}",
+            "most",
+            limit,
+            "ms",
+            _ADDED,
+        )
+        for size, records, limits in (
+            ("", "what meaning adds to a question, 100,000 records", (25.0, 45.0)),
+            ("-million", "… to one over a million", (90.0, 150.0)),
+        )
+        for kind, what in (("", ""), ("-long", " (500 characters)"))
+        for part, limit in zip((50, 95), limits)
+    ),
+    row(
+        "meaning",
+        "meaning-memory",
+        "private memory that the model adds to a worker",
+        "most",
+        100.0,
+        "MB",
+        "RssAnon after all questions, without that of a worker that searches by words.",
     ),
     row(
         "papers",
