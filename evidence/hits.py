@@ -5,6 +5,7 @@ The text channel has the same information.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from evidence.cached import cached_property
@@ -17,6 +18,8 @@ from evidence.text import clip, split
 
 #: Calls for words that no window of a hit shows, besides those of its windows and the whole record.
 CALLS_MAX: Final = 2
+#: Words of questions, folded: each is compared with the windows of every hit.
+_folded = lru_cache(maxsize=1024)(folded_words)
 #: Optional members of a hit in `results`, in addition to its identity.
 FACTS: Final = (
     *("at", "rank", "coverage"),
@@ -24,7 +27,7 @@ FACTS: Final = (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Match:
     """A window that an upstream proved to contain the match. Without a proof there is no `Match`.
 
@@ -43,7 +46,7 @@ class Match:
     complete: bool
     read: Continuation
 
-    @property
+    @cached_property
     def marked(self) -> list[str]:
         """The marked words and phrases, folded."""
         text, marks = split(self.shown)
@@ -129,8 +132,8 @@ class Hit:
         """The words that are neither in the heading nor marked in a window, each with its call."""
         if not self.matches or self.uncut == self.matches:
             return []
-        heading = f" {folded_words(self.heading)} "
-        visible = {word for word in self.matched_words if f" {folded_words(word)} " in heading}
+        heading = self._folded_heading
+        visible = {word for word in self.matched_words if f" {_folded(word)} " in heading}
         visible |= {word for match in self.matches for word in self._words(match)}
         visible |= {word for match in self.matches for word in self._alike(match)}
         calls = {match.read.key: Hidden([], match.read) for match in self.matches}
@@ -151,20 +154,28 @@ class Hit:
     @property
     def names_words(self) -> bool:
         """Whether the heading holds a word of the question."""
-        heading = f" {folded_words(self.heading)} "
         forms = (self.forms.get(word, word) for word in self.matched_words)
-        return any(f" {folded_words(form)} " in heading for form in forms)
+        return any(f" {_folded(form)} " in self._folded_heading for form in forms)
+
+    @cached_property
+    def _folded_heading(self) -> str:
+        return f" {folded_words(self.heading)} "
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """The words of the question by their folded forms, and by themselves."""
+        spellings = {_folded(self.forms.get(word, word)): word for word in self.matched_words}
+        return spellings | {_folded(word): word for word in self.matched_words}
 
     def _words(self, match: Match) -> set[str]:
         """The words of the question that a window marks, as far as it is known which they are."""
-        spellings = {folded_words(self.forms.get(word, word)): word for word in self.matched_words}
-        spellings |= {folded_words(word): word for word in self.matched_words}
+        spellings = self._spellings
         return {spellings[run] for run in match.marked if run in spellings}
 
     def _alike(self, match: Match) -> Iterator[str]:
         """Words of which the text has forms, if a window may mark further forms of them."""
         for word in self.forms:
-            folded = folded_words(word)
+            folded = _folded(word)
             if any(run[:1] == folded[:1] or folded in run for run in match.marked):
                 yield word
 

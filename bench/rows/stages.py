@@ -16,7 +16,7 @@ from bench.findings import Finding, Line, Note
 from bench.plan import Plan
 from bench.servers import COUNTED, UNCACHED
 from bench.stores import Corpus, open_corpus, open_queries
-from evidence import hits
+from renderers import search
 from service import bootstrap, settings
 from service.access.guard import Access, Guard
 from service.mcp import blueprint as mcp
@@ -103,7 +103,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
     )
     places = [
         ("store", (StoreResourceServer, "search")),
-        ("wire", (hits, "structured")),
+        ("wire", (search, "structured")),
     ]
     whole = found.measured("all else", answer)
     with found.watching(places):
