@@ -18,6 +18,7 @@ _ADDED = (
     "Each question by words and by both, in turn, one client over MCP. The model embeds the "
     "question; the vectors of the records are made up."
 )
+_LARGEST = "The largest pages that a call can ask for."
 _COMMON = "Words in 5 to 20 % of the records, one client, over MCP; "
 
 GOALS: tuple[Goal, ...] = (
@@ -246,23 +247,10 @@ GOALS: tuple[Goal, ...] = (
         "bytes",
         "All questions, natural and of rare words.",
     ),
+    row("budgets", "text", "largest text", "most", BUDGETS.text_bytes, "bytes", _LARGEST),
     row(
-        "budgets",
-        "text",
-        "largest text of a result",
-        "most",
-        BUDGETS.text_bytes,
-        "bytes",
-        "The largest pages that a call can ask for.",
-    ),
-    row(
-        "budgets",
-        "structured",
-        "largest structured result",
-        "most",
-        BUDGETS.structured_bytes,
-        "bytes",
-        "The largest pages that a call can ask for.",
+        *("budgets", "structured", "largest structured result", "most"),
+        *(BUDGETS.structured_bytes, "bytes", _LARGEST),
     ),
     row("budgets", "tools", "tools/list", "most", BUDGETS.tools_list_bytes, "bytes", "One answer."),
     row(
