@@ -39,7 +39,10 @@ FENCES: dict[str, tuple[str, ...]] = {
     ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
     "limits": ("service/access/rates.py",),
-    "lxml": ("service/importing/rows.py", "service/importing/readers/office.py"),
+    "lxml": (
+        "service/importing/rows.py",
+        *(f"service/importing/readers/{name}.py" for name in ("evernote", "office", "outlines")),
+    ),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),
     "sqlite3": tuple(place for place in SQL if "postgres" not in place),

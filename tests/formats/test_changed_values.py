@@ -32,6 +32,12 @@ TABLES = {
     "b.tsv": "id\tday\ttext\n1\t2026-03-03\tEbbe\n2\t2026-03-04\tFlut\n",
     "c.ndjson": '{"id": 1, "at": "2026-03-03T10:00:00Z", "a": {"b": [1.5]}}\n{"id": 2}\n',
     "d.json": '{"x": [{"id": 1, "t": "ebb", "b": {"data_base64": "AA==", "mime_type": "a/b"}}]}',
+    "e.enex": '<?xml version="1.0"?><en-export><note><title>Ebbe</title><created>20260303T091500Z'
+    "</created><content><![CDATA[<en-note>Flut <en-todo/>Priel</en-note>]]></content><resource>"
+    '<data encoding="base64">AAAA</data><mime>image/png</mime></resource></note></en-export>\n',
+    "f.opml": '<opml version="2.0"><body><outline text="Ebbe"><outline text="Flut" '
+    'xmlUrl="https://x.org/f" category="a,b"/><outline text="Priel"/></outline></body></opml>\n',
+    "g.qif": "!Account\nNGiro\n^\n!Type:Bank\nD03/13'26\nT-12.34\nPEbbe\nSFlut\n$-12.34\n^\n",
 }
 
 
