@@ -84,9 +84,14 @@ def _run(row: Row, more: list[str]) -> dict[str, Any]:
 
 
 def _commit() -> str:
-    """The commit that is checked out, with `-dirty` after changes to it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    """The commit that is checked out, with `-dirty` after changes to more than the results."""
+    others = [f":!{path.relative_to(Path.cwd())}" for path in (RESULTS, PAGE)]
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *others)
+    return _git("rev-parse", "--short=8", "HEAD") + ("-dirty" if changed else "")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
 
 
 def _command(words: tuple[str, ...], result: Counter[str]) -> int:
