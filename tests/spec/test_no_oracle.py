@@ -13,6 +13,7 @@ from evidence.handles import RecordRef
 from tests.helpers import canaries, worlds
 from tests.helpers.api import Api, path, record_path
 from tests.helpers.canaries import CONNECTIONS, FIELDS, LEDGER, NOTES, RELATIONS, TASKS, VIEWS
+from tests.helpers.trigrams import embed_all
 from tests.helpers.uris import record_uri, stream_uri
 from tests.spec.isolation_calls import PLAN, Call, ask, written
 
@@ -26,9 +27,10 @@ NOWHERE = canaries.word("a name that is nowhere")
 IN_NOTES = {"stream": NOTES}
 
 
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Api:
-    return worlds.build(canaries.world_of(PLAN), tmp_path_factory.mktemp("oracle")).api(ENTRY)
+@pytest.fixture(scope="module", params=["words", "vectors"])
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Api:
+    house = worlds.build(canaries.world_of(PLAN), tmp_path_factory.mktemp("oracle"))
+    return (embed_all(house) if request.param == "vectors" else house).api(ENTRY)
 
 
 def tool(name: str, **args: Any) -> Call:
@@ -107,6 +109,7 @@ def with_record(name: str) -> list[Call]:
         tool("read_record_field", id=str(ref), field_path=SHOWN[1], query="common", match=2),
         tool("query_records", **IN_NOTES, filter={SHOWN[0]: name}),
         tool("search", query=name),
+        tool("search", query=f"{name} in other words"),
         Call("read", record_uri(ref), {}),
         Call("read", handles.field_window_uri(ref, SHOWN[1]), {}),
         Call("rest", record_path(NOTES, name), {}),
