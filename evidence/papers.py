@@ -92,6 +92,7 @@ class PaperPage:
     ended_early: bool = False
     counts: PaperCounts | None = None  # of a search by words or fields
     ranking: str | None = None  # `words` or `words+meaning`, if the snapshot has vectors
+    warnings: list[dict[str, Any]] = field(default_factory=list)
 
     def continuations(self) -> list[Continuation]:
         """The next page; without hits, the first page or queries that have hits."""

@@ -37,6 +37,8 @@ def _page(page: papers.PaperPage, steps: Steps) -> Body:
         meta["counts"] = {**asdict(page.counts), "accuracy": "exact"}
     if page.ranking is not None:
         meta["ranking"] = page.ranking
+    if page.warnings:
+        meta["warnings"] = page.warnings
     return {
         "object": "list",
         "data": [_hit(hit, steps) for hit in page.hits],

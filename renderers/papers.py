@@ -16,7 +16,7 @@ from evidence.papers import PaperPage, PaperText
 from evidence.text import escape
 from evidence.work import Each, serial
 from renderers.rendering import Context, Rendering, fenced, header, most, quoted, shortened
-from renderers.rendering import value_of, words_matched
+from renderers.rendering import value_of, warning, words_matched
 
 AUTHORS_MAX = 3
 HEADING_CHARS = 120
@@ -82,7 +82,7 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
 
 
 def _footer(page: PaperPage) -> list[str]:
-    lines = []
+    lines = list(map(warning, page.warnings))
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page continues.")
     if page.has_more and page.next_cursor is None:

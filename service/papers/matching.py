@@ -9,7 +9,7 @@ texts, so every page costs the same.
 import sqlite3
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
@@ -91,7 +91,10 @@ HEAD = "{title summary metadata}"
 
 
 class NearPapers(Protocol):
-    """How near papers are to a query in meaning."""
+    """How near papers are to a query in meaning, and warnings once that was needed."""
+
+    @property
+    def warnings(self) -> list[dict[str, Any]]: ...
 
     def of(self, paper_ids: Iterable[str]) -> dict[str, float] | None:
         """The nearness of papers with a vector; None if that of none is known."""

@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,10 +103,17 @@ def search(
     the first. Raises `InvalidRequest` (`invalid_query`, `invalid_cursor`) and `Gone`
     (`cursor_expired`).
     """
+    warnings = []
     if meaning is not None:
-        with suppress(Unavailable), meaning(snapshot.sha256, request.query) as near:
-            return _search(snapshot, request, near)
-    return _search(snapshot, request, None)
+        try:
+            with meaning(snapshot.sha256, request.query) as near:
+                return _search(snapshot, request, near)
+        except Unavailable as error:
+            message = f"{error.message} Papers are ranked by words alone."
+            warnings = [{"code": "semantic_unavailable", "message": message}]
+    page = _search(snapshot, request, None)
+    page.warnings = warnings
+    return page
 
 
 def _search(
@@ -127,6 +134,7 @@ def _search(
     page = paging.page(hits, continues=matches.count > end, did_you_mean=near)
     page.counts = PaperCounts(all=matches.all, some=matches.count)
     page.ranking = "words+meaning" if related else matches.ranking
+    page.warnings = near_papers.warnings if near_papers else []
     return page
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evidence.cached import cached_property
 from evidence.limits import BUDGETS
@@ -24,17 +24,20 @@ if TYPE_CHECKING:
 class NearRecords:
     """The records of a store with one stream, while a snapshot of it is open.
 
-    The text is embedded when it is first needed.
+    The text is embedded when it is first needed; `warnings` says why it could not be.
     """
 
     def __init__(self, snapshot: Snapshot, encoder: Encoder, text: str) -> None:
         self._snapshot, self._encoder, self._text = snapshot, encoder, text
         self._view = open_view(snapshot, everything(snapshot))
+        self.warnings: list[dict[str, Any]] = []
 
     @cached_property
     def _nearness(self) -> "Nearness | None":
         whole = self._view.covered.meaning_scope
-        return meaning_of(self._snapshot, self._encoder, self._text, whole).nearness
+        meaning = meaning_of(self._snapshot, self._encoder, self._text, whole)
+        self.warnings = meaning.warnings
+        return meaning.nearness
 
     def of(self, keys: Iterable[str]) -> dict[str, float] | None:
         """The nearness of records with a vector; None if that of none is known."""

@@ -16,7 +16,7 @@ from service.records.engine import Scope, Snapshot
 from service.records.engine.vectors import VectorRow
 from service.records.search import nearest
 from service.records.search.meaning import SAMPLED
-from service.records.search.nearest import Nearness
+from service.records.search.nearest import Nearness, NearText
 from tests.helpers.stores import BODY, TIME, WORD, Connection, House, Stream, build
 from tests.helpers.trigrams import DIMENSIONS, Trigrams
 
@@ -87,15 +87,15 @@ def test_a_scan_equals_an_exact_one(
     entries = [{"connection_id": "c", **entry} for entry in SCOPES[name]]
     server = house.app.extensions["rung"].store.open(house.grant(*entries)[1])
 
-    def compared(snapshot: Snapshot, view: Any) -> None:
+    def scanned(snapshot: Snapshot, view: Any) -> tuple[dict[int, NearText], int | None]:
         scope = view.covered.meaning_scope
-        found, compared = nearness_of(snapshot, scope).search(scope, Deadline.after(60))
-        assert compared is None
-        expected = exact(snapshot, scope)
-        assert found.keys() == expected.keys()
-        assert all(abs(found[seq].nearness - expected[seq]) < 1e-4 for seq in expected)
+        return nearness_of(snapshot, scope).search(scope, Deadline.after(60))
 
-    server.read(compared)
+    found, compared = server.read(scanned)
+    assert compared is None
+    expected = server.read(lambda snapshot, view: exact(snapshot, view.covered.meaning_scope))
+    assert found.keys() == expected.keys()
+    assert all(abs(found[seq].nearness - expected[seq]) < 1e-4 for seq in expected)
 
 
 def test_a_scan_that_ends_early_counts_no_hidden_vectors(house: House) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evidence.errors import Unavailable
+from evidence.text import json_line
 from service import settings
 from service.app import create_app
 from service.bootstrap import Services
@@ -140,10 +141,13 @@ def test_without_vectors_or_a_model_the_answer_is_by_words(tmp_path: Path, folde
     expected = by_words().ok("search_papers", query=WORDS)
     assert opened(tmp_path).ok("search_papers", query=WORDS).text == expected.text
     broken = opened(folder, Broken()).ok("search_papers", query=WORDS)
-    assert broken.structured["data"] == expected.structured["data"]
     (tmp_path / next(folder.glob("*.db")).name).write_bytes(b"not a store")
     damaged = opened(tmp_path).ok("search_papers", query=WORDS)
-    assert damaged.text == expected.text
+    for answer in (broken, damaged):
+        assert answer.structured["data"] == expected.structured["data"]
+        (warning,) = answer.structured["meta"]["warnings"]
+        assert warning["code"] == "semantic_unavailable"
+        assert f"warning semantic_unavailable: {json_line(warning['message'])}" in answer.text
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_the_builder(tmp_path: Path) -> None:
