@@ -25,6 +25,8 @@ TABLE = """
     blob       export.commands print_blob Print the bytes of a binary field.
     export     export.commands export     Export fields, records, streams and blobs.
     import     importing       import_    Import records from files.
+    source     sources         source     Keep the store fresh: add, list and remove sources.
+    sync       sources         sync       Bring what is new at the sources into the store.
     remove     upkeep          remove     Remove a connection or a stream.
     replace    upkeep          replace    Replace a stream with the rows of files.
     backup     upkeep          back_up    Copy the store while it is served.

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from evidence.limits import BUDGETS
+from evidence.manifest import StreamManifest
 from evidence.pointer import find
 from service.access import coverage
 from service.access.registry import Registry
@@ -137,9 +138,13 @@ def of_import(report: Report, *, replaces: bool = False) -> None:
 
 def of_coverage(writer: Writing, report: Report) -> None:
     """Prints the active grants that do not cover all of a connection, each with a command."""
-    connection_id = report.connection_id
+    of_connection(writer, report.connection_id, report.manifests)
+
+
+def of_connection(writer: Writing, connection_id: str, manifests: Sequence[StreamManifest]) -> None:
+    """The same for the streams of a connection."""
     grants = active_grants(writer, click.get_current_context().params["store"])
-    gaps = coverage.gaps(Registry(writer), grants, connection_id, report.manifests)
+    gaps = coverage.gaps(Registry(writer), grants, connection_id, manifests)
     for gap in gaps[: BUDGETS.names_shown]:
         label, grant_id = gap.grant.label, gap.grant.grant_id
         title = f"{label!r} ({grant_id})" if label else grant_id
@@ -147,7 +152,7 @@ def of_coverage(writer: Writing, report: Report) -> None:
     if (rest := len(gaps) - BUDGETS.names_shown) > 0:
         uncovered = "1 more grant does" if rest == 1 else f"{rest} more grants do"
         say(f"… and {uncovered} not cover it either. List them: rung grant list.")
-    if not grants and report.manifests:
+    if not grants and manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
 
 

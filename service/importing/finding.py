@@ -13,7 +13,7 @@ import orjson
 from evidence.errors import InvalidRequest
 from service.importing.formats import FORMATS, detect, looks_like
 from service.importing.source import titled
-from service.importing.tree import File, LeftOut, Tree, trees
+from service.importing.tree import File, LeftOut, Tree, printable, trees
 
 JSON: Final = "json"
 HEAD_BYTES: Final = 16_384
@@ -29,6 +29,7 @@ _ALL_ROWS: Final = re.compile(r"(.+)[ _-][0-9a-f]{32}_all\.csv")
 class FileEntry:
     """A file that can be imported: its name, its format, and its size in bytes, if known.
 
+    `path` is the file on disk, which may be an archive that has the file.
     `group` is the stream of such files, if others beside it are of its shape.
     """
 
@@ -36,6 +37,7 @@ class FileEntry:
     format: str
     size: int | None
     group: str | None = None
+    path: str = ""
 
 
 @dataclass(slots=True)
@@ -81,7 +83,10 @@ def find(
             detected, head = None, b""
             try:
                 head = b"" if format and format != JSON else _head(file)
-                detected = FileEntry(file.name, format or detect(file.name, head), file.size)
+                detected = FileEntry(
+                    *(file.name, format or detect(file.name, head), file.size),
+                    path=printable(file.path),
+                )
                 _require(detected)
                 if detected.format == JSON:
                     shapes.add(len(listing.files), file, head)

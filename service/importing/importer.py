@@ -130,7 +130,7 @@ class Import:
     _shared: str | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.batch = Batch(self.writer)
+        self.batch = Batch(self.writer, on_rows=self.listener.stored)
         self.report = Report(self.plan.connection_id, self.batch.counts)
         self._streams = Streams(self.writer, self.plan.connection_id)
         self._destinations = Destinations(self.writer.manifests(self.plan.connection_id))
@@ -296,7 +296,7 @@ class Import:
         return self._handles[name]
 
     def _add(self, handle: StreamHandle, line: int, row: Row) -> None:
-        name = handle.manifest.name
+        name, row = handle.manifest.name, self.listener.adapt(row)
         if row.former is not None or self._renamed:
             current = self._under_former_id(handle, row)
             if current is None:
@@ -317,9 +317,9 @@ class Import:
             key = content_key(row.data)
             number = self._occurrences.add(int(key[:16], 16) >> 1 ^ crc32(name.encode()))
             row = row._replace(key=key if number == 1 else f"{key}-{number}", digest=None)
-        elif self.files > 1 and row.key is None and row.emitted_at is None and not row.deleted:
+        elif row.key is None and row.emitted_at is None and not row.deleted:
             row = self._apart(handle, row)
-        self.batch.add(handle, row, line=line)
+        self.batch.add(handle, row, line=line, origin=self._file)
 
     def _under_former_id(self, handle: StreamHandle, row: Row) -> Row | None:
         """The row under the id that it has in the store; None if it is in another stream there."""
@@ -352,7 +352,11 @@ class Import:
             return row
         sorted_json = orjson.dumps(row.data, option=orjson.OPT_SORT_KEYS, default=repr)
         content = sha256(sorted_json).hexdigest()
-        if self._origins.first(f"{handle.id} {key}", self._file, content):
+        is_first = self.files < 2 or self._origins.first(f"{handle.id} {key}", self._file, content)
+        if is_first and (
+            not self.listener.owned_elsewhere(handle, key)
+            or stored(self.writer, handle, [(key, row.data)])[0]
+        ):
             return row
         self.report.apart[handle.manifest.name] += 1
         key = f"{key}~{content[:8]}"

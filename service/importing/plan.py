@@ -1,6 +1,7 @@
 """What an import is to do, who follows it, and its outcome."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,9 +9,12 @@ from evidence.cached import cached_property
 from evidence.errors import Unavailable
 from evidence.manifest import StreamManifest, parse
 from service.importing.inference import Inferred
+from service.importing.finding import FileEntry
 from service.importing.process.parsing import FileReport
 from service.importing.tree import LeftOut
-from service.records.intake import Counts
+from service.records.engine.scopes import StreamHandle
+from service.records.intake import Counts, Row
+from service.records.writing.arrivals import Arrival
 
 EXAMPLES = 3
 
@@ -72,6 +76,27 @@ class Listener:
 
     def file(self, report: FileReport) -> None:
         """A file was imported."""
+
+    def wants(self, file: FileEntry) -> bool:
+        """Whether a file of the listing is imported."""
+        return True
+
+    def begin(self, file: FileEntry) -> None:
+        """A file is imported next."""
+
+    def adapt(self, row: Row) -> Row:
+        """A row of the current file as it is to be imported."""
+        return row
+
+    def stored(self, rows: Sequence[Arrival]) -> None:
+        """These rows are stored in the open transaction; the first file has the origin 1."""
+
+    def shared(self, row: Row) -> None:
+        """The current file has a row of a record that an earlier file of the run has."""
+
+    def owned_elsewhere(self, stream: StreamHandle, key: str) -> bool:
+        """Whether a record is of another file than the current one."""
+        return False
 
     def replaced(self, counts: Counts) -> None:
         """A stream was replaced; its old records are erased next."""

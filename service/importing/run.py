@@ -121,25 +121,27 @@ def _import_each(task: Import, parser: Parser) -> list[LeftOut]:
 
     If there are several, one that cannot be read is a refused row.
     """
-    unique, used, skipped = _Unique(), set[str](), list[LeftOut]()
+    unique, used, skipped = _Unique(task.listener), set[str](), list[LeftOut]()
     task.files = len(parser.listing.files)
     if not task.writer.staged:
         parser.leave_out(StoredRows(task.batch, task.plan.connection_id))
     for number, file in enumerate(parser.listing.files):
         last = FORMATS[file.format].last
-        if last and file.name in used:
+        if not task.listener.wants(file) or last and file.name in used:
             continue
         report = FileReport(file.name)
-        refused, rows = len(task.counts.refusals), task.rows
+        refusals, refused, rows = len(task.counts.refusals), task.counts.refused, task.rows
         try:
             header, items = parser.read(number, report)
+            task.listener.begin(file)
             task.read(header, unique.filter(items, header))
         except InvalidRequest as error:
             if len(parser.listing.files) == 1:
                 raise
             task.counts.refuse(0, error.message)
         report.rows = task.rows - rows
-        report.refusals = task.counts.refusals[refused:]
+        report.refusals = task.counts.refusals[refusals:]
+        report.refused = task.counts.refused - refused
         used |= report.used
         if last and not report.rows:
             report.textless = True
@@ -155,8 +157,9 @@ def _import_each(task: Import, parser: Parser) -> list[LeftOut]:
 class _Unique:
     """Leaves out records whose id an earlier file of the same tree has."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: Listener) -> None:
         self.repeated = 0
+        self._listener = listener
         self._ids_by_tree: dict[str, set[int]] = {}
 
     def filter(self, items: Iterator[Received], header: FileHeader) -> Iterator[Received]:
@@ -174,4 +177,6 @@ class _Unique:
                 ids |= {key} if key is not None else set()
             if not repeated:
                 yield record, line, content
+            elif isinstance(content, Row):
+                self._listener.shared(content)
         earlier |= ids

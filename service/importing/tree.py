@@ -184,7 +184,7 @@ def trees(path: str, on_file: Callable[[], None] = lambda: None) -> Iterator[Tre
         tree.files["-"] = File("-", "-", tree)
         yield tree
         return
-    for file in [path] if not Path(path).is_dir() else _walk(path, tree.left_out):
+    for file in [path] if not Path(path).is_dir() else walk(path, tree.left_out):
         on_file()
         try:
             with open(file, "rb") as opened:
@@ -212,7 +212,7 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def _walk(root: str, skipped: list[LeftOut]) -> Iterator[str]:
+def walk(root: str, skipped: list[LeftOut]) -> Iterator[str]:
     """The files of a folder, without hidden ones. Links are left out: they may lead anywhere."""
     for folder, folders, names in os.walk(root):
         mail = MAILDIR <= set(folders)

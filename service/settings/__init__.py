@@ -55,6 +55,7 @@ class Settings:
     store: Place = _setting(place.read, default=Path("var/rung.db"))
     database_url: str | None = _setting(str, variable="DATABASE_URL", secret=True)
     store_read: tuple[str, ...] = _setting(place.replicas, default=(), secret=True)
+    sources: str | None = _setting(str, secret=True)
     store_url: str | None = _setting(parsing.url)
     store_sha256: str | None = _setting(parsing.sha256)
     papers_db: Path | None = _setting(place.path)

@@ -38,6 +38,8 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/running/metrics.py", "service/running/noted.py", "service/serving.py"),
     ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
+    "keyring": ("service/syncing/secrets.py",),
+    "watchfiles": ("service/syncing/kinds/folder.py",),
     "limits": ("service/access/rates.py",),
     "lxml": (
         "service/importing/rows.py",

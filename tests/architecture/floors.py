@@ -100,6 +100,15 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "an importer writes to the store, and reads nothing else of the service",
     ),
     (
+        "service/syncing/",
+        (
+            *("evidence", "service.syncing", "service.importing", "service.place"),
+            *("service.access.entries", "service.clients", "service.settings", *DURABLE),
+            *("service.sources.remote.outbound", "service.records"),
+        ),
+        "sources fill a store through the importer, and serve nobody",
+    ),
+    (
         "service/sources/remote/",
         (
             *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
@@ -313,6 +322,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("service.place", "service.statuses"),
             *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp", "service.meaning"),
+            "service.syncing",
         ),
         "commands use the store and the snapshot, and no other surface",
     ),

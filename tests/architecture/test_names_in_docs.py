@@ -15,7 +15,14 @@ CODED = re.compile(r"`([^`\n]+)`")
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?")
 #: Programs and settings of others.
 FOREIGN = frozenset(
-    {"pg_dump", "client_header_timeout", "client_body_timeout", "send_timeout", "csv.Sniffer"}
+    {
+        "pg_dump",
+        "client_header_timeout",
+        "client_body_timeout",
+        "send_timeout",
+        "csv.Sniffer",
+        "sources.toml",
+    }
 )
 PLACEHOLDER = "NAME"
 

@@ -10,8 +10,10 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.sqlite": (),
     "service.records.postgres": (),
     "service.records.engine": ("health", "scopes", "vectors"),
-    "service.records.writing": ("", "derived", "ingest", "streams"),
-    "service.records": (*("copying", "intake", "near", "opening", "overview", "sidecar", "store"),),
+    "service.records.writing": ("", "arrivals", "derived", "ingest", "streams"),
+    "service.records": (
+        *("copying", "intake", "near", "opening", "overview", "sidecar", "sql", "store"),
+    ),
     "service.access": (
         *(
             "activity",
@@ -27,7 +29,11 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("rates", "registry", "sidecar", "signins", "tables", "tokens"),
     ),
     "service.importing.process": ("guard", "parsing"),
-    "service.importing": ("formats", "importer", "inference", "plan", "run", "source"),
+    "service.importing": (
+        *("finding", "formats", "importer", "inference", "plan", "run", "source", "tree"),
+    ),
+    "service.syncing.kinds": (),
+    "service.syncing": ("connector", "freshness", "owner_file", "round", "syncing", "table"),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "remote_authority", "server"),
@@ -49,13 +55,13 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.signin": ("blueprint",),
     "service.demo": ("fill", "papers"),
     "service.doctor": ("findings", "local", "remote"),
-    "service.clients": ("servers", "table", "writing"),
+    "service.clients": ("servers", "table", "toml", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),
     "service.settings": ("", "explanation", "parsing"),
 }
 
 #: Packages whose parts use each other as `FLOORS` allows.
-HOUSES = ("service.records", "service.importing")
+HOUSES = ("service.records", "service.importing", "service.syncing")
 
 
 def uses() -> Iterator[tuple[str, str, str]]:

@@ -54,7 +54,8 @@ class FileReport:
     """How a file was read.
 
     `notes` are reports of its reader, `used` the names of files that became attachments; `nuls` and
-    `undecodable` count replaced characters. `refusals` are lines with reasons. A
+    `undecodable` count replaced characters. `refusals` are the first refused lines with reasons,
+    `refused` counts all. A
     `textless` file has no text to import.
     """
 
@@ -64,6 +65,7 @@ class FileReport:
     nuls: int = 0
     undecodable: int = 0
     rows: int = 0
+    refused: int = 0
     textless: bool = False
     refusals: list[tuple[int, str]] = field(default_factory=list)
 

@@ -29,6 +29,7 @@ from evidence.errors import Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.work import Deadline
 from service.access.tables import SCRIPTS, TABLES
+from service.records.sql.sources import SCRIPT as SOURCES
 
 #: Numbers of records and large values are allocated in blocks of this size, the increment of their
 #: sequences.
@@ -74,6 +75,7 @@ _SCRIPTS: Final = {
     "access_layout": SCRIPTS,
     "parsed_layout": ((_FOLDER / "parsed.sql").read_text(encoding="utf-8"),),
     "vector_layout": ((_FOLDER / "vectors.sql").read_text(encoding="utf-8"),),
+    "source_layout": (SOURCES,),
 }
 
 _LAYOUT = "SELECT value FROM meta WHERE key = %s"

@@ -44,6 +44,7 @@ How it fits together:
   all windows. `vector_stream` counts them, and has the fields that they were read from.
 * `parsed` has the digests of the bytes from which a document was parsed, so that an import need not
   parse them again. Every change of the document removes them.
+* `source`, `source_part` and `source_record` are what sources keep; see sql/sources.py.
 * `member` is a grant of a package: one of this store, or with `origin` one at another server, whose
   `token` is sealed; `held` is the JSON list of [stream, connection id, connector key, label].
 """
@@ -52,6 +53,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from service.records.sql.sources import SCRIPT as SOURCES
 from service.records.writing.derived import NO_CURSOR
 
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
@@ -121,7 +123,7 @@ def _version(db: sqlite3.Connection) -> int:
 
 def add_tables(db: sqlite3.Connection) -> None:
     """Creates the tables that a store of the newest layout may lack."""
-    for statement in (*PARSED, *_statements(VECTORS)):
+    for statement in (*PARSED, *_statements(VECTORS), *_statements(SOURCES)):
         db.execute(statement)
 
 

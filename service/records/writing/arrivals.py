@@ -22,7 +22,10 @@ Entry = tuple[int, int, int, str | None, int, str | None]
 
 
 class Arrival(NamedTuple):
-    """A validated row: `json` is the whole record, None for a deletion."""
+    """A validated row: `json` is the whole record, None for a deletion.
+
+    `origin` is the number of its file, for imports that note where records come from.
+    """
 
     stream: StreamHandle
     key: str
@@ -30,6 +33,7 @@ class Arrival(NamedTuple):
     emitted_at: str
     attachments: Sequence[Attachment] = ()
     digest: int | None = None
+    origin: int = 0
 
 
 class Stored(NamedTuple):

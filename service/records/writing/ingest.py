@@ -31,7 +31,10 @@ LEAST_SHARE = 1 / 32
 
 
 class Batch:
-    """Rows to import. `add` them, then `flush`; full batches flush themselves."""
+    """Rows to import. `add` them, then `flush`; full batches flush themselves.
+
+    Each transaction calls `on_rows` with its rows.
+    """
 
     def __init__(
         self,
@@ -39,8 +42,10 @@ class Batch:
         *,
         now: datetime | None = None,
         timer: Callable[[float], Deadline] = Deadline.after,
+        on_rows: Callable[[Sequence[Arrival]], None] = lambda rows: None,
     ) -> None:
         self.writer = writer
+        self._on_rows = on_rows
         self._timer = timer
         self._share = LEAST_SHARE
         self.counts = Counts()
@@ -51,10 +56,10 @@ class Batch:
         self._digests: list[tuple[int, int, int]] = []
         self._sample = Sample()
 
-    def add(self, stream: StreamHandle, row: Row, *, line: int = 0) -> None:
+    def add(self, stream: StreamHandle, row: Row, *, line: int = 0, origin: int = 0) -> None:
         """Adds a row, or counts it as refused with its line number."""
         try:
-            arrival = self._check(stream, row)
+            arrival = self._check(stream, row)._replace(origin=origin)
         except Refused as refused:
             self.counts.refuse(line, str(refused))
             return
@@ -85,7 +90,9 @@ class Batch:
                 changes: list[Change] = []
                 load = 0.0
                 while rows and load < self._share and not deadline.expired():
-                    for change in self._decide(_next_arrivals(rows, self._share - load)):
+                    arrivals = _next_arrivals(rows, self._share - load)
+                    self._on_rows(arrivals)
+                    for change in self._decide(arrivals):
                         changes.append(change)
                         load += _load(change.arrival)
                 if changes:

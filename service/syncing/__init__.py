@@ -1,0 +1,1 @@
+"""Sources: what keeps a store fresh. The owner's file says what they are; the store never does."""

@@ -1,0 +1,106 @@
+"""What a kind of source provides: its parts with their versions, and files to import of each.
+
+A package that adds a kind imports from here.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any, NamedTuple
+
+from service.records.intake import Row
+
+REMOVE, KEEP = "remove", "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """A source as the owner's file describes it. `every` is in seconds.
+
+    `secret` returns the password or token, or None; it may run a command.
+    """
+
+    name: str
+    kind: str
+    address: str
+    connection: str
+    label: str | None = None
+    every: int = 600
+    folders: tuple[str, ...] = ()
+    deletions: str = REMOVE
+    paused: bool = False
+    secret: Callable[[], str | None] = field(default=lambda: None, repr=False)
+
+
+class Listing(NamedTuple):
+    """All parts of a source with their versions, and the position after this round."""
+
+    versions: dict[str, str]
+    position: dict[str, Any]
+
+
+class Fetched(NamedTuple):
+    """A file or folder to import, and the part of each file in it, by its path."""
+
+    path: Path
+    parts: Mapping[str, str]
+
+
+class Connector:
+    """A connection to one source for one round. Raises `EvidenceError`s without secrets.
+
+    If `strict`, the round fails when a file cannot be read. `format` is that of all files, if it is
+    not detected. If it `joins`, records have `members` that depend on all their parts.
+    """
+
+    strict = True
+    joins = False
+    format: str | None = None
+
+    def list_parts(
+        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
+    ) -> Listing | None:
+        """What the source has; None if nothing changed since the position.
+
+        `stored` returns the versions of the parts in the store.
+        """
+        raise NotImplementedError
+
+    def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
+        """Files for these parts, a few at a time; each is removed when the next is requested."""
+        raise NotImplementedError
+
+    def moved(self, gone: str, new: str) -> bool:
+        """Whether a part with the same version is only renamed, so that its records stay."""
+        return False
+
+    def adapt(self, part: str, row: Row) -> Row:
+        """A row of a part as it is to be imported."""
+        return row
+
+    def members(self, parts: Collection[str]) -> dict[str, dict[str, Any]]:
+        """The members of a record in these parts, by stream; see `joins`."""
+        return {}
+
+    def watch(self, stop: Event, changed: Callable[[], None]) -> None:
+        """Calls `changed` soon after a change, until `stop`."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of source: its name, what its address is, and how it is opened.
+
+    `check` returns the address as it is kept, or raises `InvalidRequest`. A kind that `watches`
+    notices changes between rounds.
+    """
+
+    name: str
+    address: str
+    open: Callable[[SourceSettings], Connector]
+    check: Callable[[str], str]
+    needs_secret: Callable[[str], bool] = lambda address: False
+    watches: bool = False

@@ -1,0 +1,114 @@
+"""Commands: what one prints, rows of NDJSON, is a part; its version is a hash of the bytes.
+
+The command runs without a shell, and without the settings of Rung in its environment.
+"""
+
+import hashlib
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from evidence.errors import InvalidRequest, Unavailable
+from evidence.work import Deadline
+from service import settings
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+
+SECONDS: Final = 600
+LOOK_SECONDS: Final = 0.5
+MOST_BYTES: Final = 1 << 30
+#: The one part.
+OUTPUT: Final = "output"
+
+
+class Command(Connector):
+    """A command whose output is the whole source."""
+
+    format = "ndjson"
+
+    def __init__(self, source: SourceSettings) -> None:
+        self._words = words_of(source.address)
+        self._folder = TemporaryDirectory()
+        self._file = Path(self._folder.name) / f"{source.name}.ndjson"
+
+    def list_parts(
+        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
+    ) -> Listing | None:
+        run(self._words, self._file)
+        with self._file.open("rb") as file:
+            version = hashlib.file_digest(file, "sha256").hexdigest()
+        versions = {OUTPUT: version} if self._file.stat().st_size else {}
+        return None if versions == stored() else Listing(versions, {})
+
+    def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
+        yield Fetched(self._file, {str(self._file): OUTPUT})
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a command line; raises `InvalidRequest` if there are none."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise InvalidRequest(f"The command cannot be read: {error}. Check its quotes.") from error
+    if not words:
+        raise InvalidRequest("The command is empty. Give a program and its arguments.")
+    return [os.path.expandvars(word) for word in words]
+
+
+def run(words: list[str], output: Path, seconds: int = SECONDS) -> None:
+    """Writes what a command prints to a file; raises `Unavailable` without its output."""
+    name = os.path.basename(words[0])
+    deadline = Deadline.after(seconds)
+    try:
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.DEVNULL,
+                env=environment(),
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise Unavailable(f"The command {name} cannot start: {error.strerror}.") from error
+    try:
+        while (code := _ended(process)) is None:
+            if deadline.expired():
+                raise Unavailable(f"The command {name} took over {seconds} s and was ended.")
+            if output.stat().st_size > MOST_BYTES:
+                raise Unavailable(f"The command {name} printed over {MOST_BYTES:,} bytes.")
+    finally:
+        with suppress(ProcessLookupError):  # also what it has started
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if code:
+        raise Unavailable(f"The command {name} ended with exit code {code}. Run it in a shell.")
+
+
+def environment() -> dict[str, str]:
+    """The environment of a command: ours without the settings of Rung."""
+    ours = settings.environment().items()
+    return {n: text for n, text in ours if not n.startswith("RUNG_") and n != "DATABASE_URL"}
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int | None:
+    """The exit code of a process, after a while at most; None if it is running."""
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(LOOK_SECONDS)
+    return None
+
+
+def _check(address: str) -> str:
+    words_of(address)
+    return address
+
+
+KIND = Kind("command", "a command line that prints NDJSON", Command, _check)

@@ -1,0 +1,75 @@
+"""Folders: each file is a part, whose version changes with its time, size and number on the disk.
+
+A file that is still being written is read again when it changes.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from posixpath import basename, dirname
+from threading import Event
+from typing import Any, Final
+
+from evidence.errors import InvalidRequest, Unavailable
+from service.importing.tree import MAILDIR, printable, walk
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+
+#: Milliseconds without a change before a round begins.
+SETTLED: Final = 1_000
+
+
+class Folder(Connector):
+    """A folder on this machine."""
+
+    strict = False
+
+    def __init__(self, source: SourceSettings) -> None:
+        self._root = Path(source.address).expanduser()
+
+    def list_parts(
+        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
+    ) -> Listing | None:
+        if not self._root.is_dir():
+            raise Unavailable(f"{self._root} is not a folder that can be read. Is it mounted?")
+        try:
+            os.listdir(self._root)
+        except OSError as error:
+            raise Unavailable(f"{self._root} cannot be read: {error.strerror}.") from error
+        versions = dict[str, str]()
+        for path in walk(str(self._root), []):
+            try:
+                status = os.stat(path)
+            except FileNotFoundError:  # removed since it was listed
+                continue
+            version = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+            versions[printable(os.path.relpath(path, self._root))] = version
+        return None if versions == stored() else Listing(versions, {})
+
+    def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
+        root = printable(str(self._root))
+        yield Fetched(self._root, {f"{root.rstrip('/')}/{part}": part for part in parts})
+
+    def moved(self, gone: str, new: str) -> bool:
+        """Whether a file was renamed in its folder, or a mail was read in its Maildir."""
+        folders = [dirname(part) for part in (gone, new)]
+        mail = [dirname(path) for path in folders if basename(path) in MAILDIR]
+        return folders[0] == folders[1] or len(mail) == 2 and mail[0] == mail[1]
+
+    def watch(self, stop: Event, changed: Callable[[], None]) -> None:
+        from watchfiles import watch
+
+        for _ in watch(self._root, stop_event=stop, step=SETTLED, ignore_permission_denied=True):
+            changed()
+
+
+def _check(address: str) -> str:
+    path = Path(address).expanduser().absolute()
+    if not path.is_dir():
+        raise InvalidRequest(f"{address} is not a folder. Create it, or give the path of another.")
+    return str(path)
+
+
+KIND = Kind(
+    "folder", "the path of a folder", Folder, _check, watches=find_spec("watchfiles") is not None
+)
