@@ -38,6 +38,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/running/metrics.py", "service/running/noted.py", "service/serving.py"),
     ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
+    "imapclient": ("service/syncing/kinds/imap.py",),
     "keyring": ("service/syncing/secrets.py",),
     "watchfiles": ("service/syncing/kinds/folder.py",),
     "limits": ("service/access/rates.py",),

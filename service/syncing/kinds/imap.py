@@ -1,0 +1,251 @@
+"""Mailboxes over IMAP: each mail in a folder is a part. Reads only, and changes no flag.
+
+A mail that is in several folders is one record, which lists them in `labels`. A folder is listed
+again only if its UIDVALIDITY, its next UID or its number of mails has changed.
+"""
+
+import imaplib
+import ssl
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
+from evidence.work import Deadline
+from service.records.intake import Row
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+from service.syncing.kinds.web import is_loopback
+
+CONNECT_SECONDS, ANSWER_SECONDS = 30, 120
+#: The mails that are fetched and imported together.
+MAILS_TOGETHER, BYTES_TOGETHER = 200, 32 << 20
+#: IDLE is renewed after so many seconds; servers may end it after 29 minutes.
+IDLE_SECONDS, LOOK_SECONDS = 1_500, 5
+INBOX: Final = "INBOX"
+#: The stream of mails.
+MESSAGES: Final = "messages"
+#: Folders that are left out unless they are named.
+_LEFT_OUT: Final = frozenset({b"\\noselect", b"\\nonexistent", b"\\trash", b"\\junk"})
+_STATUS: Final = ("UIDVALIDITY", "UIDNEXT", "MESSAGES")
+_OAUTH: Final = ";auth=xoauth2"
+_ADVICE: Final = {
+    "gmail.com": "Google requires an app password: myaccount.google.com/apppasswords.",
+    "office365.com": "Microsoft 365 requires OAuth: user;AUTH=XOAUTH2@ and --password-command.",
+    "outlook.com": "Microsoft requires OAuth: user;AUTH=XOAUTH2@ and --password-command.",
+    "mail.me.com": "iCloud requires an app-specific password: account.apple.com.",
+    "yahoo.com": "Yahoo requires an app password, from the security page of the account.",
+    "fastmail.com": "Fastmail requires an app password, from its settings.",
+}
+
+
+class Mailbox(Connector):
+    """A mailbox that is open for reading."""
+
+    strict = False
+    joins = True
+    format = "eml"
+
+    def __init__(self, source: SourceSettings) -> None:
+        if find_spec("imapclient") is None:
+            raise InvalidRequest("For imap, install rung[sync]: pip install 'rung[sync]'")
+        from imapclient import IMAPClient, SocketTimeout
+
+        split_url = urlsplit(source.address)
+        self._host, self._chosen = str(split_url.hostname), source.folders
+        timeout = SocketTimeout(CONNECT_SECONDS, ANSWER_SECONDS)
+        secure = split_url.scheme == "imaps"
+        context = ssl.create_default_context() if secure else None
+        with explained(self._host):
+            self._client: Any = IMAPClient(
+                self._host, split_url.port, ssl=secure, ssl_context=context, timeout=timeout
+            )
+        try:
+            self._sign_in(unquote(split_url.username or ""), source.secret() or "")
+        except BaseException:
+            self.close()
+            raise
+
+    def _sign_in(self, user: str, secret: str) -> None:
+        from imapclient.exceptions import LoginError
+
+        with explained(self._host):
+            try:
+                if user.lower().endswith(_OAUTH):
+                    self._client.oauth2_login(user[: -len(_OAUTH)], secret)
+                else:
+                    self._client.login(user, secret)
+            except LoginError:
+                ends = (text for host, text in _ADVICE.items() if self._host.endswith(host))
+                advice = next(ends, "Many providers require an app password.")
+                raise Unauthenticated(
+                    f"{self._host} refused the sign-in. Check the user, the password and that IMAP "
+                    f"is switched on. {advice}"
+                ) from None
+
+    def list_parts(
+        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
+    ) -> Listing | None:
+        with explained(self._host):
+            folders = {name: self._status(name) for name in self._folders()}
+            if folders == position:
+                return None
+            parts = stored()
+            versions = dict[str, str]()
+            for name, status in folders.items():
+                if position.get(name) == status:
+                    versions |= {part: "1" for part in parts if _split(part)[0] == name}
+                else:
+                    versions |= {_part(name, status[0], uid): "1" for uid in self._uids(name)}
+        return Listing(versions, folders)
+
+    def _folders(self) -> list[str]:
+        listed = self._client.list_folders()
+        if not self._chosen:
+            return sorted(
+                name
+                for flags, _, name in listed
+                if _LEFT_OUT.isdisjoint(flag.lower() for flag in flags)
+            )
+        names = {name for _, _, name in listed}
+        if missing := [name for name in self._chosen if name not in names]:
+            raise InvalidRequest(
+                f"There is no folder {missing[0]!r}. Folders: {', '.join(sorted(names)[:20])}."
+            )
+        return list(self._chosen)
+
+    def _status(self, folder: str) -> list[int]:
+        status = self._client.folder_status(folder, _STATUS)
+        return [int(status[name.encode()]) for name in _STATUS]
+
+    def _uids(self, folder: str) -> list[int]:
+        """The UIDs of the mails of a folder."""
+        count = int(self._client.select_folder(folder, readonly=True)[b"EXISTS"])
+        uids = sorted(set(map(int, self._client.search("ALL"))))
+        if len(uids) < count:
+            raise Unavailable(f"{self._host} lists {len(uids)} of {count} mails. Try again.")
+        return uids
+
+    def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
+        places = sorted(_split(part) for part in parts)
+        for (folder, validity), group in groupby(places, key=lambda entry: entry[:2]):
+            uids = [uid for _, _, uid in group]
+            with explained(self._host):
+                selected = self._client.select_folder(folder, readonly=True)
+            if int(selected[b"UIDVALIDITY"]) != validity:
+                raise Unavailable(f"{folder} of {self._host} was replaced. Try again.")
+            for some in self._portions(uids):
+                with TemporaryDirectory() as temporary:
+                    files = self._written(some, Path(temporary))
+                    names = {path: _part(folder, validity, uid) for path, uid in files.items()}
+                    yield Fetched(Path(temporary), names)
+
+    def _portions(self, uids: Sequence[int]) -> Iterator[list[int]]:
+        """The UIDs in portions that are fetched together."""
+        for start in range(0, len(uids), MAILS_TOGETHER):
+            some = uids[start : start + MAILS_TOGETHER]
+            with explained(self._host):
+                sizes = self._client.fetch(some, ["RFC822.SIZE"])
+            portion, size = list[int](), 0
+            for uid in some:
+                size += int(sizes.get(uid, {}).get(b"RFC822.SIZE", 0))
+                if portion and size > BYTES_TOGETHER:
+                    yield portion
+                    portion, size = [], 0
+                portion.append(uid)
+            yield portion
+
+    def _written(self, uids: Sequence[int], folder: Path) -> dict[str, int]:
+        """Writes mails to files; returns the UID of each file. Some may be gone by now."""
+        with explained(self._host):
+            mails = self._client.fetch(uids, ["BODY.PEEK[]"])
+        files = dict[str, int]()
+        for uid in uids:
+            content = mails.get(uid, {}).get(b"BODY[]")
+            if content:
+                path = folder / f"{uid}.eml"
+                path.write_bytes(content)
+                files[str(path)] = uid
+        return files
+
+    def adapt(self, part: str, row: Row) -> Row:
+        if row.stream != MESSAGES:
+            return row
+        folder = _split(part)[0]
+        return row._replace(data={**row.data, "folder": folder, "labels": [folder]}, digest=None)
+
+    def members(self, parts: Collection[str]) -> dict[str, dict[str, Any]]:
+        folders = {_split(part)[0] for part in parts}
+        labels = sorted(folders, key=lambda name: (name.upper() != INBOX, name))
+        return {MESSAGES: {"folder": labels[0], "labels": labels}} if labels else {}
+
+    def watch(self, stop: Event, changed: Callable[[], None]) -> None:
+        if not self._client.has_capability("IDLE"):
+            return
+        self._client.select_folder(self._chosen[0] if self._chosen else INBOX, readonly=True)
+        while not stop.is_set():
+            self._client.idle()
+            renewed = Deadline.after(IDLE_SECONDS)
+            while not (stop.is_set() or renewed.expired()):
+                if self._client.idle_check(timeout=LOOK_SECONDS):
+                    changed()
+            self._client.idle_done()
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._client.shutdown()
+
+
+@contextmanager
+def explained(host: str) -> Iterator[None]:
+    """Raises errors of the connection as `Unavailable`, without what the server sent."""
+    try:
+        yield
+    except ssl.SSLError as error:
+        raise Unavailable(f"{host} has no certificate that is trusted here.") from error
+    except TimeoutError as error:
+        raise Unavailable(f"{host} did not answer in time.") from error
+    except OSError as error:
+        raise Unavailable(
+            f"{host} cannot be reached. Check the address and the network."
+        ) from error
+    except (imaplib.IMAP4.error, LookupError, ValueError, AssertionError) as error:
+        raise Unavailable(f"{host} closed the connection or broke the protocol.") from error
+
+
+def _part(folder: str, validity: int, uid: int) -> str:
+    return f"{validity} {uid} {folder}"
+
+
+def _split(part: str) -> tuple[str, int, int]:
+    """(folder, UIDVALIDITY, UID) of a part."""
+    validity, uid, folder = part.split(" ", 2)
+    return folder, int(validity), int(uid)
+
+
+def _check(address: str) -> str:
+    split_url = urlsplit(address)
+    if split_url.password:
+        raise InvalidRequest("The address contains a password. Leave it out; it is asked for.")
+    if (
+        split_url.scheme not in ("imaps", "imap")
+        or not split_url.hostname
+        or not split_url.username
+    ):
+        raise InvalidRequest(
+            f"{address!r} is not the address of a mailbox. Write imaps://user@host; an @ in the "
+            "user is %40."
+        )
+    if split_url.scheme == "imap" and not is_loopback(split_url.hostname):
+        raise InvalidRequest("imap: is for this machine only. Use imaps:.")
+    return address
+
+
+KIND = Kind(
+    "imap", "imaps://user@host", Mailbox, _check, needs_secret=lambda address: True, watches=True
+)
