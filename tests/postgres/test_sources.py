@@ -15,6 +15,7 @@ def test_a_folder_is_followed_into_a_database(tmp_path: Path) -> None:
     synced.ok("source", "add", "files", str(path.parent), "--kind", "folder")
     assert "files: 30 new." in synced.ok("sync").stderr
     path.write_text("id,title\n" + "".join(f"{n},Row {n}\n" for n in range(5, 31)))
+    assert "files: 1 new, 5 deleted." in synced.ok("sync").stderr
     path.rename(path.with_name("table.csv"))
     synced.ok("sync")
     assert sorted(map(int, synced.records("files")["rows"])) == list(range(5, 31))
