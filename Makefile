@@ -14,7 +14,7 @@ CODE := evidence renderers service publish tests bench quality docs/site wsgi.py
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.installed: setup.cfg requirements.txt
+$(VENV)/.installed: setup.cfg setup.py requirements.txt
 	$(BASE_PYTHON) -m venv $(VENV)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements.txt -e .
 	@touch $@

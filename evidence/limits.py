@@ -122,6 +122,8 @@ class Budgets:
     message_chars: int = _limit(300, "message of a warning")
     batch_messages: int = _limit(20, "messages in one JSON-RPC batch, unless a setting names more")
     candidate_rows: int = _limit(4_000, "index rows that select the candidates of a search")
+    postings: int = _limit(2_000_000, "index rows of a search that scores every match")
+    records_scored: int = _limit(2_000, "records that it reads to compute their exact scores")
     candidates_ranked: int = _limit(100, "candidates that are read and ranked together")
     candidates_newest: int = _limit(300, "newest records that a very common word selects")
     required_rows: int = _limit(5_000, "index rows of one required part of a query")

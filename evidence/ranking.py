@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from evidence.cached import cached_property
+from evidence.limits import CONTRACT
 from evidence.question import Needle, Term, needle, spelling
 from evidence.work import checked
 
@@ -34,6 +35,12 @@ NEIGHBOURS: Final = {1: 0.5, 2: 0.25}
 ROUNDING: Final = 1e-9
 #: Occurrences of one word in one text that are counted, at most.
 PLACES_MAX: Final = 64
+#: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
+#: passages are ranked, not all of it.
+CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
+CHUNKED_LENGTH: Final = 0.8
+#: Words that a passage adds to a long value: a word has six characters with its space.
+PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 #: What the deadline is checked for, and the texts that are ranked between two checks.
 RANKING, TEXTS_UNCHECKED = "ranking records", 16
 #: A first page of other servers' hits ends, after the third, where coverage falls below this share
@@ -110,7 +117,7 @@ class Ranker:
         self.groups = groups
         self.mean = mean or 1.0
         self._idfs = [group.idf for group in groups]
-        self._total = sum(self._idfs) or 1.0
+        self.total = sum(self._idfs) or 1.0
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._coverage_weights = [group.idf if group.count else most or 1.0 for group in groups]
@@ -119,12 +126,12 @@ class Ranker:
         self._needles: dict[int, list[tuple[str, int, re.Pattern[str] | None, int]]] = {}
         order = sorted(range(len(groups)), key=lambda index: -groups[index].idf)
         self._rarest = [number for number in order if groups[number].idf]
-        self._centres = 2 if len(groups) >= 4 else 1
+        self.centres = 2 if len(groups) >= 4 else 1
 
     @property
     def best(self) -> float:
         """The approximate score of a record that holds every group often and in one place."""
-        return (1 + SATURATION) * self._total
+        return (1 + SATURATION) * self.total
 
     def coverage(self, present: Iterable[int]) -> float:
         """The share of the question a record holds, 0 to 1."""
@@ -187,6 +194,11 @@ class Ranker:
         long = min(length / self.mean, LONGEST)
         return SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
 
+    def length_of(self, passages: int) -> int:
+        """The words that a long value counts as."""
+        chunked = passages >= CHUNKED_PASSAGES
+        return int(CHUNKED_LENGTH * self.mean) if chunked else passages * PASSAGE_WORDS
+
     def _looked_for(self, bits: int) -> list[tuple[str, int, re.Pattern[str] | None, int]]:
         """The needles of some groups: (text, where the next may begin, pattern, group)."""
         needles = self._needles.get(bits)
@@ -219,7 +231,7 @@ class Ranker:
 
         A share below `least` may be overestimated, but stays below `least`.
         """
-        idfs, total = self._idfs, self._total
+        idfs, total = self._idfs, self.total
         best = near = sum([idfs[number] for number in free])
         bounds = [
             near + worth - sum([idfs[number] for number in free if number in places])
@@ -229,7 +241,7 @@ class Ranker:
         if most < least * (1 - ROUNDING):
             return most
         apart = present - free
-        centres = [number for number in self._rarest if number in apart][: self._centres]
+        centres = [number for number in self._rarest if number in apart][: self.centres]
         best_first = sorted(zip(bounds, placed), key=itemgetter(0), reverse=True)
         for bound, (_, places) in checked(best_first, RANKING, TEXTS_UNCHECKED):
             if bound <= best:

@@ -170,6 +170,12 @@ def within(seconds: float) -> Iterator[Deadline]:
         _deadline.set(outside)
 
 
+def left(seconds: float) -> float:
+    """The seconds until the deadline of this thread; `seconds` without one."""
+    deadline = _deadline.get()
+    return seconds if deadline is None else deadline.left()
+
+
 def check(doing: str) -> None:
     """Raises `TimedOut` once the deadline of this thread has passed."""
     deadline = _deadline.get()

@@ -21,7 +21,7 @@ EPOCH = 1_767_225_600
 PACKAGES = ("evidence", "renderers", "service")
 FILES = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 MAIN = "service.__main__:main"
-_UNWANTED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
+_UNWANTED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", "*.so")
 
 
 def epoch() -> int:

@@ -244,6 +244,8 @@ def build(settings: Settings) -> Services:
         store = fetched_store(settings, settings.store_url, named=settings.store != DEFAULT_STORE)
     elif not (no_store and (papers or upstream)):
         store = Store(settings.served, settings.secret_key, encoder)
+    if store is not None:
+        store.reader.ranks = settings.compiled == "on"
     signins = None
     if store is not None and settings.signs_in:
         signins = Signins(Entries(store.sidecar))

@@ -14,22 +14,20 @@ from typing import NamedTuple
 from evidence.fold import fold
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.ranking import (
+    CHUNKED_LENGTH,
+    CHUNKED_PASSAGES,
     LENGTH_SHARE,
     LONGEST,
     NEAR_CHARS,
     NEIGHBOURS,
+    PASSAGE_WORDS,
     PERIOD_LIFT,
     SATURATION,
     TITLE_WEIGHT,
 )
 from tests.helpers.reference_meaning import DIGITS, NEAREST, Meaning, lifted
 from tests.helpers.reference_parts import Part, Question, Record, occurs
-from service.records.search.candidates import (
-    BEST_PASSAGES,
-    CHUNKED_LENGTH,
-    CHUNKED_PASSAGES,
-    PASSAGE_WORDS,
-)
+from service.records.search.candidates import BEST_PASSAGES
 
 #: What it is worth that the question names the actor of a record: with vectors, and without.
 ACTOR = {True: 1.5, False: 1.2}

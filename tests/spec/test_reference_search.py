@@ -185,7 +185,7 @@ def test_pages_are_those_of_a_search_that_reads_every_record(
 ) -> None:
     connections, entries, asked = scene
     with TemporaryDirectory() as folder:
-        house = build(connections, Path(folder))
+        house = build(connections, Path(folder), RUNG_COMPILED="off")  # see test_whole_order
         if vectored:
             build_vectors(house.path, ENCODER, Event(), on_commit=lambda progress: None)
             house.change(

@@ -17,6 +17,7 @@ from service.records.engine.content import Content
 from service.records.engine.change_log import Change, RecordState
 from service.records.engine.later import Later
 from evidence.manifest import StreamManifest
+from service.records.engine.matches import Scoring
 from service.records.engine.vectors import VectorReads
 from service.records.engine.selections import Cells, Grouped, GroupPage, GroupRow, Selection, Value
 from service.records.engine.selections import Scope as Scope
@@ -145,6 +146,9 @@ class Snapshot(Tables, VectorReads, Protocol):
 
     A method that returns a `Later` reads nothing yet. See `engine.later`.
     """
+
+    #: Ranks all matches of a question; None if the engine cannot do that by itself.
+    scoring: Scoring | None
 
     def content(self) -> Content:
         """The rows of the tables, to copy the store."""

@@ -18,6 +18,9 @@ from service.records.writing import Writing
 class Reader(Protocol):
     """A store, read through snapshots. Safe to share between threads."""
 
+    #: Whether its snapshots rank by themselves, if the engine can. Off unless it is switched on.
+    ranks: bool
+
     def snapshot(self, seconds: float = ...) -> AbstractContextManager[Snapshot]:
         """One consistent view; its methods raise `TimedOut` past `seconds`."""
 

@@ -97,6 +97,8 @@ class Replica:
 class Reader:
     """Opens read-only snapshots of the store in the database at `url`. Safe to share."""
 
+    ranks = False
+
     def __init__(self, url: str, replicas: Sequence[str] = ()) -> None:
         self._pool = Pool(url)
         self._replicas = cycle(map(Replica, replicas)) if replicas else None

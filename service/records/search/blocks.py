@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.question import Question
 from evidence.ranking import PERIOD_LIFT, TITLE_WEIGHT, Ranker, Score, Text, with_neighbours
-from service.records.search.candidates import Candidates, Passages, length_of
+from service.records.search.candidates import Candidates, Passages
 from service.records.engine import Loader, PassageKey, Stored
 from service.records.engine.later import Later
 from service.records.view.texts import text_of
@@ -94,7 +94,7 @@ class Reader:
     """Reads records for a ranker: their short fields whole, of long ones the likely passages."""
 
     def __init__(self, candidates: Candidates, covered: Coverage, ranker: Ranker) -> None:
-        self.ranker, self._candidates = ranker, candidates
+        self.ranker, self.candidates = ranker, candidates
         self._snapshot = candidates.snapshot
         self._covered, self._fields = covered, covered.fields
         #: Whether no passage of a long value holds a word but those that rows were seen of.
@@ -108,7 +108,7 @@ class Reader:
         """Loads the texts of some records."""
         if not seqs:
             return
-        snapshot, candidates = self._snapshot, self._candidates
+        snapshot, candidates = self._snapshot, self.candidates
         passages = candidates.passages_of(seqs)
         self._passages |= passages
         starts = {
@@ -132,7 +132,7 @@ class Reader:
                 )
                 record_texts.places.append((ordinal, 0))
                 continue
-            record_texts.words.append(length_of(count, self.ranker.mean))
+            record_texts.words.append(self.ranker.length_of(count))
             if not saw_all and (seq, ordinal) not in starts:
                 unseen.append((seq, ordinal))
         self._add_passages(parts.get(), starts)
@@ -141,14 +141,14 @@ class Reader:
     def _of(self, seq: int, ordinal: int) -> _Texts:
         if seq not in self._texts:
             self._texts[seq] = _Texts(
-                self._fields[ordinal].stream, self._candidates.possible(seq), [], [], []
+                self._fields[ordinal].stream, self.candidates.possible(seq), [], [], []
             )
         return self._texts[seq]
 
     def _best(self, places: dict[int, int]) -> dict[int, int]:
         """{start: groups that may be there} of the passages that are read."""
-        incomplete, most = ~self._candidates.complete_groups, BUDGETS.passages_ranked
-        chosen = self._candidates.starts(places, self.ranker.groups, most)
+        incomplete, most = ~self.candidates.complete_groups, BUDGETS.passages_ranked
+        chosen = self.candidates.starts(places, self.ranker.groups, most)
         return {start: places[start] | incomplete for start in chosen}
 
     def _add_passages(
@@ -186,6 +186,24 @@ class Reader:
             self._snapshot.passages_with(seq, ordinal, required, most)
             for required in (*together, *([term] for term in terms))
         ]
+
+    def stream_of(self, seq: int) -> StreamView:
+        """The stream of a loaded record that holds a word."""
+        return self._texts[seq].stream
+
+    def scores(self, seqs: Sequence[int]) -> dict[int, float]:
+        """Loads records and scores them by the engine. Those without a text are left out."""
+        self.load(seqs)
+        scoring, loaded = self._snapshot.scoring, [seq for seq in seqs if seq in self._texts]
+        assert scoring is not None
+        records = [(sum(self._texts[seq].words), self._texts[seq].texts) for seq in loaded]
+        return dict(zip(loaded, scoring.scores(self.ranker, records)))
+
+    def explain(self, ranked: Iterable[Ranked]) -> None:
+        """Computes what the scores of loaded records are made of."""
+        for candidate in ranked:
+            texts = self._texts[candidate.seq]
+            candidate.score = self.ranker.score(texts.texts, sum(texts.words))
 
     def ranked(self, most: int | None = None) -> dict[int, Ranked]:
         """The loaded records, each with its score.
@@ -248,6 +266,21 @@ class Reader:
 
         return sorted(ranked, key=key)
 
+    def before(self, seq: int, tied: Sequence[Ranked]) -> set[int]:
+        """Those of some records that tie that come before another one, and this one itself.
+
+        All of them if that record is gone.
+        """
+        self._loaders.setdefault(seq, self._snapshot.loader([seq], []))
+        streams = {stream.id: stream for stream in self._covered.streams}
+        record = self._loaders[seq]([seq]).get().get(seq)
+        if record is None or record.stream not in streams:
+            return {candidate.seq for candidate in tied}
+        last = Ranked(seq, streams[record.stream], NOTHING, 0.0)
+        others = [candidate for candidate in tied if candidate.seq != seq]
+        order = [candidate.seq for candidate in self.newest_first([last, *others])]
+        return set(order[: order.index(seq) + 1])
+
     def ranked_records(self, ranked: Sequence[Ranked]) -> list[RankedRecord]:
         """Some ranked records as they are shown."""
         records = self.records(candidate.seq for candidate in ranked)
@@ -266,7 +299,7 @@ class Reader:
             if worth
         ]
         likely.sort(key=lambda part: (-part.worth, part.field))
-        passages, candidates = self._passages[candidate.seq], self._candidates
+        passages, candidates = self._passages[candidate.seq], self.candidates
         large_fields = [
             (name, passages.get(ordinal, {}))
             for ordinal, name in names.items()

@@ -14,9 +14,10 @@ from itertools import chain, combinations
 from operator import or_
 from typing import Final
 
-from evidence.limits import BUDGETS, CONTRACT
+from evidence.limits import BUDGETS
 from evidence.ranking import TITLE_WEIGHT, Group, Ranker
 from service.records.engine import Rows, Scope, Size, Snapshot, ValueText
+from service.records.engine.matches import Match
 from service.records.engine.later import Later, ready
 from service.records.view import Coverage
 
@@ -28,12 +29,6 @@ BEST_PASSAGES: Final = 3
 ESTIMATED: Final = 2 * BUDGETS.candidates_ranked
 #: Of the candidates that tie with the last of these, how many are estimated.
 TIES_ESTIMATED: Final = 5 * BUDGETS.candidates_ranked
-#: From this many passages on, a value counts as the share `CHUNKED_LENGTH` of a mean record: its
-#: passages are ranked, not all of it.
-CHUNKED_PASSAGES: Final = CONTRACT.inline_bytes // CONTRACT.passage_stride_chars + 1
-CHUNKED_LENGTH: Final = 0.8
-#: Words that a passage adds to a long value: a word has six characters with its space.
-PASSAGE_WORDS: Final = CONTRACT.passage_stride_chars // 6
 
 
 #: Passages of one record with the groups each is known to hold, by ordinal, then by start.
@@ -62,6 +57,24 @@ class Candidates:
     _rows: list[tuple[int, Rows]] = field(default_factory=list)
     _worth: dict[int, float] = field(default_factory=dict)
     _passages: dict[int, Passages] = field(default_factory=dict)
+
+    @classmethod
+    def of_matches(
+        cls, snapshot: Snapshot, matches: Sequence[Match], groups: Sequence[Group]
+    ) -> "Candidates":
+        """Records of which the engine has seen every row."""
+        return cls(
+            snapshot,
+            {match.seq: match.groups for match in matches},
+            bits_of(number for number, group in enumerate(groups) if group.count),
+        )
+
+    def add_passages(self, matches: Iterable[Match]) -> None:
+        """Notes the passages of records of which the engine has seen every row."""
+        for match in matches:
+            passages = self._passages[match.seq] = Passages()
+            for ordinal, start, bits in match.passages:
+                passages.setdefault(ordinal, {})[start] = bits
 
     def add(self, rows: Rows, groups: Sequence[int]) -> int:
         """Notes what rows hold; returns how many they are."""
@@ -161,7 +174,7 @@ class Candidates:
         def summed(sizes: Iterable[Size]) -> dict[int, int]:
             lengths = dict.fromkeys(seqs, 0)
             for seq, count, words in sizes:
-                lengths[seq] += length_of(count, ranker.mean) if count else words
+                lengths[seq] += ranker.length_of(count) if count else words
             return lengths
 
         return self.snapshot.sizes(values).then(summed)
@@ -275,11 +288,6 @@ class Candidates:
         remaining = set(seqs)
         for seq in self.group_bits.keys() - remaining:
             del self.group_bits[seq]
-
-
-def length_of(passages: int, mean: float) -> int:
-    """The words of a long value; `mean` are those of a record."""
-    return int(CHUNKED_LENGTH * mean) if passages >= CHUNKED_PASSAGES else passages * PASSAGE_WORDS
 
 
 def bits_of(groups: Iterable[int]) -> int:

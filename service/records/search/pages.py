@@ -5,19 +5,22 @@ reads and ranks them in blocks of 100 with their neighbours; a page shows the ne
 block. A cursor holds the block, the offset in it and the figures that the ranking goes by.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage, Tail
-from evidence.page_order import ENOUGH, NOTHING_MATCHES, TAIL, Standard, related_most
-from service.keys import Sealer, identity
+from evidence.page_order import ENOUGH, NOTHING_MATCHES, TAIL, related_most
+from service.keys import Identity, Sealer, identity
 from service.ports import SearchQuery
 from service.meaning.encoder import Encoder
 from service.records.search import candidates, words
-from service.records.search.blocks import Ranked
+from service.records.search.blocks import DIGITS, Ranked
+from service.records.search.every_match import EveryMatch
+from service.records.search.page_cursor import WHOLE, PageCursor
 from service.records.engine import Snapshot
 from service.records.engine.vectors import share_of
 from service.records.search.hits import hits_of
@@ -43,25 +46,24 @@ def search(
 class Search(RankedBlocks):
     """The pages of one question."""
 
+    cursor = PageCursor()
+    #: All matches, if the page is cut from their order.
+    matched: EveryMatch | None = None
+
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""
-        request, ordering = self.request, self.ordering
-        bound = identity(request, "hits", self.view.grant.grant_id)
-        number, offset, rank, before = 0, 0, 1, None
-        if request.cursor:
-            number, offset, rank, before, *figures = sealer.open(request.cursor, bound=bound)
-            if ordering and figures:
-                ordering.standard = Standard(*figures)
-        current = self.figures()
-        warnings = list(self.warnings(changed=before not in (None, current)))
+        request = self.request
+        cursor = self.cursor = PageCursor.unseal(request.cursor, sealer, self._bound)
+        ranked, warnings = self._begin()
         if request.sort == "newest":
             return self._newest(warnings)
-
-        def cursor_at(number: int, offset: int, rank: int) -> str:
-            standard = ordering.standard if number and ordering else None
-            return sealer.seal([number, offset, rank, current, *(standard or ())], bound=bound)
-
-        ranked = self.block(number, offset + request.limit)
+        number, offset, rank = cursor.block, cursor.offset, cursor.rank
+        if ranked is None:
+            number, offset = (0, 0) if number == WHOLE else (number, offset)
+            ranked, number = self._block_after(number, offset + request.limit)
+        elif self.matched and self.matched.matches.some > self.block_size:
+            number = WHOLE
+        cursor_at = partial(self._cursor_at, sealer, ranked)
         page_records = ranked[offset : offset + request.limit]
         cut = len(page_records) if request.cursor else self._tail(page_records)
         tail = Tail(cut, cursor_at(number, cut, cut + 1)) if cut < len(page_records) else None
@@ -74,13 +76,13 @@ class Search(RankedBlocks):
         following: int | None = number
         after = offset + len(page_records)
         if after >= len(ranked):
-            following, after = self._next_block(number), 0
+            following, after = self._following(number), 0
         next_rank = rank + places.size
-        cursor = None if following is None else cursor_at(following, after, next_rank)
+        next_cursor = None if following is None else cursor_at(following, after, next_rank)
         plain = replace(
             self._page_of(ranked, page_records, warnings, places),
-            has_more=cursor is not None,
-            next_cursor=cursor,
+            has_more=next_cursor is not None,
+            next_cursor=next_cursor,
             tail_cut=tail is not None and request.cut_tail,
             tail=None if request.cut_tail or places.related else tail,
             repaired_query=words.repaired(self.question, self.query_groups),
@@ -100,9 +102,83 @@ class Search(RankedBlocks):
             )
 
         page = replace(plain, first_hits=first_hits)
-        if not self.candidates.complete and cursor is None:
+        if not self.candidates.complete and next_cursor is None:
             page.recall = plain.recall | self._earliest(page_records)
         return page
+
+    @property
+    def _bound(self) -> Identity:
+        """What cursors are bound to."""
+        return identity(self.request, "hits", self.view.grant.grant_id)
+
+    def _begin(self) -> tuple[list[Ranked] | None, list[dict[str, Any]]]:
+        """(the first records of all matches if a page is cut from these, the warnings)."""
+        cursor, ordering = self.cursor, self.ordering
+        ranked = self._from_every_match(cursor.offset + self.request.limit + 1)
+        if ordering:
+            ordering.standard = self.matched.standard if self.matched else cursor.standard
+        is_moved = cursor.block == WHOLE and ranked is None
+        changed = not is_moved and cursor.figures not in (None, self.figures())
+        return ranked, list(self.warnings(changed=changed, moved=is_moved))
+
+    def _cursor_at(
+        self, sealer: Sealer, ranked: Sequence[Ranked], number: int, offset: int, rank: int
+    ) -> str:
+        """The cursor of a page that begins at an offset in these records."""
+        standard = self.ordering.standard if number and self.ordering else None
+        last = self.cursor.last
+        if number == WHOLE:
+            last = ranked[offset - 1].value, ranked[offset - 1].seq
+        following = PageCursor(number, offset, rank, self.figures(), standard, last)
+        return following.seal(sealer, self._bound)
+
+    def _from_every_match(self, most: int) -> list[Ranked] | None:
+        """The first records of all matches; None for the cursor of a page of blocks."""
+        cursor = self.cursor
+        of_blocks = cursor.block > 0 or (cursor.block == 0 and cursor.last is not None)
+        every = None if of_blocks else self.every_match(most)
+        if every is None:
+            return None
+        if cursor.figures and cursor.block == 0 and every[0].matches.some > self.block_size:
+            return None
+        self.matched, ranked = every
+        self.reader = self.matched.reader
+        self.candidates = self.reader.candidates
+        self.reader.explain(ranked[self.cursor.offset :])
+        return ranked
+
+    def _block_after(self, number: int, most: int) -> tuple[list[Ranked], int]:
+        """The records of a block that no page has shown, or of the next with one; its number."""
+        following: int | None = number
+        while following is not None and self.cursor.last:
+            number, ranked = following, self._unshown(following)
+            if ranked:
+                return ranked, number
+            following = self._next_block(number)
+        return ([] if self.cursor.last else self.block(number, most)), number
+
+    def _following(self, number: int) -> int | None:
+        """The block after one that is shown whole; none after all matches."""
+        if self.matched:
+            return None
+        following = self._next_block(number)
+        while following is not None and self.cursor.last and not self._unshown(following):
+            following = self._next_block(following)
+        return following
+
+    def _unshown(self, number: int) -> list[Ranked]:
+        """The records of a block that come after the last one from the order of all matches."""
+        assert self.cursor.last is not None
+        value, seq = self.cursor.last
+        ranked = self.block(number, number * self.block_size + 2 * self.block_size)
+        least = round(value, DIGITS)
+        tied = [candidate for candidate in ranked if round(candidate.value, DIGITS) == least]
+        earlier = self.reader.before(seq, tied) if tied else set()
+        return [
+            candidate
+            for candidate in ranked
+            if round(candidate.value, DIGITS) <= least and candidate.seq not in earlier
+        ]
 
     def _earliest(self, page_records: list[Ranked]) -> dict[str, str]:
         """The time before which a narrower search continues."""
@@ -135,8 +211,17 @@ class Search(RankedBlocks):
         values = [record.value for record in page_records]
         return related.places_on(values, nearest[:most], limit, mixed=mixed)
 
-    def warnings(self, *, changed: bool) -> Iterator[dict[str, Any]]:
-        """What a client should know of a page; `changed`: the store did since the page before."""
+    def warnings(self, *, changed: bool, moved: bool = False) -> Iterator[dict[str, Any]]:
+        """What a client should know of a page; `changed`: the store did since the page before.
+
+        `moved`: the order of the records did, because another process answers.
+        """
+        if moved:
+            yield {
+                "code": "ranking_changed",
+                "message": "This page is ranked in blocks, unlike the page before. Hits that were "
+                "shown are left out.",
+            }
         if changed:
             yield {
                 "code": "store_changed",
@@ -183,7 +268,8 @@ class Search(RankedBlocks):
         """
         counts = [group.count for group in self.ranker.groups]
         vectors = self.meaning.nearness.version if self.ordering and self.meaning.nearness else ()
-        figures = [self.records, self.mean, len(self.candidates.group_bits), *counts, *vectors]
+        number = self.matched.matches.some if self.matched else len(self.candidates.group_bits)
+        figures = [self.records, self.mean, number, *counts, *vectors]
         return blake2b(repr(figures).encode(), digest_size=6).hexdigest()
 
     def _tail(self, page_records: list[Ranked]) -> int:
@@ -215,6 +301,8 @@ class Search(RankedBlocks):
 
     def _counts(self, ranked: list[Ranked]) -> Counts:
         """Records that match, and those that hold every wanted word; lower bounds if not exact."""
+        if self.matched:
+            return Counts(self.matched.matches.all, self.matched.matches.some, exact=True)
         selected, every = self.candidates, set(range(len(self.query_groups)))
         whole = {candidate.seq for candidate in ranked if every <= candidate.score.held}
         if selected.complete:

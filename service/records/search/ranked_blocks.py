@@ -14,6 +14,7 @@ from service.records.search.blocks import Near, Ranked, Reader, in_order, scored
 from service.records.search.candidates import Candidates
 from service.records.engine import Snapshot
 from service.records.engine.later import Later
+from service.records.search.every_match import BOUNDS_MOST, EveryMatch, kinds_of
 from service.records.search.hits import Reads
 from service.records.search.meaning import Meaning, meaning_of
 from service.records.search.narrowing import Searched
@@ -92,6 +93,33 @@ class RankedBlocks:
             selected.add_records(self._in_period())
         return selected
 
+    def every_match(self, most: int) -> tuple[EveryMatch, list[Ranked]] | None:
+        """All matches, and the first `most` of them in order.
+
+        None unless the engine ranks by itself, words alone decide the order, and no limit, filter
+        or thread does.
+        """
+        scoring, covered, question = self.snapshot.scoring, self.searched.covered, self.question
+        others = question.required or question.period or self.request.sort != "relevance"
+        threads = covered.threads.selections
+        if scoring is None or others or threads or self.searched.scope().limited:
+            return None
+        if not self.query_groups or self.meaning.nearness:
+            return None
+        kinds, groups, every = kinds_of(covered), self.ranker.groups, self.every
+        words = len(groups) if self.ordering else None
+        at_once = 1 + self.block_size // 4
+        for further in (2 * self.block_size, BOUNDS_MOST):  # the first is mostly enough
+            matches = scoring.matches(kinds, self.ranker, every=every, most=most + further)
+            if matches is None:
+                return None
+            chosen = Candidates.of_matches(self.snapshot, matches.best, groups)
+            reader = Reader(chosen, covered, self.ranker)
+            found = EveryMatch(reader, matches, words, at_once)
+            if (first := found.first(most)) is not None:
+                return found, first
+        return None
+
     def _in_period(self) -> list[int]:
         """The newest records whose event time is in the period of the question."""
         period = self.question.period
@@ -139,9 +167,11 @@ class RankedBlocks:
     def _set_standard(
         self, ordering: Ordering, number: int, matching: dict[int, Ranked], scores: dict[int, float]
     ) -> None:
+        if ordering.standard is not None:  # the cursor has it
+            return
         if number == 0:
             ordering.set_standard(matching, scores)
-        elif ordering.standard is None:  # the cursor is of an older version
+        else:  # the cursor is of an older version
             first = RankedBlocks(
                 self.snapshot, self.view, self.request, self.encoder, self.block_size
             )

@@ -10,6 +10,7 @@ import orjson
 
 from service.records.engine.change_log import Change, RecordState
 from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
+from service.records.engine.matches import Scoring
 from service.records.engine.later import Later, ready
 from service.records.engine.selections import Cells, Selection, Value
 from service.records.sql.conditions import alike
@@ -53,6 +54,7 @@ WHERE p.blob = ? AND b.sha256 = ? AND p.no = ?
 class SharedMethods(VectorMethods):
     """The methods that need only `later`."""
 
+    scoring: Scoring | None = None
     #: A constant to sort by if the order has no cursor.
     no_cursor: ClassVar[str]
     #: An array of the one column of a statement, which has the name `seq`.

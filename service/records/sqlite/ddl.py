@@ -88,6 +88,12 @@ CREATE TABLE IF NOT EXISTS parsed (
     "CREATE INDEX IF NOT EXISTS parsed_seq ON parsed(seq)",
 )
 
+#: Long values by their passages, which a search that scores every match reads after each commit.
+LONG_VALUES = """
+CREATE INDEX IF NOT EXISTS value_long ON value(first_passage, passages)
+WHERE first_passage IS NOT NULL
+"""
+
 #: The tables of vectors, which are created in older stores too.
 VECTORS = Path(__file__).with_name("vectors.sql").read_text(encoding="utf-8")
 
@@ -122,8 +128,8 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def add_tables(db: sqlite3.Connection) -> None:
-    """Creates the tables that a store of the newest layout may lack."""
-    for statement in (*PARSED, *_statements(VECTORS), *_statements(SOURCES)):
+    """Creates the tables and indexes that a store of the newest layout may lack."""
+    for statement in (*PARSED, LONG_VALUES, *_statements(VECTORS), *_statements(SOURCES)):
         db.execute(statement)
 
 

@@ -17,6 +17,7 @@ from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, check, within
 from service.records.engine import failures
+from service.records.sqlite.scoring import CAN_SCORE, PassageRuns, SqliteScoring
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service import database_files
 from service.records.engine import Generation
@@ -86,12 +87,17 @@ class Reader:
         #: Rows that a sample did not find. The next sample looks for them again, so that damage
         #: stays known until it is repaired.
         self._missing: list[IndexRow] = []
+        self.ranks, self._runs = False, PassageRuns()
 
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[SqliteSnapshot]:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
         with self.connection(seconds) as db:
-            yield SqliteSnapshot(db, self._generation(db))
+            generation = self._generation(db)
+            scoring = (
+                SqliteScoring(db, self._runs, generation[-1]) if self.ranks and CAN_SCORE else None
+            )
+            yield SqliteSnapshot(db, generation, scoring)
 
     @contextmanager
     def connection(self, seconds: float = BUDGETS.store_seconds) -> Iterator[sqlite3.Connection]:

@@ -14,6 +14,7 @@ from service.records.engine.selections import Cells, Value
 from evidence.manifest import parse_stored
 from evidence.manifest.forms import decimal_of_key, decimal_total
 from service.records.sql.snapshot import stored
+from service.records.engine.matches import Scoring
 from service.records.sqlite.search import SearchMethods
 
 _STREAM = """
@@ -58,9 +59,12 @@ class SqliteSnapshot(SearchMethods):
         "year": _DAY.format("'start of year'"),
     }
 
-    def __init__(self, db: sqlite3.Connection, generation: Generation) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, generation: Generation, scoring: Scoring | None = None
+    ) -> None:
         self.db = db
         self._generation = generation
+        self.scoring = scoring
         self._blocks, self._small = {}, {}
         self._first_passages = {}
 
