@@ -17,7 +17,7 @@ UNITS = ROOT / "docs/deploy"
 
 
 def test_systemd_finds_no_fault_in_the_units(tmp_path: Path) -> None:
-    for unit in (UNITS / "rung.service", UNITS / "rung.socket"):
+    for unit in (UNITS / "rung.service", UNITS / "rung.socket", UNITS / "rung-sync.service"):
         text = unit.read_text(encoding="utf-8")
         text = re.sub(r"=/opt/rung/\.venv/bin/\w+", f"={sys.executable}", text)
         (tmp_path / unit.name).write_text(text, encoding="utf-8")
