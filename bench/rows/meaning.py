@@ -12,6 +12,12 @@ from bench.servers import Server, pinned, rung, two_cores
 from bench.stores import open_queries
 from bench.vectored import by_meaning, installed, open_vectored
 
+#: The rows of questions and of long ones: their median and 95th percentile.
+ROWS = (("meaning-p50", "meaning-p95"), ("meaning-long-p50", "meaning-long-p95"))
+MILLION = (
+    ("meaning-million-p50", "meaning-million-p95"),
+    ("meaning-million-long-p50", "meaning-million-long-p95"),
+)
 LONG_CHARS = 500
 MB, MS = 1_000_000, 1_000
 TWENTIETHS = 20
@@ -25,14 +31,14 @@ def measure(plan: Plan) -> Iterator[Line]:
         return
     core, client = two_cores()
     natural = open_queries(plan.middle).natural
-    for key, records in (("meaning", plan.middle), ("meaning-million", plan.large)):
+    for keys, records in ((ROWS, plan.middle), (MILLION, plan.large)):
         vectored = open_vectored(records, model)
         with ExitStack() as stack:
             both = stack.enter_context(rung(vectored.store, core, **by_meaning()))
             words = stack.enter_context(rung(vectored.store, core))
             stack.enter_context(pinned(client))
             _differences(both, vectored.token, natural)  # warms up
-            yield from _added(plan, both, vectored.token, natural, key)
+            yield from _added(plan, both, vectored.token, natural, keys)
             if records == plan.middle:
                 requests = [_request(vectored.token, text, "words") for text in natural]
                 drive(words.port, requests, total=len(requests), connections=1)
@@ -40,14 +46,18 @@ def measure(plan: Plan) -> Iterator[Line]:
 
 
 def _added(
-    plan: Plan, server: Server, token: str, questions: Sequence[str], key: str
+    plan: Plan,
+    server: Server,
+    token: str,
+    questions: Sequence[str],
+    keys: Sequence[tuple[str, str]],
 ) -> Iterator[Line]:
     """The median and the 95th percentile of what is added to a question; of long ones too."""
-    for name, asked in ((key, questions), (f"{key}-long", list(map(_long, questions)))):
+    for (middle, most), asked in zip(keys, (questions, list(map(_long, questions)))):
         rounds = [_differences(server, token, asked) for _ in range(max(2, plan.rounds // 2))]
-        yield Finding(f"{name}-p50", tuple(statistics.median(each) * MS for each in rounds))
+        yield Finding(middle, tuple(statistics.median(each) * MS for each in rounds))
         high = (statistics.quantiles(each, n=TWENTIETHS)[-1] for each in rounds)
-        yield Finding(f"{name}-p95", tuple(p95 * MS for p95 in high))
+        yield Finding(most, tuple(p95 * MS for p95 in high))
 
 
 def _long(question: str) -> str:
