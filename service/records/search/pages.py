@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage, Tail
@@ -19,7 +19,6 @@ from service.ports import SearchQuery
 from service.meaning.encoder import Encoder
 from service.records.search import candidates, words
 from service.records.search.blocks import DIGITS, Ranked
-from service.records.search.every_match import EveryMatch
 from service.records.search.page_cursor import WHOLE, PageCursor
 from service.records.engine import Snapshot
 from service.records.engine.vectors import share_of
@@ -30,6 +29,9 @@ from service.records.search.ordering import Places
 from service.records.search.ranked_blocks import RankedBlocks
 from evidence.times import moment
 from service.records.view import View
+
+if TYPE_CHECKING:
+    from service.records.search.every_match import EveryMatch
 
 
 def search(
@@ -48,7 +50,7 @@ class Search(RankedBlocks):
 
     cursor = PageCursor()
     #: All matches, if the page is cut from their order.
-    matched: EveryMatch | None = None
+    matched: "EveryMatch | None" = None
 
     def page(self, sealer: Sealer) -> SearchPage:
         """The hits that the cursor of the request asks for."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
 from evidence.cached import cached_property
 from evidence.errors import InvalidRequest
@@ -14,13 +15,15 @@ from service.records.search.blocks import Near, Ranked, Reader, in_order, scored
 from service.records.search.candidates import Candidates
 from service.records.engine import Snapshot
 from service.records.engine.later import Later
-from service.records.search.every_match import BOUNDS_MOST, EveryMatch, kinds_of
 from service.records.search.hits import Reads
 from service.records.search.meaning import Meaning, meaning_of
 from service.records.search.narrowing import Searched
 from service.records.search.ordering import Ordering
 from service.records.search.required_parts import RequiredParts, holding_all
 from service.records.view import View
+
+if TYPE_CHECKING:
+    from service.records.search.every_match import EveryMatch
 from service.records.search.words import groups_of
 
 
@@ -93,7 +96,7 @@ class RankedBlocks:
             selected.add_records(self._in_period())
         return selected
 
-    def every_match(self, most: int) -> tuple[EveryMatch, list[Ranked]] | None:
+    def every_match(self, most: int) -> tuple["EveryMatch", list[Ranked]] | None:
         """All matches, and the first `most` of them in order.
 
         None unless the engine ranks by itself, words alone decide the order, and no limit, filter
@@ -106,6 +109,8 @@ class RankedBlocks:
             return None
         if not self.query_groups or self.meaning.nearness:
             return None
+        from service.records.search.every_match import BOUNDS_MOST, EveryMatch, kinds_of
+
         kinds, groups, every = kinds_of(covered), self.ranker.groups, self.every
         words = len(groups) if self.ordering else None
         at_once = 1 + self.block_size // 4

@@ -8,22 +8,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakSet
 
+from evidence.cached import cached_property
 from evidence.errors import EvidenceError, Unavailable
 from evidence.fold import FOLD_VERSION
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, check, within
 from service.records.engine import failures
-from service.records.sqlite.scoring import CAN_SCORE, PassageRuns, SqliteScoring
 from service.records.sqlite.snapshot import SqliteSnapshot
 from service import database_files
 from service.records.engine import Generation
 from service.records.sqlite.ddl import NEWEST
 from service.records.sqlite.exact import add_functions
 from service.records.sqlite.index_check import IndexRow, missing, sample
+
+if TYPE_CHECKING:
+    from service.records.sqlite.scoring import Scorers
 
 # Virtual machine steps between two clock checks: about a fifth of a millisecond.
 STEPS_BETWEEN_CHECKS = 20_000
@@ -87,16 +90,20 @@ class Reader:
         #: Rows that a sample did not find. The next sample looks for them again, so that damage
         #: stays known until it is repaired.
         self._missing: list[IndexRow] = []
-        self.ranks, self._runs = False, PassageRuns()
+        self.ranks = False
+
+    @cached_property
+    def _scorers(self) -> "Scorers":
+        from service.records.sqlite.scoring import Scorers
+
+        return Scorers()
 
     @contextmanager
     def snapshot(self, seconds: float = BUDGETS.store_seconds) -> Iterator[SqliteSnapshot]:
         """One consistent view of the store; statements past `seconds` raise `TimedOut`."""
         with self.connection(seconds) as db:
             generation = self._generation(db)
-            scoring = (
-                SqliteScoring(db, self._runs, generation[-1]) if self.ranks and CAN_SCORE else None
-            )
+            scoring = self._scorers(db, generation[-1]) if self.ranks else None
             yield SqliteSnapshot(db, generation, scoring)
 
     @contextmanager

@@ -142,3 +142,14 @@ def _question(
 
 def _flags(text: Text) -> int:
     return TITLE * (text.weight > 1) | EVERYWHERE * text.everywhere | PART * text.part
+
+
+class Scorers:
+    """Makes what ranks the records of each snapshot of one store."""
+
+    def __init__(self) -> None:
+        self._runs = PassageRuns()
+
+    def __call__(self, db: sqlite3.Connection, epoch: str) -> SqliteScoring | None:
+        """What ranks a snapshot at an epoch; None without the compiled scorer."""
+        return SqliteScoring(db, self._runs, epoch) if CAN_SCORE else None

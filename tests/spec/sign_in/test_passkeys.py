@@ -129,7 +129,7 @@ def test_an_answer_for_something_else_adds_no_passkey(
 ) -> None:
     device = Device(named)
     refused = add(owner, device, **wrong)
-    assert refused.status_code == 400 and "no passkey that can be used" in refused.text
+    assert refused.status_code == 400 and "not create a usable passkey" in refused.text
     assert "data-get" not in Browser(named).get(LOGIN).text
 
 
