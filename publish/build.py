@@ -74,7 +74,8 @@ def _rewrite(folder: Path, identity: Identity) -> None:
 def build(identity: Identity, out: Path) -> tuple[Path, Path]:
     """Writes the sdist and the wheel to `out`, and returns their paths."""
     with staged(identity) as source:
-        command = [sys.executable, "-m", "build", "--outdir", str(out), str(source)]
+        # -P: the folder of this checkout may have one named `build`.
+        command = [sys.executable, "-P", "-m", "build", "--outdir", str(out), str(source)]
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch()), "PYTHONPATH": ""}
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
