@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 import orjson
 from click.testing import CliRunner, Result
+from pytest import MonkeyPatch
 
 from evidence.model import Continuation
 from service.__main__ import rung
@@ -54,7 +55,9 @@ class Shell:
     def run(self, *words: str) -> Result:
         """Runs a command in this process, without a terminal."""
         cleared = {name: None for name in os.environ if name.startswith(("RUNG_", "PDPP_"))}
-        return CliRunner().invoke(rung, words, env={**cleared, **self.environ})
+        with MonkeyPatch.context() as patch:
+            patch.setattr(os, "nice", lambda increment: 0)  # later tests keep their priority
+            return CliRunner().invoke(rung, words, env={**cleared, **self.environ})
 
     def ok(self, *words: str) -> Result:
         result = self.run(*words)
