@@ -31,7 +31,7 @@ def search(
     if (nearness := question.meaning.nearness) is None:
         return question.page(sealer)
     covered = question.searched.covered
-    bound, current = identity(request, "nearest", question.view.grant.grant_id), question.figures()
+    bound, current = identity(request, "nearest", question.view.grant.grant_id), question.figures
     offset, before = sealer.open(request.cursor, bound=bound) if request.cursor else (0, current)
     deadline = Deadline.after(BUDGETS.related_seconds)
     texts, question.compared = nearness.search(covered.meaning_scope, deadline)

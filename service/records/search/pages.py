@@ -11,6 +11,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from evidence.cached import cached_property
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.hits import Counts, SearchPage, Tail
 from evidence.page_order import ENOUGH, NOTHING_MATCHES, TAIL, related_most
@@ -108,7 +109,7 @@ class Search(RankedBlocks):
             page.recall = plain.recall | self._earliest(page_records)
         return page
 
-    @property
+    @cached_property
     def _bound(self) -> Identity:
         """What cursors are bound to."""
         return identity(self.request, "hits", self.view.grant.grant_id)
@@ -120,7 +121,7 @@ class Search(RankedBlocks):
         if ordering:
             ordering.standard = self.matched.standard if self.matched else cursor.standard
         is_moved = cursor.block == WHOLE and ranked is None
-        changed = not is_moved and cursor.figures not in (None, self.figures())
+        changed = cursor.figures not in (None, self.figures) and not is_moved
         return ranked, list(self.warnings(changed=changed, moved=is_moved))
 
     def _cursor_at(
@@ -131,7 +132,7 @@ class Search(RankedBlocks):
         last = self.cursor.last
         if number == WHOLE:
             last = ranked[offset - 1].value, ranked[offset - 1].seq
-        following = PageCursor(number, offset, rank, self.figures(), standard, last)
+        following = PageCursor(number, offset, rank, self.figures, standard, last)
         return following.seal(sealer, self._bound)
 
     def _from_every_match(self, most: int) -> list[Ranked] | None:
@@ -264,9 +265,12 @@ class Search(RankedBlocks):
             model=meaning.model,
         )
 
+    @cached_property
     def figures(self) -> str:
-        """What the order of all pages goes by. It counts granted records alone: a number of the
-        store as a whole would tell a client that something changed which its grant hides.
+        """What the order of all pages goes by, before a block is read.
+
+        It counts granted records alone: a number of the store as a whole would tell a client that
+        something changed which its grant hides.
         """
         counts = [group.count for group in self.ranker.groups]
         vectors = self.meaning.nearness.version if self.ordering and self.meaning.nearness else ()

@@ -20,11 +20,11 @@ from service.records.search.meaning import Meaning, meaning_of
 from service.records.search.narrowing import Searched
 from service.records.search.ordering import Ordering
 from service.records.search.required_parts import RequiredParts, holding_all
+from service.records.search.words import groups_of
 from service.records.view import View
 
 if TYPE_CHECKING:
     from service.records.search.every_match import EveryMatch
-from service.records.search.words import groups_of
 
 
 class RankedBlocks:
