@@ -41,6 +41,11 @@ def microseconds(text: str) -> int | None:
         return None
 
 
+def to_the_second(time: datetime) -> str:
+    """The ISO 8601 text of a time in UTC, without fractions of a second."""
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def moment(stored: int) -> str:
     """The ISO 8601 text in UTC for microseconds since 1970."""
     time = EPOCH + timedelta(microseconds=stored)

@@ -24,7 +24,7 @@ from service.cli.store import active_grants, existing, teaching, time_at
 from service.place import Place
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
-from evidence.times import microseconds, moment
+from evidence.times import microseconds, moment, to_the_second
 from service.records.writing import Writing
 from service.sources.remote.remote_authority import remote_member
 
@@ -216,12 +216,11 @@ def expiry(text: str | None, now: datetime) -> str | None:
     if not text:
         return None
     if span := _SPAN.fullmatch(text):
-        end = now + timedelta(**{_UNITS[span[2]]: int(span[1])})
-        return end.isoformat(timespec="seconds").replace("+00:00", "Z")
+        return to_the_second(now + timedelta(**{_UNITS[span[2]]: int(span[1])}))
     stored = microseconds(text)
     if stored is None:
         raise click.ClickException(
-            f"--expires {text!r}: is not a time. Give 12h, 30d, 8w or an ISO 8601 time."
+            f"--expires: {text!r} is not a time. Give 12h, 30d, 8w or an ISO 8601 time."
         )
     return moment(stored)
 

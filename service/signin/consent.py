@@ -15,7 +15,7 @@ import orjson
 from evidence.errors import InvalidRequest
 from evidence.work import parse_json
 from service.records.overview import StreamOverview
-from evidence.times import microseconds, moment
+from evidence.times import microseconds, moment, to_the_second
 from service.signin.clients import own_words
 
 DETAILS_TYPE: Final = "https://pdpp.dev/data-access"
@@ -238,8 +238,7 @@ def ends(lifetime: str, now: datetime) -> str | None:
         raise InvalidRequest("Choose how long access lasts.")
     if not lifetime:
         return None
-    end = now + timedelta(days=int(lifetime))
-    return end.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return to_the_second(now + timedelta(days=int(lifetime)))
 
 
 def _fault(what: str) -> InvalidRequest:

@@ -18,7 +18,7 @@ from service.records.writing.attachments import Attachment, take_attachments
 from service.records.writing.languages import Sample
 from service.records.engine.scopes import StreamHandle
 from service.records.writing.streams import require_current
-from evidence.times import microseconds
+from evidence.times import microseconds, to_the_second
 from service.records.writing import Writing
 
 BATCH_RECORDS = 2_000
@@ -49,7 +49,7 @@ class Batch:
         self._timer = timer
         self._share = LEAST_SHARE
         self.counts = Counts()
-        self._now = (now or datetime.now(UTC)).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self._now = to_the_second(now or datetime.now(UTC))
         self._rows: dict[tuple[int, str], Arrival] = {}
         self._bytes = 0
         self._good_names: set[str] = set()
