@@ -35,7 +35,7 @@ class Freshness:
             return PAUSED
         if self.failure:
             return FAILED
-        age = now.timestamp() - max(self.synced_at, 0)
+        age = now.timestamp() - self.synced_at
         return LATE if age > LATE_INTERVALS * self.every else OK
 
 

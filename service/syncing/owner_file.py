@@ -50,12 +50,7 @@ class OwnerFile:
 
     def sources(self) -> dict[str, SourceSettings]:
         """The sources by name; raises `InvalidRequest` for an invalid file."""
-        try:
-            document = tomllib.loads(self._content())
-        except ValueError as error:
-            raise InvalidRequest(f"{self._origin} is not TOML: {error}.") from None
-        tables = document if self.text is not None else document.get(self._key, {})
-        return {name: self._settings(name, table) for name, table in tables.items()}
+        return {name: self._settings(name, table) for name, table in self._tables().items()}
 
     def check(self, name: str, entry: dict[str, Any]) -> None:
         """Raises `InvalidRequest` for a source that cannot be added."""
@@ -68,7 +63,7 @@ class OwnerFile:
 
     def entry(self, name: str) -> dict[str, Any]:
         """The table of a source; raises `InvalidRequest` if there is none."""
-        table = tomllib.loads(self._content()).get(self._key, {}).get(name)
+        table = self._tables().get(name)
         if table is None:
             raise InvalidRequest(f"There is no source {name!r} here. See them: rung source list")
         return dict(table)
@@ -78,6 +73,15 @@ class OwnerFile:
         self.entry(name)
         self._edit(lambda text: toml.take(text, (self._key, name)))
         secrets.forget(self._key, name)
+
+    def _tables(self) -> dict[str, Any]:
+        """The tables of the store's sources by name."""
+        try:
+            document = tomllib.loads(self._content())
+        except ValueError as error:
+            raise InvalidRequest(f"{self._origin} is not TOML: {error}.") from None
+        tables: dict[str, Any] = document.get(self._key, {}) if self.text is None else document
+        return tables
 
     @property
     def _key(self) -> str:

@@ -13,8 +13,10 @@ from typing import Any, Final
 
 import orjson
 
+from evidence.cached import cached_property
 from evidence.errors import InvalidRequest, NotFound
 from evidence.manifest import StreamManifest, parse
+from evidence.times import to_the_second
 from service.importing.plan import Plan
 from service.importing.process.parsing import Parser
 from service.importing.run import import_into
@@ -79,15 +81,19 @@ class Round:
                 f"{stored.connection!r}. Choose another name, or remove that one: rung source "
                 f"remove {self._source.name}"
             )
-        listing = self._connector.list_parts(
-            stored.position if stored else {}, self._tables.versions
-        )
+        position = stored.position if stored else {}
+        listing = self._connector.list_parts(position, lambda: self._versions)
         if listing is not None:
             self._bring(listing)
         return self._outcome
 
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        """The versions of the parts in the store before this round."""
+        return self._tables.versions()
+
     def _bring(self, listing: Listing) -> None:
-        versions = self._tables.versions()
+        versions = self._versions
         before = self._manifests()
         gone = sorted(versions.keys() - listing.versions.keys())
         new = [part for part, version in listing.versions.items() if versions.get(part) != version]
@@ -189,8 +195,8 @@ class Round:
             self._outcome.counts.deleted += self._write(rows).deleted
             return
         self._declare_mark()
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self._outcome.marked = self._change(lost, lambda stream, data: {DELETED_AT: now})
+        now = to_the_second(datetime.now(UTC))
+        self._outcome.marked = self._change(lost, lambda stream, key: {DELETED_AT: now})
 
     def _settle(self, records: set[RecordKey], gone: set[str]) -> None:
         """Updates the members of records that depend on all parts that they are in."""

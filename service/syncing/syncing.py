@@ -38,9 +38,14 @@ def sync(store: Place, source: SourceSettings, *, accept: bool = False) -> Outco
         before = freshness.all_sources(entries).get(source.name)
         if before and before.is_paused and not accept:
             return None
-        state = before or Freshness(source.name, source.connection, source.every)
-        state = replace(state, connection=source.connection, every=source.every)
-        state = replace(state, tried_at=_now(entries), failure="", is_paused=False)
+        state = replace(
+            before or Freshness(source.name, source.connection, source.every),
+            connection=source.connection,
+            every=source.every,
+            tried_at=_now(entries),
+            failure="",
+            is_paused=False,
+        )
         try:
             with closing(kind_of(source.kind).open(source)) as connector:
                 outcome = Round(writer, source, connector, accept=accept).run()

@@ -20,7 +20,7 @@ from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
 from evidence.work import Deadline
 from service.records.intake import Row
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
-from service.syncing.kinds.web import is_loopback
+from service.syncing.kinds.web import is_loopback, split
 
 CONNECT_SECONDS, ANSWER_SECONDS = 30, 120
 #: The mails that are fetched and imported together.
@@ -229,9 +229,7 @@ def _split(part: str) -> tuple[str, int, int]:
 
 
 def _check(address: str) -> str:
-    split_url = urlsplit(address)
-    if split_url.password:
-        raise InvalidRequest("The address contains a password. Leave it out; it is asked for.")
+    split_url = split(address)
     if (
         split_url.scheme not in ("imaps", "imap")
         or not split_url.hostname

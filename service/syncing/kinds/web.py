@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
@@ -77,14 +77,20 @@ def _accepted(answer: Answer) -> Answer:
 
 def check(address: str) -> str:
     """The address; raises `InvalidRequest` unless it is https, or http on this machine."""
-    parts = urlsplit(address)
-    if parts.password:
-        raise InvalidRequest("The address contains a password. Leave it out; it is asked for.")
+    parts = split(address)
     if not parts.hostname or parts.scheme not in ("https", "http"):
         raise InvalidRequest(f"{address!r} is not a web address. Give one that begins with https:.")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise InvalidRequest("http: is for this machine only. Use the https: address.")
     return address
+
+
+def split(address: str) -> SplitResult:
+    """The parts of an address; raises `InvalidRequest` if it has a password."""
+    parts = urlsplit(address)
+    if parts.password:
+        raise InvalidRequest("The address contains a password. Leave it out; it is asked for.")
+    return parts
 
 
 def has_user(address: str) -> bool:
