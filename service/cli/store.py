@@ -1,9 +1,11 @@
 """Commands of the owner: show what is in the store and who read it, and sign in to its pages."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
+from threading import Event
 
 import click
 import orjson
@@ -36,6 +38,14 @@ def teaching() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"{error.filename or 'A file'}: {error.strerror}.") from error
+
+
+def stop_on_signals() -> Event:
+    """An event that is set when the process is interrupted or told to end."""
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
 
 
 @click.command()

@@ -1,7 +1,6 @@
 """`rung vectors`: build the vectors that search by meaning needs."""
 
 import os
-import signal
 import stat
 import sys
 from functools import partial
@@ -13,10 +12,10 @@ from evidence.errors import EvidenceError
 from service import settings
 from service.cli.output import Meter, say
 from service.cli.source import store_option
-from service.cli.store import required, teaching
+from service.cli.store import required, stop_on_signals, teaching
 from service.meaning.building import Progress
 from service.meaning.building import build as build_vectors
-from service.meaning.opening import encoder_of
+from service.meaning.opening import required_encoder
 from service.place import Place
 
 #: The builder yields to everything that answers requests.
@@ -40,13 +39,8 @@ def build(store: Place, watch: bool) -> None:
     builds by itself unless its store is read-only or a database.
     """
     with teaching():
-        configuration, stop = settings.load(), Event()
-        encoder = encoder_of(configuration)
-    if encoder is None:
-        raise click.ClickException(
-            "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
-            "`rung model install`."
-        )
+        configuration = settings.load()
+        encoder = required_encoder(configuration)
     papers = None
     if configuration.papers_db and not configuration.papers_url:
         from service.meaning.papers import filled_store
@@ -55,8 +49,7 @@ def build(store: Place, watch: bool) -> None:
         papers = partial(filled_store, Papers(configuration.papers_db), configuration.store.parent)
     location = None if papers and not store.exists() else required(store)
     os.nice(NICENESS)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_on_signals()
     with teaching():
         if watch:
             _stop_with_parent(stop)

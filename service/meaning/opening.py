@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+from evidence.errors import Unavailable
 from service.meaning.encoder import Encoder
 from service.settings import Settings, announce, data_folder
 
@@ -32,6 +33,17 @@ def encoder_of(settings: Settings) -> Encoder | None:
 
     folder = model_folder(settings)
     return LocalModel(folder) if settings.model or (folder / card.FILE).exists() else None
+
+
+def required_encoder(settings: Settings) -> Encoder:
+    """The same for a command that needs it; raises `Unavailable` without one."""
+    encoder = encoder_of(settings)
+    if encoder is None:
+        raise Unavailable(
+            "Search by meaning is off: RUNG_SEMANTIC=off is set, or there is no model. Run "
+            "`rung model install`."
+        )
+    return encoder
 
 
 def missing(packages: Iterable[str]) -> bool:
