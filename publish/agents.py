@@ -23,13 +23,7 @@ def skill() -> str:
     ]
     table = "\n".join(("| tool | what it does | for example |", "|---|---|---|", *rows))
     text = TEMPLATE.read_text(encoding="utf-8")
-    figures = {
-        "{tools}": table,
-        "{window}": f"{CONTRACT.window_chars_max:,}",
-    }
-    for name, figure in figures.items():
-        text = text.replace(name, figure)
-    return text
+    return text.replace("{tools}", table).replace("{window}", f"{CONTRACT.window_chars_max:,}")
 
 
 def written(identity: Identity) -> dict[str, str]:
