@@ -1,1 +1,1 @@
-"""Sources: what keeps a store fresh. The owner's file says what they are; the store never does."""
+"""Sources keep a store fresh. The owner's file defines them; the store never does."""

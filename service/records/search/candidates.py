@@ -62,7 +62,7 @@ class Candidates:
     def of_matches(
         cls, snapshot: Snapshot, matches: Sequence[Match], groups: Sequence[Group]
     ) -> "Candidates":
-        """Records of which the engine has seen every row."""
+        """Records whose index rows the engine has all seen."""
         return cls(
             snapshot,
             {match.seq: match.groups for match in matches},
@@ -70,7 +70,7 @@ class Candidates:
         )
 
     def add_passages(self, matches: Iterable[Match]) -> None:
-        """Notes the passages of records of which the engine has seen every row."""
+        """Notes the passages of records whose index rows the engine has all seen."""
         for match in matches:
             passages = self._passages[match.seq] = Passages()
             for ordinal, start, bits in match.passages:
