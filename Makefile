@@ -120,7 +120,7 @@ figures: $(VENV)/.audit $(VENV)/.browser ## Break Rung on purpose, all rows or t
 audit: $(VENV)/.audit ## Check pinned hashes, licences and known vulnerabilities; write var/sbom.json
 	$(PYTHON) -m tests.figures.audit
 
-proxies: $(VENV)/.tools ## Test behind nginx and squid, and test the systemd units
+proxies: $(VENV)/.tools $(VENV)/.dist ## Test behind nginx and squid, and test the systemd units
 	@[ -x /usr/sbin/nginx ] && [ -x /usr/sbin/squid ] \
 		|| { apt-get update -qq && apt-get install -y -qq nginx-light squid; } \
 		|| { echo "These tests start Debian's packages nginx-light and squid: install them."; exit 1; }
