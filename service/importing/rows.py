@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from evidence.errors import InvalidRequest
 from evidence.limits import CONTRACT
 from evidence.operators import OPERATORS
+from service.extras import install_command
 from service.importing.charsets import decode
 from service.importing.json_values import JsonReader
 from service.importing.readers.pdf import Pdf
@@ -25,7 +26,9 @@ _Kind = TypeVar("_Kind")
 _LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
 _BROKEN_PDF: Final = "PDF attachments whose text cannot be read: {}."
 _MISNAMED: Final = "Texts that are not in their declared encoding; bytes may be wrong: {}."
-_NO_PDF = "PDF attachments stored without their text: {}. To read it: pip install 'rung[documents]'"
+_NO_PDF: Final = (
+    f"PDF attachments stored without their text: {{}}. To read it: {install_command('documents')}"
+)
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]++)((?:;[^:]*+)?):(.*)")
 _ESCAPED = re.compile(r"\\([nN,;\\])")

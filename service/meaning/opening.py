@@ -8,7 +8,7 @@ from evidence.errors import Unavailable
 from service.meaning.encoder import Encoder
 from service.settings import Settings, announce, data_folder
 
-#: Packages of `rung[semantic]`: those that search needs, and those that the local model needs.
+#: Packages of the extra `semantic`: those that search needs, and those that the local model needs.
 SEARCH, MODEL = ("numpy",), ("onnxruntime", "sentencepiece")
 #: Without these, onnxruntime reports its use and numpy starts threads when it is imported.
 QUIET = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}

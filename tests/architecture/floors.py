@@ -46,6 +46,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("service/durable.py", (), "it writes files, and knows none of them"),
     ("service/database_files.py", ("evidence", "service.durable"), "files of any database"),
     ("service/networks.py", (), "a table stands on nothing"),
+    ("service/extras.py", (), "a table stands on nothing"),
     ("service/keys.py", ("evidence",), "keys seal values, whatever they are of"),
     ("service/pdpp/", ("evidence", "service.pdpp", "service.ports"), "a wire format, both ways"),
     ("service/addresses.py", ("evidence", *NAMED), "they are read, not opened"),
@@ -53,7 +54,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "service/access/",
         (
-            *("evidence", "service.access", "service.breaker", "service.keys"),
+            *("evidence", "service.access", "service.breaker", "service.extras", "service.keys"),
             *("service.networks", "service.ports", "service.settings"),
         ),
         "who may read what; it opens nothing and answers no request",
@@ -64,6 +65,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             (
                 *("evidence", "service.records", "service.place", *DURABLE),
                 *("service.access.port", "service.access.tables", "service.access.tokens"),
+                "service.extras",
             ),
             "an engine knows records, and no grant, request or body",
         )
@@ -95,7 +97,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.importing", "service.ports", "service.records.writing.ingest"),
             *("service.place", "service.records.intake", "service.records.engine.scopes"),
             *("service.records.writing.streams", "service.records.writing"),
-            "service.records.opening",
+            *("service.records.opening", "service.extras"),
         ),
         "an importer writes to the store, and reads nothing else of the service",
     ),
@@ -104,7 +106,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.syncing", "service.importing", "service.place"),
             *("service.access.entries", "service.clients", "service.settings", *DURABLE),
-            *("service.sources.remote.outbound", "service.records"),
+            *("service.sources.remote.outbound", "service.records", "service.extras"),
         ),
         "sources fill a store through the importer, and serve nobody",
     ),
@@ -322,7 +324,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("service.place", "service.statuses"),
             *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp", "service.meaning"),
-            "service.syncing",
+            *("service.syncing", "service.extras"),
         ),
         "commands use the store and the snapshot, and no other surface",
     ),

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from service import settings
 from service.__main__ import rung
+from service.extras import install_command
 from service.settings import SETTINGS, load
 from service.settings.explanation import BESIDE
 from tests.helpers import worlds
@@ -152,7 +153,7 @@ def test_a_database_without_its_driver_is_an_error() -> None:
         cwd=ROOT,
         text=True,
     )
-    assert checked.returncode == 2 and "pip install 'rung[postgres]'" in checked.stderr
+    assert checked.returncode == 2 and install_command("postgres") in checked.stderr
 
 
 def test_a_number_says_from_where_to_where_it_goes() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pypdf import PdfReader, PdfWriter
 
+from service.extras import install_command
 from service.importing.finding import find
 from service.importing.process.parsing import by_kind
 from tests.formats.owner import Owner, counts, write, zipped
@@ -347,4 +348,4 @@ def test_without_the_extra_the_report_names_it(
     files, listing = find([str(folder)], None, lambda: None)
     assert len(files) == 1
     (line,) = by_kind(listing.left_out)
-    assert line.startswith("3 PDF files. ") and "install rung[documents]" in line
+    assert line.startswith("3 PDF files. ") and install_command("documents") in line

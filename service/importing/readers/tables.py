@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
+from service.extras import install_command
 from service.importing.column_types import decisive, kind_of
 from service.importing.source import Format, Item, Source, Undecodable, as_text, seekable
 from service.importing.tree import check, most
@@ -231,7 +232,7 @@ def read_workbook(source: Source) -> Iterator[Item]:
     try:
         from service.importing.readers import workbook_parts
     except ImportError:
-        raise InvalidRequest("To read Excel workbooks: pip install 'rung[xlsx]'.") from None
+        raise InvalidRequest(f"To read Excel workbooks: {install_command('xlsx')}") from None
     with tempfile.TemporaryFile() as texts_file:
         with workbook_parts.readable(source.name):
             size = source.file.seek(0, 2)

@@ -10,6 +10,7 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.access.port import AccessTables
+from service.extras import install_command
 from service.place import Database
 from service.records.engine.engine import Engine, Reader
 from service.records.engine.health import Depth, Health, Verdict
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from service.records.postgres.writer import Writer
 
 _NOT_INSTALLED: Final = (
-    "A store in PostgreSQL needs psycopg. Install it with: pip install 'rung[postgres]'"
+    f"A store in PostgreSQL needs psycopg. Install it with: {install_command('postgres')}"
 )
 _BACK_UP: Final = "Use pg_dump, or copy the store into a file: rung store copy URL FILE."
 _RESTORE: Final = "Use pg_restore, or copy a file into an empty database: rung store copy FILE URL."

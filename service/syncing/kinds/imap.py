@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
 from evidence.work import Deadline
+from service.extras import install_command
 from service.records.intake import Row
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
 from service.syncing.kinds.web import is_loopback, split
@@ -53,7 +54,7 @@ class Mailbox(Connector):
 
     def __init__(self, source: SourceSettings) -> None:
         if find_spec("imapclient") is None:
-            raise InvalidRequest("For imap, install rung[sync]: pip install 'rung[sync]'")
+            raise InvalidRequest(f"To read mail over IMAP: {install_command('sync')}")
         from imapclient import IMAPClient, SocketTimeout
 
         split_url = urlsplit(source.address)
