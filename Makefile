@@ -9,7 +9,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service publish tests bench quality docs/site wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist container fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist wheels container fuzz figures audit proxies bench bench-quick quality soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -158,6 +158,10 @@ $(VENV)/.dist: $(VENV)/.installed
 dist: $(VENV)/.dist ## Build and check sdist, wheel and bundle in dist/; PUBLISH=1 refuses a placeholder name
 	rm -rf build dist
 	@$(PYTHON) -m publish build $(if $(PUBLISH),--publish)
+
+wheels: $(VENV)/.dist ## Build the wheel with the compiled scorer in dist/linux/, for Linux on this processor
+	rm -rf dist/linux
+	@$(PYTHON) -m publish wheels
 
 model: semantic ## Build the model as a wheel of data in dist/; its files are in rung_model/
 	rm -rf build/model

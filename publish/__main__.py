@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from publish import agents, bundle
-from publish.build import build
+from publish.build import build, compiled_wheel
 from publish.identity import FILE, Identity
 
 
 @click.group()
 def main() -> None:
-    """What is published: `files` are checked in, `build` makes the rest."""
+    """What is published: `files` are checked in, `build` and `wheels` make the rest."""
 
 
 @main.command()
@@ -35,6 +35,18 @@ def build_all(out: Path, publish: bool) -> None:
     _check("check_wheel_contents", str(built[1]))
     for path in (*built, bundle.pack(identity, built[1], out)):
         click.echo(path)
+
+
+@main.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("dist/linux"), show_default=True
+)
+def wheels(out: Path) -> None:
+    """Build the wheel with the compiled scorer for Linux on this processor."""
+    try:
+        click.echo(compiled_wheel(Identity.read(), out))
+    except RuntimeError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _placeholder(identity: Identity, publish: bool) -> None:

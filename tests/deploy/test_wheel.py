@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from publish import bundle
-from publish.build import build
+from publish.build import build, compiled_wheel
 from publish.identity import Identity
 from tests.helpers.server import UNWANTED
 
@@ -139,6 +139,31 @@ def test_the_sdist_installs_the_same_command(
 ) -> None:
     run(environment / "pip", home, "install", "-q", "--force-reinstall", "--no-deps", str(built[0]))
     assert run(environment / "rung", home, "--version").strip().endswith(Identity.read().version)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel with the compiled scorer."""
+    return compiled_wheel(Identity.read(), tmp_path_factory.mktemp("linux"))
+
+
+def test_two_compiled_wheels_are_equal_to_the_byte(compiled: Path, tmp_path: Path) -> None:
+    assert compiled_wheel(Identity.read(), tmp_path).read_bytes() == compiled.read_bytes()
+
+
+def test_the_compiled_wheel_brings_the_scorer_to_each_python(
+    environment: Path, compiled: Path, home: Path
+) -> None:
+    run(environment / "pip", home, "install", "-q", "--force-reinstall", "--no-deps", str(compiled))
+    run(environment / "python", home, "-c", "from service.records.sqlite import scorer")
+
+
+def test_without_a_compiler_there_is_no_compiled_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(RuntimeError, match="auditwheel"):
+        compiled_wheel(Identity.read(), tmp_path)
 
 
 @pytest.fixture(scope="module")
