@@ -303,7 +303,8 @@ class SearchPage:
     query with corrected words, if any. `ranking` is what orders the page, `words`, `meaning` or
     `words+meaning`, and `model` the one that the meaning is by; None at other servers.
     `retrieval_mode` is `semantic` or `hybrid` on PDPP's routes for these. `first_hits` makes the
-    page with this many of its hits, fewer than it has; None if it has to be asked for.
+    page with this many of its hits, fewer than it has; None if it has to be asked for. `as_of` are
+    its connections that are not up to date.
     """
 
     args: dict[str, Any]
@@ -313,6 +314,7 @@ class SearchPage:
     counts: Counts | None
     recall: dict[str, Any]
     warnings: list[dict[str, Any]]
+    as_of: tuple[Source, ...] = ()
     absent_words: list[str] = field(default_factory=list)
     nearest_words: dict[str, list[str]] = field(default_factory=dict)
     retry: dict[str, Any] | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence.hits import Counts, FanIn, SearchPage, SourceReport
 from evidence.limits import CONTRACT
-from evidence.model import READ_FIELD, Continuation, known, paged, spelled
+from evidence.model import READ_FIELD, Continuation, as_of_json, known, paged, spelled
 
 #: How to read any field of a hit, because windows of whole fields have no call.
 READ_ANY_FIELD = Continuation(
@@ -23,6 +23,7 @@ def structured(
         "has_more": page.has_more,
         "next_cursor": page.next_cursor,
         "meta": _meta(page),
+        "as_of": as_of_json(page.as_of),
     }
     ladder: dict[str, Any] = {"kind": "search_results", "read_tool": "read_record_field"}
     if page.shows_whole_fields:

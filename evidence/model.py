@@ -65,12 +65,34 @@ GRANULARITIES = ("minute", "hour", "day", "week", "month", "quarter", "year")
 COARSER = dict(pairwise(GRANULARITIES))
 
 
+class SyncStatus(NamedTuple):
+    """How up to date a connection is. Times are RFC 3339; None if there was no success yet.
+
+    `complete_until` is the start of the last round that read everything. `is_stale` if it is late
+    or failed.
+    """
+
+    state: str
+    synced_at: str | None = None
+    complete_until: str | None = None
+    is_stale: bool = False
+
+
+#: The states of a connection, the worst first, and the members of a status in JSON.
+SYNC_STATES = ("failed", "paused", "late", "ok")
+SYNC_MEMBERS = ("state", "complete_until", "synced_at")
+
+
 class Source(NamedTuple):
-    """The configured connection that the data came from."""
+    """The configured connection that the data came from.
+
+    `sync` only in a schema and in `as_of`, if a source fills the connection.
+    """
 
     connection_id: str | None
     connector_key: str | None
     display_name: str | None
+    sync: SyncStatus | None = None
 
     @property
     def label(self) -> str:
@@ -93,6 +115,12 @@ def source_of(source: Source) -> dict[str, Any]:
         "display_name": source.display_name and clip(source.display_name, BUDGETS.label_chars),
     }
     return known(names)
+
+
+def as_of_json(sources: Iterable[Source]) -> list[dict[str, Any]] | None:
+    """The stale connections of an answer as JSON; None if there are none."""
+    stale = [source_of(source) | known(members(source.sync, *SYNC_MEMBERS)) for source in sources]
+    return stale or None
 
 
 def known(members: dict[K, Any]) -> dict[K, Any]:
@@ -133,7 +161,8 @@ class Group:
 class Buckets:
     """An aggregate: one value, or a page of at most `limit` groups and the counts of the rest.
 
-    `other_count` counts the records of later groups, `group_count` all groups.
+    `other_count` counts the records of later groups, `group_count` all groups. `as_of` are its
+    connections that are not up to date.
     """
 
     stream: str
@@ -152,6 +181,7 @@ class Buckets:
     group_count: int | None = None
     next_cursor: str | None = None
     warnings: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    as_of: tuple[Source, ...] = ()
     args: dict[str, Any] = dataclasses.field(default_factory=dict)
     ended_early: bool = False
 

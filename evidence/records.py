@@ -223,7 +223,10 @@ class TimeSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """A page of one stream, or of its changes. `args` are the arguments of the request."""
+    """A page of one stream, or of its changes. `args` are the arguments of the request.
+
+    `as_of` are its connections that are not up to date.
+    """
 
     stream: str
     records: list[Record]
@@ -233,6 +236,7 @@ class RecordPage:
     count: Count = Count()
     span: TimeSpan | None = None
     warnings: list[dict[str, Any]] = field(default_factory=list)
+    as_of: tuple[Source, ...] = ()
     args: dict[str, Any] = field(default_factory=dict)
     ended_early: bool = False
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evidence.model import Source, known, members
+from evidence.model import SYNC_MEMBERS, Source, known, members
 from evidence.schema import FULL, METRICS, NAMED, Connector, ConnectorList, FieldCapability
 from evidence.schema import Relation, Schema, StreamCount, StreamDetails, StreamList, StreamRow
 from evidence.schema import StreamSchema
@@ -102,7 +102,8 @@ def meta(warnings: Sequence[Body]) -> Body:
 
 def connection(source: Source) -> Body:
     """One entry of `granted_connections`."""
-    return known(members(source, "connection_id", "display_name"))
+    status = members(source.sync, *SYNC_MEMBERS) if source.sync else {}
+    return known(members(source, "connection_id", "display_name") | status)
 
 
 def stream(schema: StreamSchema) -> Body:

@@ -10,8 +10,8 @@ from urllib.parse import quote_plus
 from evidence import pointer
 from evidence.errors import EvidenceError
 from evidence.handles import UNRESERVED
-from evidence.model import Buckets, Continuation, absolute, chars, known, members, paged, source_of
-from evidence.model import spelled
+from evidence.model import Buckets, Continuation, absolute, as_of_json, chars, known, members
+from evidence.model import paged, source_of, spelled
 from evidence.records import Count, Document, FieldRead, RecordPage
 from evidence.text import json_line
 from evidence.values import Base64, Bytes
@@ -36,6 +36,7 @@ def records(page: RecordPage, calls: Sequence[Continuation]) -> dict[str, Any]:
         "next_cursor": page.next_cursor,
         "next_changes_since": page.next_changes_since,
         "meta": {"count": count(page.count), "warnings": page.warnings},
+        "as_of": as_of_json(page.as_of),
         "data": [item.entry for item in page.records],
     }
     return {
@@ -107,7 +108,7 @@ def window(read: FieldRead) -> dict[str, Any]:
 
 def aggregate(buckets: Buckets) -> dict[str, Any]:
     """`{data}`: the aggregation, with the call for further groups."""
-    data = aggregation(buckets)
+    data = aggregation(buckets) | known({"as_of": as_of_json(buckets.as_of)})
     if buckets.next_cursor is None:
         data.pop("next_cursor", None)
     if continuations := buckets.continuations():

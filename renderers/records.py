@@ -18,7 +18,7 @@ from evidence.values import Preview
 from evidence.work import Each, checked, serial
 from renderers import rendering
 from renderers.rendering import Context, Rendering, fenced, fit_json, header
-from renderers.rendering import name_source, quoted, shortened, size_of, value_of, warning
+from renderers.rendering import name_source, quoted, shortened, size_of, value_of, warnings
 
 #: Bytes of the longest cursor, which a shorter page may need.
 CURSOR_BYTES = 1_200
@@ -156,7 +156,7 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
 
 def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) -> list[str]:
     """Warnings and next calls."""
-    lines = [warning(notice) for notice in page.warnings]
+    lines = warnings(page)
     if page.ended_early:
         lines.append("The page ended early to stay within its size; next_page continues.")
     lines += [context.step(call) for call in calls]
@@ -281,7 +281,7 @@ def groups_footer(buckets: Buckets, context: Context = Context()) -> list[str]:
     lines = []
     if buckets.other_count:
         lines.append(f"other_count={buckets.other_count}: records in groups after these.")
-    lines += [warning(item) for item in buckets.warnings]
+    lines += warnings(buckets)
     if buckets.ended_early:
         goes_on = (
             "next_page continues" if buckets.next_cursor else "the groups after these are left out"

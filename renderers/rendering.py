@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 
 import orjson
 
-from evidence.hits import Hit
+from evidence.hits import Hit, SearchPage
 from evidence.limits import BUDGETS, Budgets
-from evidence.model import Continuation, Source, label_of, spelled
+from evidence.model import Buckets, Continuation, Source, label_of, spelled
 from evidence.papers import PaperMatch
+from evidence.records import RecordPage
 from evidence.text import clip, escape
 from evidence.values import Bytes
 from evidence.wire import bytes_line
@@ -130,6 +131,18 @@ def warning(notice: dict[str, Any]) -> str:
     """One warning as a line."""
     message = quoted(str(notice.get("message", "")))
     return f"warning {value_of(notice.get('code', 'warning'))}: {message}"
+
+
+def warnings(page: SearchPage | RecordPage | Buckets) -> list[str]:
+    """The warnings of a page as lines, then the connections that are not up to date."""
+    stale = [
+        f"{name_source(source)} "
+        + (f"complete until {sync.complete_until}" if sync.complete_until else "never complete")
+        + f" ({sync.state})"
+        for source in page.as_of
+        if (sync := source.sync)
+    ]
+    return [*map(warning, page.warnings), *([f"as_of: {listed(stale)}"] if stale else [])]
 
 
 def listed(words: Sequence[str]) -> str:

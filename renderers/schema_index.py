@@ -9,7 +9,8 @@ import orjson
 
 from evidence import schema_wire
 from evidence.errors import InvalidRequest
-from evidence.model import Continuation, Source, count_fitting, distinct, known, next_page, paged
+from evidence.model import SYNC_MEMBERS, Continuation, Source, count_fitting, distinct, known
+from evidence.model import members, next_page, paged
 from evidence.schema import Schema, StreamSchema, joint_search
 from renderers.rendering import Context, Rendering, fits, header, most, quoted, value_of, warning
 
@@ -97,7 +98,7 @@ def _indexed(
             connections = (
                 row.connections
                 if labels
-                else [s._replace(display_name=None) for s in row.connections]
+                else [s._replace(display_name=None, sync=None) for s in row.connections]
             )
             sources[key] |= dict.fromkeys(connections)
     share = room // max(1, len(sources))
@@ -167,9 +168,11 @@ def head(index: Schema, detail: str) -> dict[str, Any]:
 
 
 def connection_line(source: Source) -> str:
-    """The id of a connection, with its label if it has one."""
+    """The id of a connection, with its label and how up to date it is, if it has them."""
     label = f"={quoted(source.display_name, 60)}" if source.display_name else ""
-    return f"{value_of(source.connection_id)}{label}"
+    facts = known(members(source.sync, *SYNC_MEMBERS)) if source.sync else {}
+    status = "".join(f" {name}={value_of(fact)}" for name, fact in facts.items())
+    return f"{value_of(source.connection_id)}{label}{status}"
 
 
 def _name_cost(key: str, name: str, dense: bool) -> int:

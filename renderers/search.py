@@ -21,7 +21,7 @@ from evidence.work import Each, serial
 from renderers import rendering
 from renderers.search_notes import meaning, spellings
 from renderers.search_sources import mix, only_sources_miss, recall, sources
-from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warning
+from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warnings
 from renderers.rendering import header as head, listed, words_matched
 
 #: A time without a time of day: a bare date is midnight UTC.
@@ -207,7 +207,7 @@ def footer(
     lines += sources(page.fan_in) if page.fan_in else mix(page)
     if page.recall.get("complete") is False and not only_sources_miss(page):
         lines += recall(page)
-    lines += [warning(notice) for notice in page.warnings]
+    lines += warnings(page)
     if page.tail_cut:
         lines.append("Later hits score far lower; next_page shows them.")
     if page.left_out:

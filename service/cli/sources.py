@@ -10,18 +10,18 @@ import click
 import orjson
 
 from evidence.errors import EvidenceError, InvalidRequest
-from evidence.times import moment
 from service import settings
 from service.access.entries import Entries
 from service.cli import config, import_report
 from service.cli.output import counted, say, text
 from service.cli.source import store_option
-from service.cli.store import existing, stop_on_signals, teaching
+from service.cli.store import existing, source_states, stop_on_signals, teaching
 from service.meaning.building import build
 from service.meaning.opening import encoder_of
 from service.place import Place, file_of
+from service.records import freshness
 from service.records.sidecar import open_sidecar
-from service.syncing import freshness, syncing
+from service.syncing import syncing
 from service.syncing.connector import KEEP, REMOVE, SourceSettings
 from service.syncing.owner_file import NAME, VARIABLE, OwnerFile
 from service.syncing.round import Outcome
@@ -29,7 +29,6 @@ from service.syncing.table import kind_of, kinds
 
 #: The exit code if a source waits for the owner.
 WAITING: Final = 3
-_MICROSECONDS: Final = 1_000_000
 
 
 @click.group()
@@ -98,12 +97,8 @@ def list_(as_json: bool, store: Place) -> None:
         click.echo(orjson.dumps({"sources": rows}).decode())
         return
     for row in rows:
-        synced = f", last success {row['synced_at']}" if row["synced_at"] else ""
-        failure = f": {row['failure']}" if row["failure"] else ""
-        text(
-            f"{row['name']} ({row['kind']}) into {row['connection']}: "
-            f"{row['state']}{synced}{failure}"
-        )
+        described = freshness.describe(row["state"], row["synced_at"], row["failure"])
+        text(f"{row['name']} ({row['kind']}) into {row['connection']}: {described}")
     if not rows:
         say("There are no sources. Add one: rung source add")
 
@@ -111,17 +106,14 @@ def list_(as_json: bool, store: Place) -> None:
 def _rows(store: Place) -> list[dict[str, Any]]:
     """The sources of the owner's file, then those of the store alone."""
     owned, rows = _owner(store).sources(), list[dict[str, Any]]()
-    entries = Entries(open_sidecar(store))
-    states = freshness.all_sources(entries) if store.exists() else {}
-    with entries.reading() as clock:
-        now = clock.time
+    states, now = source_states(store)
     for name, entry in owned.items():
         state = states.get(name)
         rows.append(
             {
                 **{"name": name, "kind": entry.kind, "connection": entry.connection},
                 "state": "paused" if entry.paused else state.state(now) if state else "new",
-                "synced_at": _time(state.synced_at) if state else None,
+                "synced_at": freshness.time_text(state.synced_at) if state else None,
                 "failure": state.failure if state else "",
             }
         )
@@ -136,10 +128,6 @@ def _rows(store: Place) -> list[dict[str, Any]]:
             for row in foreign
         ]
     return rows
-
-
-def _time(seconds: int) -> str | None:
-    return moment(seconds * _MICROSECONDS) if seconds else None
 
 
 @source.command()

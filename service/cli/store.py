@@ -21,6 +21,7 @@ from service.access.registry import Grant, Registry
 from service.cli import output
 from service.cli.source import store_option
 from evidence.names import Refused
+from service.records.freshness import Freshness, all_sources
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
 from service.records.writing import Writing
@@ -65,10 +66,12 @@ def stats(store: Place, as_json: bool) -> None:
             if not manifest.roles
         ]
         vectors = [(model, *writer.vectors().progress(id)) for id, model in writer.vectors().sets()]
+        sources, now = source_states(store)
     if as_json:
         names = ("model", "records", "total")
-        rows = [dict(zip(names, row)) for row in vectors]
-        click.echo(orjson.dumps({"streams": counts, "vectors": rows}).decode())
+        body = {"streams": counts, "vectors": [dict(zip(names, row)) for row in vectors]}
+        body["sources"] = [source.json(now) for source in sources.values()]
+        click.echo(orjson.dumps(body).decode())
         return
     for count in counts:
         name = f"{count.connection_id}/{count.stream}"
@@ -78,6 +81,8 @@ def stats(store: Place, as_json: bool) -> None:
     click.echo(f"{connections} connections, {len(counts)} streams, {records} records")
     for model, done, total in vectors:
         click.echo(f"vectors of {model}: {done} of {total} records")
+    for source in sources.values():
+        output.text(f"source {source.described(now)}")
     if plain:
         output.say(
             f"No field of {', '.join(plain[: BUDGETS.names_shown])} has a role: hits have no "
@@ -101,6 +106,13 @@ def time_at(store: Place) -> datetime:
     activity = Activity(open_sidecar(store))
     activity.flush()
     return activity.now()
+
+
+def source_states(store: Place) -> tuple[dict[str, Freshness], datetime]:
+    """The sources of the store that were tried, by name, and the time that decides their states."""
+    sidecar = open_sidecar(store)
+    tried = store.exists() and sidecar.exists()
+    return all_sources(Entries(sidecar)) if tried else {}, Activity(sidecar).now()
 
 
 def active_grants(writer: Writing, store: Place) -> list[Grant]:

@@ -321,7 +321,7 @@ def run_bounded(
         shorter = _size(operation.fit(early, budgets, session.each))
         first_hits = getattr(result, "first_hits", None)
         if first_hits:
-            result = first_hits(shorter)
+            result = replace(first_hits(shorter), as_of=result.as_of)
         else:
             result = operation.answer(session, {**args, "limit": shorter})
         # The next page uses the caller's arguments.

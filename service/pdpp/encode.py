@@ -11,7 +11,7 @@ from evidence import schema_wire, wire
 from evidence.handles import RecordRef
 from evidence.hits import FanIn, Hit, Match, SearchPage
 from evidence.hits_wire import counts_json, report_json
-from evidence.model import Buckets, Continuation, Source, chars, known, members
+from evidence.model import Buckets, Continuation, Source, as_of_json, chars, known, members
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.text import unmark
@@ -293,7 +293,10 @@ ENCODERS: dict[type, Callable[[Any], dict[str, Any]]] = {
 
 def body(value: Any) -> dict[str, Any]:
     """The PDPP body of a value."""
-    return ENCODERS[type(value)](value)
+    encoded = ENCODERS[type(value)](value)
+    if stale := as_of_json(getattr(value, "as_of", ())):
+        encoded["meta"]["as_of"] = stale
+    return encoded
 
 
 def body_of(answer: Answer[Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from evidence.errors import UNKNOWN_TOKEN, Unauthenticated, Unavailable
 from evidence.handles import RecordRef
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS
-from evidence.model import Buckets
+from evidence.model import Buckets, SyncStatus
 from evidence.records import FieldRead, Record, RecordPage
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from service import keys
@@ -23,10 +23,12 @@ from service import ports
 from service.ports import Answer
 from service.access import grants, packages, tokens
 from service.records.reading import aggregate, blobs, changes, fields, lists, schema
+from service.records.reading.as_of import dated, searched
 from service.records.search import by_meaning, pages
 from service.access.activity import Activity
 from service.access.registry import Grant, Member, Package, RegistryReader
 from service.records.engine import Generation, Moved, Snapshot
+from service.records.freshness import SourceStates
 from service.records.engine.vectors import share_of
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
@@ -55,6 +57,7 @@ class Store:
         self.reader = open_reader(place, fixed=fixed)
         self.sidecar = open_sidecar(place, fixed=fixed)
         self.activity = Activity(self.sidecar)
+        self.source_states = SourceStates(self.sidecar)
         self._secret = secret
         # Per thread: generations of different connections cannot be compared.
         self._local = threading.local()
@@ -236,6 +239,7 @@ class StoreResourceServer:
         self._store, self._key, self._find = store, key, find
         self._read: set[Generation] = set()
         self._is_settling = False
+        self._statuses = dict[str, SyncStatus]()
 
     def view(self, snapshot: Snapshot, now: datetime) -> View:
         """The view of the grant in this snapshot; `now` is the time before it."""
@@ -244,14 +248,14 @@ class StoreResourceServer:
         return view
 
     def version(self) -> Hashable | None:
-        """The grant and the generation of all reads so far; None if there were several generations.
+        """The grant, the generation of all reads so far, and how up to date its connections are.
 
-        None too if an answer will be another one as soon as its question can be embedded, or as
-        more records have vectors. Two versions are equal only if both servers give the same answer
-        to the same question.
+        None if there were several generations, or if an answer will be another one as soon as its
+        question can be embedded, or as more records have vectors. Two versions are equal only if
+        both servers give the same answer to the same question.
         """
         is_settled = len(self._read) == 1 and not self._is_settling
-        return (self._key, *self._read) if is_settled else None
+        return (self._key, *self._read, *self._statuses.items()) if is_settled else None
 
     @property
     def searches_by_meaning(self) -> bool:
@@ -263,7 +267,10 @@ class StoreResourceServer:
     def schema(self, query: ports.SchemaQuery) -> Answer[Schema]:
         return self._answer(
             lambda snapshot, view: schema.schema(
-                view, query, self._search_modes(snapshot, view, query.connection_id)
+                view,
+                query,
+                self._search_modes(snapshot, view, query.connection_id),
+                self._statuses,
             )
         )
 
@@ -298,7 +305,11 @@ class StoreResourceServer:
         later = query.changes_since or (query.cursor or "").startswith(changes.CURSOR_PREFIX)
         lister = changes.list_changes if later else lists.list_records
         return self._answer(
-            lambda snapshot, view: lister(snapshot, view, query, self._store.sealer_in(snapshot)),
+            lambda snapshot, view: dated(
+                lister(snapshot, view, query, self._store.sealer_in(snapshot)),
+                self._statuses,
+                lambda: view.stream(query.stream, query.connection_id),
+            ),
             lambda view, page: _records(page.records),
         )
 
@@ -310,8 +321,10 @@ class StoreResourceServer:
 
     def aggregate(self, query: ports.AggregateQuery) -> Answer[Buckets]:
         return self._answer(
-            lambda snapshot, view: aggregate.aggregate(
-                snapshot, view, query, self._store.sealer_in(snapshot)
+            lambda snapshot, view: dated(
+                aggregate.aggregate(snapshot, view, query, self._store.sealer_in(snapshot)),
+                self._statuses,
+                lambda: view.stream(query.stream, query.connection_id),
             ),
             lambda view, _: [
                 RecordRef(stream.name, "", stream.connection_id)
@@ -327,7 +340,7 @@ class StoreResourceServer:
             hits = ask(snapshot, view, query, sealer, encoder)
             codes = {warning["code"] for warning in hits.warnings}
             self._is_settling |= MeaningUnavailable.default_code in codes
-            return hits
+            return dated(hits, self._statuses, lambda: searched(view, query))
 
         return self._answer(page, lambda view, page: [hit.ref for hit in page.hits])
 
@@ -356,7 +369,9 @@ class StoreResourceServer:
     def _read_once(self, answer: Callable[[Snapshot, View], T]) -> T:
         now = self._store.activity.now()
         with self._store.reader.snapshot() as snapshot:
-            return answer(snapshot, self.view(snapshot, now))
+            view = self.view(snapshot, now)
+            self._statuses = self._store.source_states.statuses(now, view.grant.connection_ids)
+            return answer(snapshot, view)
 
     def _answer(
         self,

@@ -19,6 +19,7 @@ from evidence.version import VERSION
 from service import settings
 from service.access import guard
 from service.bootstrap import Services
+from service.records.freshness import FAILED
 from service.running.noted import REGISTRY
 
 PATH: Final = "/metrics"
@@ -55,11 +56,26 @@ class _State:
         yield GaugeMetricFamily("rung_metrics_shared", covered, float(self._shared))
         closing = float(self._services.closing.is_set())
         yield GaugeMetricFamily("rung_closing", "1 if this worker is shutting down.", closing)
+        yield from self._of_sources()
         papers = self._services.papers
         if papers is not None:
             status = papers.status()
             labels = {name: str(status[name]) for name in SNAPSHOT if status.get(name)}
             yield InfoMetricFamily("rung_snapshot", "The papers snapshot that is served.", labels)
+
+    def _of_sources(self) -> Iterator[Metric]:
+        """How fresh the sources of the store are, without their names."""
+        store = self._services.store
+        if store is None:
+            return
+        now = store.activity.now()
+        if not (sources := store.source_states.all(now)):
+            return
+        age = "Seconds since the last success of the source that is least up to date."
+        oldest = max(source.age(now) for source in sources)
+        yield GaugeMetricFamily("rung_sources_oldest_age_seconds", age, oldest)
+        failed = float(sum(source.state(now) == FAILED for source in sources))
+        yield GaugeMetricFamily("rung_sources_failed", "Sources whose last round failed.", failed)
 
 
 def mount(app: Flask, services: Services) -> None:

@@ -84,6 +84,7 @@ def _overview(site: OwnerSite, session: str, error: EvidenceError | None = None)
         error=error,
         streams=site.store.overview(),
         vector_share=site.store.vector_share(),
+        sources=[source.described(now) for source in site.store.source_states.all(now)],
         active=[share for share in shared if share.state == "active"],
         ended=[share for share in shared if share.state != "active"],
         token=token,

@@ -9,6 +9,8 @@ from typing import Final
 from evidence.errors import EvidenceError, NotFound, Unavailable
 from service.access.entries import Entries
 from service.place import Place
+from service.records import freshness
+from service.records.freshness import Freshness
 from service.records.intake import Row
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
@@ -16,9 +18,7 @@ from service.records.sql.sources import SourceTables, stored_sources
 from service.records.writing import Writing
 from service.records.writing.ingest import Batch
 from service.records.writing.streams import open_stream
-from service.syncing import freshness
 from service.syncing.connector import SourceSettings
-from service.syncing.freshness import Freshness
 from service.syncing.round import Outcome, Round
 from service.syncing.table import kind_of
 

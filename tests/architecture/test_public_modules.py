@@ -12,7 +12,8 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.engine": ("health", "scopes", "vectors"),
     "service.records.writing": ("", "arrivals", "derived", "ingest", "streams"),
     "service.records": (
-        *("copying", "intake", "near", "opening", "overview", "sidecar", "sql", "store"),
+        *("copying", "freshness", "intake", "near", "opening"),
+        *("overview", "sidecar", "sql", "store"),
     ),
     "service.access": (
         *(
@@ -33,7 +34,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("finding", "formats", "importer", "inference", "plan", "run", "source", "tree"),
     ),
     "service.syncing.kinds": (),
-    "service.syncing": ("connector", "freshness", "owner_file", "round", "syncing", "table"),
+    "service.syncing": ("connector", "owner_file", "round", "syncing", "table"),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "remote_authority", "server"),

@@ -307,3 +307,11 @@ def test_a_file_that_cannot_be_read_loses_nothing(synced: Synced) -> None:
     path.write_text('[{"id": "a", "title": ', encoding="utf-8")
     synced.ok("sync")
     assert list(synced.records("files")["more"]) == ["a"]
+
+
+def test_listing_the_sources_of_a_store_that_does_not_exist_creates_nothing(synced: Synced) -> None:
+    assert "There are no sources" in synced.ok("source", "list").stderr
+    synced.ok("source", "add", "files", str(synced.folder / "docs"), "--kind", "folder")
+    assert synced.ok("source", "list").stdout == "files (folder) into files: new\n"
+    names = {path.name for path in synced.folder.iterdir()}
+    assert names == {"config.toml", "docs", "sources.toml"}

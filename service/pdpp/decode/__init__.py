@@ -5,7 +5,8 @@ from typing import Any
 
 from evidence.handles import RecordRef
 from evidence.limits import CONTRACT
-from evidence.model import Source
+from evidence.model import SYNC_STATES, Source, SyncStatus
+from evidence.times import microseconds
 
 
 def pick(body: Any, *names: str) -> Any:
@@ -74,6 +75,27 @@ def short(text: str | None, most: int) -> str | None:
 
 def warnings_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return rows(body.get("meta"), "warnings")
+
+
+def sync_of(row: dict[str, Any]) -> SyncStatus | None:
+    """How up to date the connection of a row is, if the row has a known state."""
+    state = text_of(row, "state") or ""
+    if state not in SYNC_STATES:
+        return None
+    return SyncStatus(state, _time(row, "synced_at"), _time(row, "complete_until"))
+
+
+def _time(row: dict[str, Any], name: str) -> str | None:
+    time = text_of(row, name)
+    return time if time and microseconds(time) is not None else None
+
+
+def as_of(body: dict[str, Any]) -> tuple[Source, ...]:
+    """The connections that are not up to date."""
+    stale = ((source_of(row), sync_of(row)) for row in rows(body.get("meta"), "as_of"))
+    return tuple(source._replace(sync=sync) for source, sync in stale if sync)[
+        : CONTRACT.page_items
+    ]
 
 
 def reference(row: dict[str, Any], stream: str | None, source: Source) -> RecordRef | None:

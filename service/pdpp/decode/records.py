@@ -10,8 +10,8 @@ from evidence.model import Buckets, Group, Source
 from evidence.records import Count, FieldRead, Record, RecordPage, Related, TimeSpan
 from evidence.text import looks_binary
 from evidence.values import BASE64, Base64, BlobRef, Preview, base64_of, is_reference
-from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, source_of
-from service.pdpp.decode import text_of, texts, warnings_of
+from service.pdpp.decode import as_of, number_of, numbers, object_of, pick, reference, rows
+from service.pdpp.decode import source_of, text_of, texts, warnings_of
 
 Body = dict[str, Any]
 
@@ -33,6 +33,7 @@ def decode_page(body: Body, stream: str, *, whole: bool = False) -> RecordPage:
         count=_count(pick(meta, "count")),
         span=_span(pick(meta, "window")),
         warnings=warnings_of(body),
+        as_of=as_of(body),
     )
 
 
@@ -190,6 +191,7 @@ def decode_buckets(body: dict[str, Any], *, stream: str = "", metric: str = "") 
         time_zone=text_of(figure, "effective_time_zone", "time_zone"),
         approximate=figure.get("approximate") is True,
         warnings=warnings_of(body),
+        as_of=as_of(body),
         **texts(figure, "field", "group_by", "group_by_time", "granularity", "next_cursor"),
         **numbers(figure, "filtered_record_count", "limit", "other_count", "group_count"),
     )

@@ -10,7 +10,7 @@ from evidence.manifest.parts import View
 from evidence.schema import Connector, ConnectorList, FieldCapability, Schema, StreamCount
 from evidence.schema import StreamDetails, StreamList, StreamRow, StreamSchema
 from service.pdpp.decode import number_of, numbers, object_of, pick, rows, source_of, text_of
-from service.pdpp.decode import texts, warnings_of
+from service.pdpp.decode import sync_of, texts, warnings_of
 
 #: Members only of full descriptions, and members of all but bare names.
 _FULL = ("schema", "query", "selection")
@@ -88,7 +88,12 @@ def _row(stream: Body, key: str | None, shared: list[Body]) -> StreamRow:
     if not connection_rows and text_of(stream, "connection_id"):
         connection_rows = [stream]
     connections = (
-        Source(text_of(connection, "connection_id"), key, text_of(connection, "display_name"))
+        Source(
+            text_of(connection, "connection_id"),
+            key,
+            text_of(connection, "display_name"),
+            sync_of(connection),
+        )
         for connection in connection_rows
     )
     return StreamRow(_stream(stream), key, tuple(connections))

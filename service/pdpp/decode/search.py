@@ -10,7 +10,7 @@ from evidence.hits import Counts, FanIn, Hit, Match, Related, SearchPage, Source
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.model import window_read
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
-from service.pdpp.decode import number_of, numbers, object_of, pick, reference, rows, short
+from service.pdpp.decode import as_of, number_of, numbers, object_of, pick, reference, rows, short
 from service.pdpp.decode import source_of, text_of, texts, warnings_of
 from service.ports import NARROWING, SEARCH_EXTENSIONS
 from evidence.text import balanced, is_marked, split
@@ -46,6 +46,7 @@ def read(body: dict[str, Any]) -> SearchPage:
         counts=_counts(meta),
         recall=object_of(meta, "recall"),
         warnings=[warning for warning in warnings if not read.get(str(warning.get("code")))],
+        as_of=as_of(body),
         absent_words=_words(meta.get("absent_words")),
         nearest_words={
             word: near

@@ -6,7 +6,7 @@ Only granted fields, relations and views appear; nothing else is mentioned.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 
-from evidence.model import Source
+from evidence.model import Source, SyncStatus
 from evidence.pointer import is_nested, path_of
 from evidence import schema as shapes
 from service.records.engine import Snapshot
@@ -44,8 +44,16 @@ def _mode(ids: Sequence[int], covered: Mapping[int, Covered]) -> str:
     return f"{MEANING} {share_of(rows):.0%}" if any(row.done for row in rows) else WORDS
 
 
-def schema(view: View, query: SchemaQuery, modes: Mapping[int, str] = {}) -> shapes.Schema:
-    """The schema of a grant, `compact`, `full` or as a `document`; `full` needs one stream."""
+def schema(
+    view: View,
+    query: SchemaQuery,
+    modes: Mapping[int, str] = {},
+    statuses: Mapping[str, SyncStatus] = {},
+) -> shapes.Schema:
+    """The schema of a grant, `compact`, `full` or as a `document`; `full` needs one stream.
+
+    `statuses` are how up to date connections are, by id.
+    """
     streams: Sequence[StreamView] = view.within(query.connection_id)
     if query.stream is not None:
         streams = view.stream(query.stream, query.connection_id)
@@ -53,7 +61,9 @@ def schema(view: View, query: SchemaQuery, modes: Mapping[int, str] = {}) -> sha
         raise ambiguous(view, streams, stream=query.stream)
     compact = query.detail == shapes.COMPACT
     detail = shapes.COMPACT if compact else shapes.FULL
-    described = _connectors(streams, lambda stream: _described(view, stream, detail, modes))
+    described = _connectors(
+        streams, lambda stream: _described(view, stream, detail, modes), statuses
+    )
     return shapes.Schema(described, compact, shapes.Bearer("grant", "client", view.grant.grant_id))
 
 
@@ -92,7 +102,9 @@ def stream_details(
 
 
 def _connectors(
-    streams: Iterable[StreamView], describe: Callable[[StreamView], shapes.StreamSchema]
+    streams: Iterable[StreamView],
+    describe: Callable[[StreamView], shapes.StreamSchema],
+    statuses: Mapping[str, SyncStatus] = {},
 ) -> tuple[shapes.Connector, ...]:
     """Streams grouped by connector; connections that share a description share a row."""
     return shapes.merged(
@@ -100,16 +112,17 @@ def _connectors(
             stream.connector_key,
             stream.connector_key,
             stream.connector_key,
-            (_row(stream, describe(stream)),),
+            (_row(stream, describe(stream), statuses.get(stream.connection_id)),),
         )
         for stream in sorted(streams, key=lambda s: (s.connector_key, s.name, s.connection_id))
     )
 
 
-def _row(stream: StreamView, described: shapes.StreamSchema) -> shapes.StreamRow:
-    key = stream.connector_key
-    source = Source(stream.connection_id, key, stream.display_name or None)
-    return shapes.StreamRow(described, key, (source,))
+def _row(
+    stream: StreamView, described: shapes.StreamSchema, sync: SyncStatus | None = None
+) -> shapes.StreamRow:
+    source = stream.source._replace(sync=sync)
+    return shapes.StreamRow(described, stream.connector_key, (source,))
 
 
 def _described(

@@ -189,6 +189,7 @@ class Search:
             counts=self._counts(exact=not missing),
             recall=recall,
             warnings=distinct(warnings)[: CONTRACT.candidates],
+            as_of=tuple(distinct(stale for answer in answers for stale in answer.as_of)),
             absent_words=absent,
             nearest_words={word: near for word in absent if (near := _nearest(answers, word))},
             retry=next((answer.retry for answer in answers if answer.retry), None),

@@ -113,6 +113,7 @@ def pooled_page(
             "narrower_searches": list(narrower),
         },
         warnings=[*distinct(warning for page in pages for warning in page.warnings), warning],
+        as_of=pages[0].as_of,
     )
 
 

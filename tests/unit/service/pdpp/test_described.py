@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.model import Buckets, Group, Source
+from evidence.model import SYNC_STATES, Buckets, Group, Source, SyncStatus
 from evidence.operators import OPERATORS
 from evidence.manifest.parts import View
 from evidence.schema import (
@@ -45,6 +45,8 @@ WARNINGS = st.lists(st.fixed_dictionaries({"code": WORDS, "message": NAMES}), ma
 JSON_SCHEMAS = st.fixed_dictionaries(
     {"type": WORDS}, optional={"format": WORDS, "items": st.none()}
 )
+TIMES = st.none() | st.sampled_from(["2026-11-28T04:00:00Z", "2026-11-28T04:10:00Z"])
+STATES = st.builds(SyncStatus, st.sampled_from(SYNC_STATES), TIMES, TIMES, st.just(False))
 RELATIONS = st.builds(Relation, NAMES, NAMES, MAYBE, MAYBE, COUNTS, COUNTS)
 VIEWS = st.builds(View, NAMES, MAYBE, st.lists(NAMES).map(tuple))
 DECODERS = {
@@ -99,7 +101,7 @@ def streams(detail: str) -> st.SearchStrategy[StreamSchema]:
 @st.composite
 def connectors(draw: st.DrawFn, details: tuple[str, ...]) -> Connector:
     key = draw(NAMES)
-    sources = st.builds(Source, NAMES, st.just(key), MAYBE)
+    sources = st.builds(Source, NAMES, st.just(key), MAYBE, st.none() | STATES)
     listed = st.lists(sources, min_size=1, max_size=3).map(tuple)
     described = st.one_of([streams(detail) for detail in details])
     rows = st.lists(st.builds(StreamRow, described, st.just(key), listed), min_size=1, max_size=3)
@@ -129,6 +131,7 @@ def figures(draw: st.DrawFn) -> Buckets:
         filtered_record_count=draw(COUNTS),
         groups=groups,
         warnings=draw(WARNINGS),
+        as_of=tuple(draw(st.lists(st.builds(Source, NAMES, MAYBE, MAYBE, STATES), max_size=2))),
     )
     if groups is None:
         return replace(found, value=draw(values))
@@ -138,9 +141,11 @@ def figures(draw: st.DrawFn) -> Buckets:
     return replace(found, next_cursor=draw(MAYBE), **counts)
 
 
-SOURCES = st.lists(st.builds(Source, NAMES, st.none(), MAYBE), min_size=1).map(tuple)
+SOURCES = st.lists(st.builds(Source, NAMES, st.none(), MAYBE, st.none() | STATES), min_size=1).map(
+    tuple
+)
 STREAM_COUNTS = st.builds(
-    StreamCount, NAMES, st.builds(Source, NAMES, MAYBE, MAYBE), COUNTS, MAYBE, MAYBE
+    StreamCount, NAMES, st.builds(Source, NAMES, MAYBE, MAYBE, st.none()), COUNTS, MAYBE, MAYBE
 )
 SCHEMAS = schemas((COMPACT, NAMED)) | schemas((FULL,))
 VALUES: Any = st.one_of(

@@ -46,7 +46,7 @@ described = st.one_of(
 )
 data = st.dictionaries(names, scalars | st.lists(scalars) | described, max_size=5)
 refs = st.builds(RecordRef, st.just("messages"), names, st.just(CONNECTION))
-sources = st.builds(Source, st.just(CONNECTION), st.none(), st.none() | names)
+sources = st.builds(Source, st.just(CONNECTION), st.none(), st.none() | names, st.none())
 nearby = st.builds(Record, refs, st.just(Source(CONNECTION, None, None)), times, data)
 related = st.one_of(
     st.builds(
