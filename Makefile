@@ -9,7 +9,7 @@ QUALITY_PAGE := $(if $(COLLECTIONS),docs,var/quality)/search-quality.md
 CODE := evidence renderers service publish tests bench quality docs/site wsgi.py gunicorn.conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist wheels container fuzz figures audit proxies bench bench-quick quality soak clean
+.PHONY: help demo semantic model serve test test-all test-postgres lint fmt golden demo-data docs docs-check site man conformance clients browser screenshots dist wheels container fuzz figures audit proxies bench bench-quick quality record soak clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -147,6 +147,10 @@ $(VENV)/.quality: $(VENV)/.installed
 
 quality: $(VENV)/.quality ## Measure search quality, with the collections in COLLECTIONS if given
 	$(PYTHON) -m quality $(if $(COLLECTIONS),--collections $(COLLECTIONS)) --page $(QUALITY_PAGE)
+
+record: $(VENV)/.quality ## Run the evidence benchmark, and gather all dated results in docs/record.md
+	$(if $(COLLECTIONS),$(MAKE) quality)
+	$(PYTHON) -m quality.record
 
 soak: $(VENV)/.wrk ## Load a worker for SECONDS (an hour) over a changing store; nothing may grow
 	$(PYTHON) -m bench.soak --seconds $(SECONDS)

@@ -7,6 +7,7 @@ from typing import Any
 from bench.findings import BUSIEST, Finding, Line, Note
 from bench.goal import Goal
 from bench.goals import GOALS
+from tests.helpers import commits
 
 CALM = 0.7  # load average, above which other programs are at work
 BUSY_PERCENT = 50  # of the client's core, above which the generator may have been the limit
@@ -169,7 +170,8 @@ def _about(found: dict[str, Any]) -> str:
     took = f" The run took {found['minutes']:.0f} minutes." if found.get("minutes") else ""
     if again := found.get("again"):
         took += f" Measured again after it, with later code: {', '.join(again)}."
-    text = f"{found['when']}, {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
+    stamp = commits.stamp(found["when"], found.get("commit", ""))
+    text = f"{stamp} {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
     if found["load_before"] > CALM:
         text += (
             f"\n**The machine was not calm**: its load average was {found['load_before']:.1f} "

@@ -5,7 +5,6 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from bench.page import shown, wanted
 from bench.peers import environments, scripts
 from bench.plan import Plan
 from evidence.version import VERSION
+from tests.helpers import commits
 
 PAGE = Path("docs/benchmarks.md")
 
@@ -31,7 +31,8 @@ def results(
     return {
         "plan": plan.name,
         "sizes": {"small": plan.small, "middle": plan.middle, "large": plan.large},
-        "when": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "when": commits.today(),
+        "commit": commits.current(PAGE),
         "minutes": seconds / 60,
         "machine": machine(),
         "load_before": load_before,

@@ -18,6 +18,7 @@ from quality.runs import Run
 from service.meaning.encoder import Encoder
 from service.meaning.opening import encoder_of
 from service.settings import load
+from tests.helpers import commits
 
 
 def sources(folder: Path | None, encoder: Encoder | None) -> dict[str, Callable[[], Run]]:
@@ -77,7 +78,8 @@ def main() -> int:
             print("   " + " | ".join(page.cells(row)), flush=True)
     if asked.page:
         asked.page.parent.mkdir(parents=True, exist_ok=True)
-        asked.page.write_text(page.render(found), encoding="utf-8")
+        stamp = commits.stamp(commits.today(), commits.current(asked.page))
+        asked.page.write_text(page.render(found, stamp), encoding="utf-8")
     verdicts = [row.verdict for run in found for row in run.rows]
     print(f"{verdicts.count('held')} gates held, {verdicts.count('missed')} missed")
     return int(asked.gate and "missed" in verdicts)

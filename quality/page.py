@@ -87,15 +87,16 @@ NOTES = {
 FIGURES = ("any", "R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10")
 
 
-def render(runs: Sequence[Run]) -> str:
-    """The page of these runs."""
-    return "\n".join([HEAD + measures_table(runs), FIGURES_MEAN, *map(_collection, runs), REPEAT])
+def render(runs: Sequence[Run], stamp: str) -> str:
+    """The page of these runs; `stamp` is the sentence with their date and commit."""
+    table = f"{HEAD}{stamp}\n\n{measures_table(runs)}"
+    return "\n".join([table, FIGURES_MEAN, *map(_collection, runs), REPEAT])
 
 
 def measures_table(runs: Iterable[Run]) -> str:
     """All measures as one table."""
     head = ("measure", "figure", "gate", "value", "baseline", "ratio", "verdict")
-    return _table(head, [cells(row) for run in runs for row in run.rows])
+    return markdown_table(head, [cells(row) for run in runs for row in run.rows])
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -126,12 +127,12 @@ def _collection(run: Run) -> str:
     parts = [
         f"## {run.name}\n",
         " ".join(filter(None, sentences)) + "\n",
-        _table(("questions", "category", "n", "search", *FIGURES), _figures(run)),
+        markdown_table(("questions", "category", "n", "search", *FIGURES), _figures(run)),
         f"An answer had {hits:.1f} hits on average. {speed}{failed}\n",
     ]
     if run.bands:
         head = ("coverage of the first hit", "questions", "first hit is right")
-        parts.append(_table(head, [_band(*band) for band in run.bands]))
+        parts.append(markdown_table(head, [_band(*band) for band in run.bands]))
     return "\n".join(parts)
 
 
@@ -159,6 +160,6 @@ def _number(value: float | None, metric: str) -> str:
     return f"{value:,.0f}" if metric == "bytes" else f"{value:.3f}"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

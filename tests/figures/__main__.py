@@ -12,7 +12,6 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -22,6 +21,7 @@ import orjson
 
 from tests.figures.audit import NOT_CHECKED
 from tests.figures.rows import ROWS, Row
+from tests.helpers import commits
 from tests.helpers.alone import leave_home
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -78,20 +78,9 @@ def _run(row: Row, more: list[str]) -> dict[str, Any]:
         "skipped": result.pop("skipped", 0),
         "counts": dict(result),
         "seconds": round(perf_counter() - began),
-        "date": datetime.now(UTC).date().isoformat(),
-        "commit": _commit(),
+        "date": commits.today(),
+        "commit": commits.current(RESULTS, PAGE),
     }
-
-
-def _commit() -> str:
-    """The commit that is checked out, with `-dirty` after changes to more than the results."""
-    others = [f":!{path.relative_to(Path.cwd())}" for path in (RESULTS, PAGE)]
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *others)
-    return _git("rev-parse", "--short=8", "HEAD") + ("-dirty" if changed else "")
-
-
-def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
 
 
 def _command(words: tuple[str, ...], result: Counter[str]) -> int:

@@ -158,7 +158,8 @@ def test_a_folder_is_measured_with_the_real_search_and_a_page_is_made(tmp_path: 
     assert run.answers["q2"].ids == [], "the other group is outside the grant"
     figures = run.results[TYPED, RUNG]
     assert (figures["x"]["R@10"], figures["y"]["R@10"], figures["all"]["R@10"]) == (1, 0, 0.5)
-    text = page.render([run])
+    text = page.render([run], "Measured today.")
+    assert "\nMeasured today.\n" in text
     assert "| mini, recall | R@10 | – | 0.500 | – | – | information |" in text
 
 

@@ -1,0 +1,200 @@
+"""`python -m quality.record [--page-only]`: runs the evidence benchmark and writes docs/record.md.
+
+The page gathers the results of all measurements with their dates and commits. Results are marked as
+out of date if the product has changed since.
+"""
+
+import argparse
+import json
+import platform
+import re
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from evidence.version import VERSION
+from quality.evidence.__main__ import SEED, compared
+from quality.page import markdown_table
+from tests.figures.__main__ import RESULTS as FAULTS
+from tests.helpers import commits
+from tests.helpers.server import ROOT
+
+PAGE, EVIDENCE = ROOT / "docs/record.md", ROOT / "quality/evidence/results.json"
+HEAD = """# Public record
+
+What was measured, when, at which commit, and the command that repeats it. `make record` runs the
+evidence benchmark and writes this page. Results are out of date if the code of the product has
+changed since their commit; the column *state* was true when this page was written.
+
+"""
+SEARCH = """## Search quality
+
+[Search quality](search-quality.md) compares each figure with two baselines of the same run and, for
+LoCoMo, with what others published. The published figures are for whole collections. Ours are for
+the halves of LoCoMo, Cranfield and XQuAD that we keep, so the two are not the same measurement.
+`COLLECTIONS=FOLDER make record` measures the collections in a folder of yours, whole ones too.
+
+"""
+ABOUT = """## Evidence benchmark
+
+120 tasks over 2,000 made-up messages and notes in three accounts. A scripted agent searches and
+reads until the text that it sees proves the answer. Most answers are a code: in the one sentence
+with all words of a question, in a text of 200,000 characters, beside the second of two words that
+are 40 words apart, or in a named record. The other tasks are the end of a text, counts, and words
+that no record has together. The agent remembers nothing from earlier tasks, and reads only
+`content[]`.
+
+"""
+COLUMNS = """
+- **text read**: UTF-8 bytes of all answers to the tasks. **largest**: of one answer; hosts cut
+  answers of about 100,000 bytes or move them into a file.
+- **proof rate**: the share of hits that show a word of the question in an excerpt.
+- **at once**: searches whose first page proved the answer, without another call.
+- **dead handles**: ids, cursors and calls that an answer printed and the server then refused.
+
+The plain server is what a few lines of the official SDK over SQLite FTS5 give: a search for all
+words with a snippet of each hit, `fetch` for a whole record, and `count`. It has no grants and no
+limits, returns whole texts, and sees the same records. Its code is `quality/evidence/fts5.py`.
+
+To run the benchmark against another server, write the records, import them there, and measure:
+
+```console
+$ .venv/bin/python -m quality.evidence corpus var/corpus
+$ .venv/bin/python -m quality.evidence run var/corpus --url https://localhost/mcp --token-file token
+```
+
+The agent expects tools named `search` and `fetch` that return JSON, and `count`. If the server has
+others, pass `--reader MODULE:CLASS` with a class like those in `quality/evidence/readers.py`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A measurement: its page, how it ended, when and at which commits, and its command."""
+
+    title: str
+    outcome: str
+    dates: Sequence[str]
+    commits: Sequence[str]
+    command: str
+    missed: Sequence[str]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        dates, made = sorted({*self.dates}), sorted({*self.commits})
+        when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        at = (
+            ", ".join(commit or "none" for commit in made)
+            if len(made) < 4
+            else f"{len(made)} commits"
+        )
+        return self.title, self.outcome, when, at, commits.state(made), f"`{self.command}`"
+
+
+def measured() -> dict[str, Any]:
+    """Runs the evidence benchmark; returns its results with date, commit and versions."""
+    rows = [result.row for result in compared()]
+    return {
+        "date": commits.today(),
+        "commit": commits.current(EVIDENCE, PAGE),
+        "versions": {
+            "Rung": VERSION,
+            "mcp": version("mcp"),
+            "Python": platform.python_version(),
+            "SQLite": sqlite3.sqlite_version,
+        },
+        "rows": rows,
+    }
+
+
+def page() -> str:
+    """The page, from the saved results and the pages of other measurements."""
+    found = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else None
+    entries = [
+        _gates("Search quality", "search-quality.md", "COLLECTIONS=FOLDER make quality"),
+        *([_evidence(found)] if found else ()),
+        _gates("Benchmarks", "benchmarks.md", "make bench"),
+        _faults(),
+    ]
+    head = ("measurement", "outcome", "date", "commit", "state", "repeat with")
+    parts = [HEAD, markdown_table(head, [entry.cells for entry in entries]), "\n", SEARCH, ABOUT]
+    if found:
+        columns = ("server", "solved", "calls", "text read", "largest", "proof rate")
+        rows = [_server(row) for row in found["rows"]]
+        parts += [markdown_table((*columns, "at once", "dead handles"), rows)]
+        versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+        parts += [f"\nVersions: {versions}. Seed {SEED}.\n"]
+    behind = [f"- {entry.title}: {'; '.join(entry.missed)}." for entry in entries if entry.missed]
+    parts += [COLUMNS, "\n## What is behind\n\nNot reached, by measurement. "]
+    parts += ["The pages have the figures and the reasons.\n\n", "\n".join(behind), "\n"]
+    return "".join(parts)
+
+
+def _evidence(found: dict[str, Any]) -> Entry:
+    rung, plain = found["rows"]
+    behind = [
+        *rung["wrong"],
+        *(f"{name} (the plain server is ahead)" for name in _ahead(rung, plain)),
+    ]
+    outcome = f"{rung['right']} of {rung['tasks']} tasks solved"
+    title = "[Evidence benchmark](#evidence-benchmark)"
+    return Entry(title, outcome, [found["date"]], [found["commit"]], "make record", behind)
+
+
+def _ahead(rung: dict[str, Any], plain: dict[str, Any]) -> Iterator[str]:
+    """The columns in which the plain server has the better figure."""
+    less = (("calls", "calls"), ("text read", "bytes"), ("largest", "largest"))
+    yield from (title for title, name in less if plain[name] < rung[name])
+    more = (("proof rate", "shown", "hits"), ("at once", "at_once", "searched"))
+    for title, part, whole in more:
+        if plain[part] * rung[whole] > rung[part] * plain[whole]:
+            yield title
+
+
+def _gates(title: str, name: str, command: str) -> Entry:
+    """A page whose rows end with a verdict."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    verdicts = re.findall(r"^\| (.+?) \|.* \| (held|missed) \|$", text, re.MULTILINE)
+    missed = [cell for cell, verdict in verdicts if verdict == "missed"]
+    date, commit = commits.read_stamp(text)
+    outcome = f"{len(verdicts) - len(missed)} of {len(verdicts)} gates held"
+    return Entry(f"[{title}]({name})", outcome, [date or "not dated"], [commit], command, missed)
+
+
+def _faults() -> Entry:
+    rows = json.loads(FAULTS.read_text(encoding="utf-8"))
+    missed = [f"row {number}" for number, row in rows.items() if row["held"] is not True]
+    outcome = f"{len(rows) - len(missed)} of {len(rows)} rows passed"
+    dates = [row["date"] for row in rows.values()]
+    made = [row.get("commit", "") for row in rows.values()]
+    return Entry("[Fault tests](figures.md)", outcome, dates, made, "make figures", missed)
+
+
+def _server(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["server"],
+        f"{row['right']} of {row['tasks']}",
+        f"{row['calls']:,}",
+        f"{row['bytes'] / 1000:,.0f} KB",
+        f"{row['largest'] / 1000:,.0f} KB",
+        f"{100 * row['shown'] / row['hits']:.0f} %",
+        f"{row['at_once']} of {row['searched']}",
+        f"{row['dead']} of {row['handles']:,}",
+    )
+
+
+def main() -> int:
+    """Measures, saves and writes."""
+    parser = argparse.ArgumentParser(prog="python -m quality.record")
+    parser.add_argument("--page-only", action="store_true", help="measure nothing")
+    if not parser.parse_args().page_only:
+        EVIDENCE.write_text(json.dumps(measured(), indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
