@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from evidence.errors import EvidenceError
 from service import credentials, settings
 from service.cli import config
 from service.cli.source import NEW_FILE, explicit_names
-from service.doctor import local, remote
+from service.doctor import local, remote, sources
 from service.doctor.findings import Finding, summary
 
 COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black"}
@@ -29,8 +30,8 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
     """Check each step a client takes and report failures with their fixes.
 
     With a URL: host name, port, certificate, proxy, headers, token, protocol, tools, one
-    search. Without a URL: the settings of this environment, the store, the snapshot and the
-    disk; then the server of RUNG_URL or of the configuration file, if there is one.
+    search. Without a URL: the settings of this environment, the store, the snapshot, the disk
+    and the sources; then the server of RUNG_URL or of the configuration file, if there is one.
 
     Exits with 0 if nothing failed, otherwise with 1.
     """
@@ -63,6 +64,9 @@ def _local_findings() -> Iterator[Finding]:
         elif token is None and options["token_file"]:
             file = Path(options["token_file"])
     yield from local.look(environ, fault, reads=bool(url))
+    with suppress(settings.SettingsError):
+        store = settings.load(environ).store
+        yield from sources.look(config.path_of(environ), store, environ)
     if url:
         yield from remote.look(url, _token(token, file), datetime.now(UTC))
 

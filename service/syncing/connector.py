@@ -58,6 +58,9 @@ class Connector:
     joins = False
     format: str | None = None
 
+    def check(self) -> None:
+        """Reaches the source, unless opening it has done so. For `rung doctor`."""
+
     def list_parts(
         self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
     ) -> Listing | None:

@@ -261,6 +261,14 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "the one walk that stays on this machine",
     ),
     (
+        "service/doctor/sources.py",
+        (
+            *("evidence", "service.access.entries", "service.access.sidecar", "service.doctor"),
+            *("service.place", "service.records", "service.syncing"),
+        ),
+        "it asks the sources as a round does, and brings nothing",
+    ),
+    (
         "service/doctor/",
         (
             *("evidence", *NAMED, "service.doctor", "service.mcp"),

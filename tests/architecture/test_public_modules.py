@@ -55,7 +55,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.pages": ("blueprint", "layout", "session_path"),
     "service.signin": ("blueprint",),
     "service.demo": ("fill", "papers"),
-    "service.doctor": ("findings", "local", "remote"),
+    "service.doctor": ("findings", "local", "remote", "sources"),
     "service.clients": ("servers", "table", "toml", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),
     "service.settings": ("", "explanation", "parsing"),

@@ -121,7 +121,9 @@ def test_a_wrong_password_is_explained_and_shown_nowhere(synced: Synced, server:
     assert result.exit_code == 1 and "refused the sign-in" in result.stderr
     listed = synced.ok("source", "list").stdout
     assert "failed" in listed and "app password" in listed
-    assert secret not in result.output + listed
+    looked = synced.run("doctor").output
+    assert "mail: " in looked and "IMAP is switched on" in looked
+    assert secret not in result.output + listed + looked
     kept = [path for path in synced.folder.rglob("*") if path.is_file() and path.name != "password"]
     assert not [path for path in kept if secret.encode() in path.read_bytes()]
     assert PASSWORD.encode() not in b"".join(path.read_bytes() for path in kept)

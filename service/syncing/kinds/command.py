@@ -6,6 +6,7 @@ The command runs without a shell, and without the settings of Rung in its enviro
 import hashlib
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,10 @@ class Command(Connector):
         self._words = words_of(source.address)
         self._folder = TemporaryDirectory()
         self._file = Path(self._folder.name) / f"{source.name}.ndjson"
+
+    def check(self) -> None:
+        if shutil.which(self._words[0]) is None:
+            raise Unavailable(f"There is no command {self._words[0]}. Install it, or correct it.")
 
     def list_parts(
         self, position: dict[str, Any], stored: Callable[[], dict[str, str]]

@@ -27,15 +27,18 @@ class Folder(Connector):
     def __init__(self, source: SourceSettings) -> None:
         self._root = Path(source.address).expanduser()
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
+    def check(self) -> None:
         if not self._root.is_dir():
             raise Unavailable(f"{self._root} is not a folder that can be read. Is it mounted?")
         try:
             os.listdir(self._root)
         except OSError as error:
             raise Unavailable(f"{self._root} cannot be read: {error.strerror}.") from error
+
+    def list_parts(
+        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
+    ) -> Listing | None:
+        self.check()
         versions = dict[str, str]()
         for path in walk(str(self._root), []):
             try:

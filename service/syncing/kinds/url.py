@@ -31,6 +31,9 @@ class Document(Connector):
         self._site, self._name = Site(source), source.name
         self._file, self._content = basename(urlsplit(self._site.url).path), b""
 
+    def check(self) -> None:
+        self._site.ask("GET", self._site.url)
+
     def list_parts(
         self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
     ) -> Listing | None:
