@@ -44,6 +44,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "limits": ("service/access/rates.py",),
     "lxml": (
         "service/importing/rows.py",
+        "service/syncing/kinds/webdav.py",
         *(f"service/importing/readers/{name}.py" for name in ("evernote", "office", "outlines")),
     ),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),

@@ -97,7 +97,7 @@ def dovecot() -> Iterator[Dovecot]:
     command = ["dovecot", "-F", "-c", str(folder / "dovecot.conf")]
     process = subprocess.Popen(command, start_new_session=True)
     try:
-        _wait(port, process)
+        wait_for(port, process)
         yield Dovecot(folder, port)
     finally:
         os.killpg(process.pid, signal.SIGTERM)
@@ -105,13 +105,14 @@ def dovecot() -> Iterator[Dovecot]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait(port: int, process: "subprocess.Popen[bytes]") -> None:
+def wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
+    """Waits until a server listens."""
     pause = Event()
     for _ in range(WAIT_SECONDS * 10):
-        assert process.poll() is None, "Dovecot ended"
+        assert process.poll() is None, "The server ended"
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
             pause.wait(0.1)
-    raise TimeoutError("Dovecot does not answer.")
+    raise TimeoutError("The server does not answer.")

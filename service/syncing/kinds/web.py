@@ -1,10 +1,10 @@
 """Requests of sources: over verified TLS or to loopback, and secrets to their own origin only."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
 
 from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
 from evidence.limits import BUDGETS
@@ -16,6 +16,7 @@ from service.syncing.connector import SourceSettings
 SECONDS: Final = 120
 #: The most bytes of one answer.
 MOST_BYTES: Final = 256 << 20
+_PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
@@ -29,7 +30,7 @@ class Site:
         secret = source.secret()
         self._headers = dict[str, str]()
         if secret and parts.username:
-            pair = b64encode(f"{parts.username}:{secret}".encode()).decode()
+            pair = b64encode(f"{unquote(parts.username)}:{secret}".encode()).decode()
             self._headers["Authorization"] = f"Basic {pair}"
         elif secret:
             self._headers["Authorization"] = f"Bearer {secret}"
@@ -40,28 +41,38 @@ class Site:
         url: str,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        *,
+        most_bytes: int = MOST_BYTES,
+        allowed: Collection[int] = (),
     ) -> Answer:
-        """The answer, after redirects within the origin; raises for statuses but 2xx and 304."""
+        """The answer, after redirects; raises for statuses but 2xx, 304 and those `allowed`.
+
+        Nothing is sent to another origin than that of the source.
+        """
         deadline = Deadline.after(SECONDS)
         for _ in range(BUDGETS.redirects + 1):
+            if _origin(url) != _origin(self.url):
+                scheme, host, port = _origin(url)  # a path may contain a secret
+                other = f"{scheme}://{host}:{port}/"
+                raise Unavailable(f"The server leads to {other!r}. Add a source with that address.")
             answer = outbound.ask(
                 method,
                 url,
                 deadline=deadline,
-                most_bytes=MOST_BYTES,
+                most_bytes=most_bytes,
                 headers={"Accept-Encoding": "gzip", **(headers or {}), **self._headers},
                 data=body,
                 redirects=True,
             )
             if answer.status not in _REDIRECTS:
-                return _accepted(answer)
-            target = urljoin(url, answer.headers.get("Location", ""))
-            if urlsplit(target)[:2] != urlsplit(url)[:2]:
-                raise Unavailable(
-                    "The server redirects to another server. Use the address that it leads to."
-                )
-            url = target
+                return answer if answer.status in allowed else _accepted(answer)
+            url = urljoin(url, answer.headers.get("Location", ""))
         raise Unavailable("The server redirects too often.")
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def _accepted(answer: Answer) -> Answer:

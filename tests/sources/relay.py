@@ -1,0 +1,87 @@
+"""A server on loopback before another one. It notes requests, and can change what is answered."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import requests
+
+from tests.helpers.waiting import WAIT_SECONDS
+
+
+class Request(NamedTuple):
+    """A request as it came."""
+
+    method: str
+    path: str
+    body: str
+    authorization: str
+
+
+class Reply(NamedTuple):
+    """An answer; `location` is that of a redirect."""
+
+    status: int
+    body: bytes
+    location: str = ""
+
+
+class Relay(ThreadingHTTPServer):
+    """Passes requests on to a port. `change` makes the answer of a request and its real answer."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.target, self.port = port, self.server_address[1]
+        self.requests = list[Request]()
+        self.change: Callable[[Request, Reply], Reply] = lambda request, reply: reply
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Relay
+
+    def do_PROPFIND(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        authorization = self.headers.get("Authorization", "")
+        request = Request(self.command, self.path, body.decode(), authorization)
+        self.server.requests.append(request)
+        answer = requests.request(
+            self.command,
+            f"http://127.0.0.1:{self.server.target}{self.path}",
+            data=body,
+            headers={**self.headers, "Accept-Encoding": "identity"},
+            timeout=WAIT_SECONDS,
+            allow_redirects=False,
+        )
+        reply = Reply(answer.status_code, answer.content, answer.headers.get("Location", ""))
+        self._send(self.server.change(request, reply))
+
+    do_REPORT = do_GET = do_PROPFIND
+
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        if reply.location:
+            self.send_header("Location", reply.location)
+        self.send_header("Content-Length", str(len(reply.body)))
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Prints nothing."""
+
+
+@contextmanager
+def relay_to(port: int) -> Iterator[Relay]:
+    """Runs a relay to a port."""
+    with Relay(port) as relay:
+        thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield relay
+        finally:
+            relay.shutdown()
+            thread.join()
