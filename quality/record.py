@@ -10,6 +10,7 @@ import platform
 import re
 import sqlite3
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -49,8 +50,8 @@ that no record has together. The agent remembers nothing from earlier tasks, and
 
 """
 COLUMNS = """
-- **text read**: UTF-8 bytes of all answers to the tasks. **largest**: of one answer; hosts cut
-  answers of about 100,000 bytes or move them into a file.
+- **text read**: UTF-8 bytes of all answers to the tasks. **largest**: of one answer. Some hosts
+  write long answers to a file, or cut them ([hosts and models](hosts-and-models.md)).
 - **proof rate**: the share of hits that show a word of the question in an excerpt.
 - **at once**: searches whose first page proved the answer, without another call.
 - **dead handles**: ids, cursors and calls that an answer printed and the server then refused.
@@ -73,25 +74,21 @@ others, pass `--reader MODULE:CLASS` with a class like those in `quality/evidenc
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A measurement: its page, how it ended, when and at which commits, and its command."""
+    """A measurement: its page, how it ended, when and at which commit, and its command."""
 
     title: str
     outcome: str
     dates: Sequence[str]
-    commits: Sequence[str]
+    commit: str
     command: str
     missed: Sequence[str]
 
     @property
     def cells(self) -> tuple[str, ...]:
-        dates, made = sorted({*self.dates}), sorted({*self.commits})
+        dates = sorted({*self.dates})
         when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-        at = (
-            ", ".join(commit or "none" for commit in made)
-            if len(made) < 4
-            else f"{len(made)} commits"
-        )
-        return self.title, self.outcome, when, at, commits.state(made), f"`{self.command}`"
+        at, state = self.commit or "none", commits.state(self.commit)
+        return self.title, self.outcome, when, at, state, f"`{self.command}`"
 
 
 def measured() -> dict[str, Any]:
@@ -112,36 +109,38 @@ def measured() -> dict[str, Any]:
 
 def page() -> str:
     """The page, from the saved results and the pages of other measurements."""
-    found = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else None
+    evidence = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else None
     entries = [
         _gates("Search quality", "search-quality.md", "COLLECTIONS=FOLDER make quality"),
-        *([_evidence(found)] if found else ()),
+        *([_evidence(evidence)] if evidence else ()),
         _gates("Benchmarks", "benchmarks.md", "make bench"),
-        _faults(),
+        *_faults(),
     ]
     head = ("measurement", "outcome", "date", "commit", "state", "repeat with")
     parts = [HEAD, markdown_table(head, [entry.cells for entry in entries]), "\n", SEARCH, ABOUT]
-    if found:
+    if evidence:
         columns = ("server", "solved", "calls", "text read", "largest", "proof rate")
-        rows = [_server(row) for row in found["rows"]]
+        rows = [_server(row) for row in evidence["rows"]]
         parts += [markdown_table((*columns, "at once", "dead handles"), rows)]
-        versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
+        versions = ", ".join(f"{name} {number}" for name, number in evidence["versions"].items())
         parts += [f"\nVersions: {versions}. Seed {SEED}.\n"]
+    else:
+        parts += ["Not measured yet.\n"]
     behind = [f"- {entry.title}: {'; '.join(entry.missed)}." for entry in entries if entry.missed]
     parts += [COLUMNS, "\n## What is behind\n\nNot reached, by measurement. "]
     parts += ["The pages have the figures and the reasons.\n\n", "\n".join(behind), "\n"]
     return "".join(parts)
 
 
-def _evidence(found: dict[str, Any]) -> Entry:
-    rung, plain = found["rows"]
+def _evidence(evidence: dict[str, Any]) -> Entry:
+    rung, plain = evidence["rows"]
     behind = [
         *rung["wrong"],
         *(f"{name} (the plain server is ahead)" for name in _ahead(rung, plain)),
     ]
     outcome = f"{rung['right']} of {rung['tasks']} tasks solved"
     title = "[Evidence benchmark](#evidence-benchmark)"
-    return Entry(title, outcome, [found["date"]], [found["commit"]], "make record", behind)
+    return Entry(title, outcome, [evidence["date"]], evidence["commit"], "make record", behind)
 
 
 def _ahead(rung: dict[str, Any], plain: dict[str, Any]) -> Iterator[str]:
@@ -161,16 +160,19 @@ def _gates(title: str, name: str, command: str) -> Entry:
     missed = [cell for cell, verdict in verdicts if verdict == "missed"]
     date, commit = commits.read_stamp(text)
     outcome = f"{len(verdicts) - len(missed)} of {len(verdicts)} gates held"
-    return Entry(f"[{title}]({name})", outcome, [date or "not dated"], [commit], command, missed)
+    return Entry(f"[{title}]({name})", outcome, [date or "not dated"], commit, command, missed)
 
 
-def _faults() -> Entry:
-    rows = json.loads(FAULTS.read_text(encoding="utf-8"))
-    missed = [f"row {number}" for number, row in rows.items() if row["held"] is not True]
-    outcome = f"{len(rows) - len(missed)} of {len(rows)} rows passed"
-    dates = [row["date"] for row in rows.values()]
-    made = [row.get("commit", "") for row in rows.values()]
-    return Entry("[Fault tests](figures.md)", outcome, dates, made, "make figures", missed)
+def _faults() -> Iterator[Entry]:
+    """The rows of faults, by the commit at which they ran."""
+    by_commit = defaultdict[str, dict[str, Any]](dict)
+    for number, row in json.loads(FAULTS.read_text(encoding="utf-8")).items():
+        by_commit[row.get("commit", "")][number] = row
+    for commit, rows in by_commit.items():
+        missed = [f"row {number}" for number, row in rows.items() if row["held"] is not True]
+        outcome = f"{len(rows) - len(missed)} of {len(rows)} rows passed"
+        dates = [row["date"] for row in rows.values()]
+        yield Entry("[Fault tests](figures.md)", outcome, dates, commit, "make figures", missed)
 
 
 def _server(row: dict[str, Any]) -> tuple[str, ...]:

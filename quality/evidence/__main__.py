@@ -92,7 +92,7 @@ def compared(only: tuple[str, ...] = ()) -> list[Result]:
 
 def measure_rung(folder: Path, only: tuple[str, ...] = ()) -> Result:
     """The result of Rung over the corpus in a folder."""
-    token = _fill(folder)
+    token = fill(folder)
     command = [sys.executable, "-m", "service", "stdio", "--store", str(folder / "store.db")]
     with Stdio(command, {"RUNG_TOKEN": token, **UNLIMITED}) as client:
         return measure(folder, client, RungReader(), only)
@@ -104,7 +104,7 @@ def measure_plain(folder: Path, only: tuple[str, ...] = ()) -> Result:
         return measure(folder, client, PlainReader(), only)
 
 
-def _fill(folder: Path) -> str:
+def fill(folder: Path) -> str:
     """Imports the records into a store in the folder; returns a token for all of them."""
     store = ("--store", str(folder / "store.db"))
     for account in ACCOUNTS:

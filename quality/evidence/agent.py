@@ -48,7 +48,7 @@ class ToolError(Exception):
     """The server answered a call with an error; the text is the message."""
 
 
-Ring = Callable[[Call], str]
+Caller = Callable[[Call], str]
 
 
 class Reader(Protocol):
@@ -63,16 +63,16 @@ class Reader(Protocol):
     def text(self, answer: str) -> str:
         """The text of the record that a read returned."""
 
-    def record(self, ask: Ask, call: Ring) -> str:
+    def record(self, ask: Ask, call: Caller) -> str:
         """The id of the record that a task names."""
 
     def around(self, id: str, phrase: str) -> Call:
         """The read of a text around a phrase."""
 
-    def end(self, id: str, chars: int, call: Ring) -> str:
+    def end(self, id: str, chars: int, call: Caller) -> str:
         """A text that ends as the record does, with at least so many characters."""
 
-    def count(self, ask: Ask, call: Ring) -> int:
+    def count(self, ask: Ask, call: Caller) -> int:
         """The number of records that a task asks for."""
 
     def handles(self, answer: str) -> Iterator[Call]:
@@ -82,7 +82,7 @@ class Reader(Protocol):
 class Agent:
     """Solves tasks on one server."""
 
-    def __init__(self, reader: Reader, call: Ring) -> None:
+    def __init__(self, reader: Reader, call: Caller) -> None:
         self._reader, self._call = reader, call
 
     def answer(self, ask: Ask) -> str:

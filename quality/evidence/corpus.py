@@ -117,14 +117,14 @@ class Writer:
 
     def paragraphs(self, chars: int, *, foreign: bool = False) -> list[str]:
         """A text of at least `chars` characters about one topic."""
-        topic, found, size = self._random.sample(self._words[150:], 30), list[str](), 0
+        topic, paragraphs, size = self._random.sample(self._words[150:], 30), list[str](), 0
         while size < chars:
             sentences = [self._sentence(topic) for _ in range(self._random.randrange(2, 7))]
             if foreign:
                 sentences.append(self._random.choice(TEXTS["foreign"]))
-            found.append(" ".join(sentences))
-            size += len(found[-1]) + 2
-        return found
+            paragraphs.append(" ".join(sentences))
+            size += len(paragraphs[-1]) + 2
+        return paragraphs
 
     def _sentence(self, topic: list[str]) -> str:
         words = self.words(max(4, min(28, int(self._random.gauss(13, 5)))))
@@ -144,31 +144,30 @@ def plant(random: Random, record: Record, sentence: str, low: float = 0, high: f
 
 def records(random: Random, writer: Writer, scale: float = 1) -> list[Record]:
     """The records without what tasks plant in them; `scale` makes fewer and shorter ones."""
-    found = [record for account in ACCOUNTS for record in _account(random, writer, account, scale)]
-    for record in random.sample(found, LONG_RECORDS):
+    made = [record for account in ACCOUNTS for record in _account(random, writer, account, scale)]
+    for record in random.sample(made, LONG_RECORDS):
         chars = int(random.gauss(LONG_CHARS * scale, LONG_CHARS * scale / 25))
         record.paragraphs = writer.paragraphs(chars, foreign=random.random() < 0.4)
         record.long, record.free = True, False
-    for number in range(len(found) * 3 // 100):
-        record = take(random, found, lambda record: True)
+    for number in range(len(made) * 3 // 100):
+        record = take(random, made, lambda record: True)
         record.id, record.odd = _ODD_IDS[number % len(_ODD_IDS)].format(number + 1), True
-    return found
+    return made
 
 
-def pairs(random: Random, found: list[Record]) -> Iterator[tuple[Record, Record]]:
+def pairs(random: Random, pool: list[Record]) -> Iterator[tuple[Record, Record]]:
     """Records of the two mail accounts that get the same id."""
     for number in range(PAIRS):
         home, work = (
-            take(random, found, lambda record: record.account is account)
-            for account in ACCOUNTS[:2]
+            take(random, pool, lambda record: record.account is account) for account in ACCOUNTS[:2]
         )
         home.id = work.id = f"shared-{number * 3 + 1:03}"
         yield home, work
 
 
-def take(random: Random, found: list[Record], fits: Callable[[Record], bool]) -> Record:
+def take(random: Random, pool: list[Record], fits: Callable[[Record], bool]) -> Record:
     """A free record that fits, which is then not free."""
-    record = random.choice([record for record in found if record.free and fits(record)])
+    record = random.choice([record for record in pool if record.free and fits(record)])
     record.free = False
     return record
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from urllib.parse import quote
 
-from quality.evidence.agent import Call, Hit, Page, Ring
+from quality.evidence.agent import Call, Caller, Hit, Page
 from quality.evidence.corpus import FIELD
 from quality.evidence.tasks import Ask
 
@@ -50,20 +50,20 @@ class RungReader:
         fenced = _FENCE.search(answer)
         return _unmarked(fenced[2]) if fenced else ""
 
-    def record(self, ask: Ask, call: Ring) -> str:
+    def record(self, ask: Ask, call: Caller) -> str:
         id = _NEEDS_ESCAPE.sub(lambda match: quote(match[0], safe=""), ask.record_id)
         return f"{self._connection(ask, call)}/{ask.stream}:{id}"
 
     def around(self, id: str, phrase: str) -> Call:
         return self._around(id, phrase, 20, 80)
 
-    def end(self, id: str, chars: int, call: Ring) -> str:
+    def end(self, id: str, chars: int, call: Caller) -> str:
         first = {"id": id, "field_path": FIELD, "limit_chars": chars}
         answer = call(Call("read_record_field", first))
         last = _printed(answer, "end")
         return self.text(call(last) if last else answer)
 
-    def count(self, ask: Ask, call: Ring) -> int:
+    def count(self, ask: Ask, call: Caller) -> int:
         counted = {"stream": ask.stream, "metric": "count", "filter": ask.equal}
         connection = self._connection(ask, call)
         answer = call(Call("aggregate", {**counted, "connection_id": connection}))
@@ -79,7 +79,7 @@ class RungReader:
         window = {"query": phrase, "before_chars": before, "after_chars": after}
         return Call("read_record_field", {"id": id, "field_path": FIELD, **window})
 
-    def _connection(self, ask: Ask, call: Ring) -> str:
+    def _connection(self, ask: Ask, call: Caller) -> str:
         label = re.escape(ask.account)
         return re.findall(rf'(\S+)="{label}"', call(Call("schema", {})))[0]
 
@@ -92,29 +92,29 @@ class PlainReader:
 
     def page(self, text: str, ask: Ask) -> Page:
         results = json.loads(text)["results"]
-        fetched = [Call("fetch", {"id": one["id"]}) for one in results]
-        return Page([Hit(one["id"], [one["text"]], [call]) for one, call in zip(results, fetched)])
+        fetched = [Call("fetch", {"id": hit["id"]}) for hit in results]
+        return Page([Hit(hit["id"], [hit["text"]], [call]) for hit, call in zip(results, fetched)])
 
     def text(self, answer: str) -> str:
         text: str = json.loads(answer)["text"]
         return text
 
-    def record(self, ask: Ask, call: Ring) -> str:
+    def record(self, ask: Ask, call: Caller) -> str:
         return f"{ask.account}/{ask.record_id}"
 
     def around(self, id: str, phrase: str) -> Call:
         return Call("fetch", {"id": id})
 
-    def end(self, id: str, chars: int, call: Ring) -> str:
+    def end(self, id: str, chars: int, call: Caller) -> str:
         return self.text(call(self.around(id, "")))
 
-    def count(self, ask: Ask, call: Ring) -> int:
+    def count(self, ask: Ask, call: Caller) -> int:
         return int(call(Call("count", {"account": ask.account, **ask.equal})))
 
     def handles(self, answer: str) -> Iterator[Call]:
-        found = json.loads(answer)
-        for one in found["results"] if isinstance(found, dict) and "results" in found else ():
-            yield Call("fetch", {"id": one["id"]})
+        body = json.loads(answer)
+        for hit in body["results"] if isinstance(body, dict) and "results" in body else ():
+            yield Call("fetch", {"id": hit["id"]})
 
 
 def _calls(text: str) -> Iterator[Call]:

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,9 +13,12 @@ DIRTY = "-dirty"
 
 
 def current(*written: Path) -> str:
-    """The commit that is checked out, with `-dirty` after changes to files but those `written`."""
+    """The commit that is checked out, with `-dirty` after changes to files but those `written`.
+
+    Changes in docs/ do not count: measurements write their pages there.
+    """
     inside = (path.resolve() for path in written if path.resolve().is_relative_to(ROOT))
-    others = [f":!{path.relative_to(ROOT)}" for path in inside]
+    others = [":!docs", *(f":!{path.relative_to(ROOT)}" for path in inside)]
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *others)
     return _git("rev-parse", "--short=8", "HEAD") + (DIRTY if changed else "")
 
@@ -37,18 +39,12 @@ def read_stamp(page: str) -> tuple[str, str]:
     return (match[1], match[2] or "") if match else ("", "")
 
 
-def state(commits: Iterable[str], root: Path = ROOT) -> str:
-    """Whether results of these commits are those of the product as it is checked out in `root`."""
-    changed, unknown = set[str](), False
-    for commit in set(commits):
-        if commit and _git("cat-file", "-t", commit, root=root) == "commit":
-            names = _git("diff", "--name-only", commit, "--", *PRODUCT, root=root)
-            changed |= set(names.splitlines())
-        else:
-            unknown = True
-    reasons = [f"{len(changed)} product files have changed"] if changed else []
-    reasons += ["some results name no commit of this history"] if unknown else []
-    return f"**out of date**: {', '.join(reasons)}" if reasons else "current"
+def state(commit: str, root: Path = ROOT) -> str:
+    """Whether results of a commit are those of the product as it is checked out in `root`."""
+    if not commit or _git("cat-file", "-t", commit, root=root) != "commit":
+        return "**out of date**: no commit of this history is named"
+    changed = _git("diff", "--name-only", commit, "--", *PRODUCT, root=root).splitlines()
+    return f"**out of date**: {len(changed)} product files have changed" if changed else "current"
 
 
 def _git(*words: str, root: Path = ROOT) -> str:

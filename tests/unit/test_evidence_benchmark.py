@@ -1,17 +1,22 @@
 """The evidence benchmark: provable tasks, an agent that solves them, and results with a commit."""
 
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from quality import record
 from quality.evidence import proof, tasks
-from quality.evidence.__main__ import measure_plain, measure_rung
+from quality.evidence.__main__ import fill, main, measure_plain, measure_rung
 from quality.evidence.measure import Result, write
 from quality.evidence.tasks import NONE, Ask
+from tests.architecture.sources import text
 from tests.helpers import commits
+from tests.helpers.server import serving
 
 #: A seed for which small corpora have one answer for each task.
 SEED, SCALE = 4, 0.2
@@ -46,8 +51,20 @@ def test_an_answer_is_what_a_text_proves(
     assert list(proof.answers(Ask(goal, words), text)) == proven
 
 
+def measure_over_http(folder: Path, only: tuple[str, ...]) -> Result:
+    """The command that measures a server at an address, and its result."""
+    (folder / "token").write_text(fill(folder))
+    with serving("service.app:create_app()", {"RUNG_STORE": str(folder / "store.db")}) as url:
+        words = ["run", str(folder), "--url", f"{url}/mcp", "--token-file", str(folder / "token")]
+        words += ["--reader", "quality.evidence.readers:RungReader"]
+        words += [word for prefix in only for word in ("--only", prefix)]
+        done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    return Result(**json.loads(done.stdout))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("measured", [measure_rung, measure_plain])
+@pytest.mark.parametrize("measured", [measure_rung, measure_plain, measure_over_http])
 def test_the_agent_solves_tasks_of_each_kind_by_the_pages_of_a_server(
     measured: Callable[[Path, tuple[str, ...]], Result], tmp_path: Path
 ) -> None:
@@ -77,11 +94,11 @@ def test_results_are_out_of_date_once_the_product_has_changed(tmp_path: Path) ->
     git("commit", "-qm", "Begin")
     commit = git("rev-parse", "HEAD")
     (tmp_path / "docs/a.md").write_text("2\n")
-    assert commits.state([commit], tmp_path) == "current"
-    assert "no commit" in commits.state([commit, ""], tmp_path)
-    assert "no commit" in commits.state([f"{commit}{commits.DIRTY}"], tmp_path)
+    assert commits.state(commit, tmp_path) == "current"
+    assert "no commit" in commits.state("", tmp_path)
+    assert "no commit" in commits.state(f"{commit}{commits.DIRTY}", tmp_path)
     (tmp_path / "evidence/a.py").write_text("2\n")
-    assert "1 product files" in commits.state([commit], tmp_path)
+    assert "1 product files" in commits.state(commit, tmp_path)
 
 
 def test_the_stamp_of_a_page_is_read_from_it() -> None:
@@ -89,3 +106,19 @@ def test_the_stamp_of_a_page_is_read_from_it() -> None:
     assert commits.read_stamp(page) == ("2026-01-02", "0123abcd")
     assert commits.read_stamp("# Results\n\n2026-01-02, a machine.\n") == ("2026-01-02", "")
     assert commits.read_stamp("# Results\n") == ("", "")
+
+
+def test_the_record_has_a_row_with_a_command_for_each_measurement_and_names_what_is_behind() -> (
+    None
+):
+    page = record.page()
+    for name, command in (
+        ("search-quality.md", "COLLECTIONS=FOLDER make quality"),
+        ("benchmarks.md", "make bench"),
+        ("figures.md", "make figures"),
+    ):
+        row = next(line for line in page.splitlines() if f"]({name}) |" in line)
+        assert row.endswith(f" | `{command}` |") and ("current" in row or "out of date" in row)
+    missed = text(Path("docs/benchmarks.md")).count(" | missed |")
+    behind = page.partition("## What is behind")[2].partition("[Benchmarks]")[2].partition("\n")[0]
+    assert behind.count("`") == 2 * missed
