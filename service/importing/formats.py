@@ -12,6 +12,7 @@ from evidence.errors import InvalidRequest
 from service.importing.readers import assistants, bookmarks, calendars_and_cards, chats_in_json
 from service.importing.readers import documents, evernote, json_files, mbox
 from service.importing.readers import messengers, notes, outlines, qif, sqlite_tables, tables
+from service.importing.readers import zotero
 from service.importing.source import Format
 from service.importing.tree import ZIP
 
@@ -38,7 +39,7 @@ FORMATS: dict[str, Format] = {
             mbox.EML,
         ),
         *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
-        *(tables.TSV, tables.CSV),
+        *(tables.TSV, tables.CSV, zotero.FORMAT),
     )
 }
 #: The entry points with which other packages add formats, and why some cannot be used.

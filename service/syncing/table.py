@@ -5,12 +5,13 @@ from typing import Final
 
 from evidence.errors import InvalidRequest
 from service.syncing.connector import Kind
-from service.syncing.kinds import command, dav, folder, imap, url
+from service.syncing.kinds import command, dav, folder, imap, url, zotero
 
 #: The entry points with which other packages add kinds.
 GROUP: Final = "rung.sources"
 OURS: Final = {
-    kind.name: kind for kind in (folder.KIND, imap.KIND, *dav.KINDS, url.KIND, command.KIND)
+    kind.name: kind
+    for kind in (folder.KIND, imap.KIND, *dav.KINDS, zotero.KIND, url.KIND, command.KIND)
 }
 
 

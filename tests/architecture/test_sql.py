@@ -22,7 +22,9 @@ SQL = (
     "service/access/tables.py",
     "service/papers/",
     "service/importing/occurrences.py",
+    "service/importing/databases.py",
     "service/importing/readers/sqlite_tables.py",
+    "service/importing/readers/zotero.py",
 )
 STATEMENT = re.compile(
     r"\b(SELECT|INSERT (OR [A-Z]+ )?INTO|UPDATE [\w\"{]+ SET|DELETE FROM|PRAGMA|CREATE TABLE"

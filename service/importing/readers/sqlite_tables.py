@@ -1,20 +1,17 @@
 """Tables of SQLite databases: each is a stream with its keys and its relations to others."""
 
 import base64
-import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import islice
 from math import isfinite
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS, CONTRACT
+from service.importing.databases import open_database
 from service.importing.inference import infer
 from service.importing.source import Format, Item, Repair, Source, Undecodable
 from service.records.intake import Row
@@ -138,37 +135,18 @@ def _open_tables(source: Source) -> Iterator[list[_Table]]:
     """The tables of a database, opened read-only."""
     from sqlite_utils import Database  # imported for databases only
 
-    file = source.tree.files[source.name]
-    if file.in_place:
-        log = Path(f"{file.path}-wal")
-        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-        connection = sqlite3.connect(f"file:{quote(os.fsencode(file.path))}?{mode}", uri=True)
-    else:
-        source.file.seek(0)
-        content = source.file.read(BUDGETS.import_attachment_bytes + 1)
-        if len(content) > BUDGETS.import_attachment_bytes:
-            large = f"{source.name} is too large to read inside an archive."
-            raise InvalidRequest(f"{large} Unpack it to import it.")
-        connection = sqlite3.connect(":memory:")
-        # A database in memory has no write-ahead log: its header must not ask for one.
-        connection.deserialize(content[:18] + b"\x01\x01" + content[20:])
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BUDGETS.import_row_bytes)
-    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-    with closing(connection):
-        try:
-            database = Database(connection)
-            tables = [table for table in database.tables if not table.name.startswith("sqlite_")]
-            indexes = [table.name for table in tables if table.virtual_table_using]
-            hidden = tuple(f"{name}_" for name in indexes)
-            ordinary = [table for table in tables if table.name not in indexes]
-            visible = [table for table in ordinary if not table.name.startswith(hidden)]
-            empty = [table.name for table in visible if not any(_sample(table))]
-            if excluded := [*database.view_names(), *indexes, *empty]:
-                note = f"Left out: views, indexes and empty tables: {', '.join(excluded)}."
-                source.notes += [note] if note not in source.notes else []
-            yield [_Table(table) for table in visible]
-        except sqlite3.DatabaseError as error:
-            raise InvalidRequest(f"{source.name} cannot be read: {error}.") from error
+    with open_database(source) as connection:
+        database = Database(connection)
+        tables = [table for table in database.tables if not table.name.startswith("sqlite_")]
+        indexes = [table.name for table in tables if table.virtual_table_using]
+        hidden = tuple(f"{name}_" for name in indexes)
+        ordinary = [table for table in tables if table.name not in indexes]
+        visible = [table for table in ordinary if not table.name.startswith(hidden)]
+        empty = [table.name for table in visible if not any(_sample(table))]
+        if excluded := [*database.view_names(), *indexes, *empty]:
+            note = f"Left out: views, indexes and empty tables: {', '.join(excluded)}."
+            source.notes += [note] if note not in source.notes else []
+        yield [_Table(table) for table in visible]
 
 
 BEGINS = re.compile(rb"SQLite format 3")
