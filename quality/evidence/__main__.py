@@ -41,8 +41,12 @@ def main() -> None:
 @click.option("--scale", default=1.0, help="Fewer and shorter records, such as 0.2.")
 def corpus(folder: Path, seed: int, scale: float) -> None:
     """Write NDJSON for each account, and tasks.json, to FOLDER."""
+    try:
+        made = tasks.make(seed, scale)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder, *tasks.make(seed, scale))
+    write(folder, *made)
 
 
 @main.command()
@@ -69,9 +73,12 @@ def run(
     if (url is None) == (stdio is None):
         raise click.UsageError("Give either --url or --stdio.")
     token = token_file.read_text(encoding="utf-8").strip() if token_file else None
-    client: Client = Http(url, token) if url else Stdio(shlex.split(stdio or ""), {})
-    with client:
-        click.echo(json.dumps(measure(folder, client, _reader(reader), only).row))
+    try:
+        client: Client = Http(url, token) if url else Stdio(shlex.split(stdio or ""), {})
+        with client:
+            click.echo(json.dumps(measure(folder, client, _reader(reader), only).row))
+    except (RuntimeError, OSError) as error:
+        raise click.ClickException(f"The server cannot be measured. {error}") from None
 
 
 @main.command()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from quality.evidence import proof
-from quality.evidence.tasks import NONE, Ask
+from quality.evidence.tasks import NONE, TAIL_CHARS, Ask
 
 #: Pages of one search that the agent reads.
 PAGES = 3
@@ -91,7 +91,7 @@ class Agent:
             return str(self._reader.count(ask, self._call))
         if ask.goal == "tail":
             id = self._reader.record(ask, self._call)
-            return self._reader.end(id, 60, self._call)[-60:]
+            return self._reader.end(id, TAIL_CHARS, self._call)[-TAIL_CHARS:]
         texts = self._searched(ask) if ask.words else self._named(ask)
         return next((code for text in texts for code in proof.answers(ask, text)), NONE)
 

@@ -23,9 +23,12 @@ class Client:
 
     def __init__(self) -> None:
         self._last = 0
-        hello = self.request("initialize", _HELLO)
-        self.server: dict[str, str] = hello["serverInfo"]
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        try:
+            self.server: dict[str, str] = self.request("initialize", _HELLO)["serverInfo"]
+            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        except BaseException:
+            self.close()
+            raise
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The result of a request. Raises `RuntimeError` for a JSON-RPC error."""
@@ -70,7 +73,8 @@ class Http(Client):
         response = self._session.post(self._url, json=message, timeout=_SECONDS)
         if id := response.headers.get("Mcp-Session-Id"):
             self._session.headers["Mcp-Session-Id"] = id
-        response.raise_for_status()
+        if not response.ok:
+            raise RuntimeError(f"HTTP {response.status_code}: {response.text[:500]}")
         if "text/event-stream" in response.headers.get("Content-Type", ""):
             lines = response.content.decode().splitlines()
             events = (json.loads(line[5:]) for line in lines if line.startswith("data:"))

@@ -46,6 +46,10 @@ class Result:
         return asdict(self)
 
 
+class _TooManyCalls(Exception):
+    """A task took more than `MAX_CALLS` calls."""
+
+
 @dataclass
 class _Dialogue:
     """The calls of a task and their answers."""
@@ -54,9 +58,9 @@ class _Dialogue:
     answers: list[str] = field(default_factory=list)
 
     def call(self, call: Call) -> str:
-        """The text of an answer. Raises `ToolError` if it is an error, or after too many calls."""
+        """The text of an answer. Raises `ToolError` if it is an error."""
         if len(self.answers) == MAX_CALLS:
-            raise ToolError(f"More than {MAX_CALLS} calls")
+            raise _TooManyCalls
         named = {"name": call.tool, "arguments": call.arguments}
         try:
             result = self.client.request("tools/call", named)
@@ -108,7 +112,7 @@ def _solve(task: Task, client: Client, reader: Reader, result: Result) -> list[s
     dialogue = _Dialogue(client)
     try:
         answer = Agent(reader, dialogue.call).answer(task.ask)
-    except (ToolError, LookupError):
+    except (ToolError, _TooManyCalls, LookupError, ValueError):  # or it is no page of this reader
         answer = ""
     right = answer == task.answer
     result.tasks += 1
@@ -116,7 +120,7 @@ def _solve(task: Task, client: Client, reader: Reader, result: Result) -> list[s
     result.calls += len(dialogue.answers)
     sizes = [len(text.encode("utf-8", "surrogatepass")) for text in dialogue.answers]
     result.bytes += sum(sizes)
-    result.largest = max(result.largest, *sizes)
+    result.largest = max([result.largest, *sizes])
     if not right:
         result.wrong.append(task.id)
     if task.ask.words and dialogue.answers:
@@ -147,7 +151,7 @@ def _handles(reader: Reader, answer: str) -> Iterator[Call]:
 def _odd_titles(folder: Path) -> Iterator[str]:
     """The titles of records whose ids are hard to carry, without punctuation."""
     for account in json.loads((folder / "accounts.json").read_text(encoding="utf-8")):
-        for line in (folder / account["file"]).read_text(encoding="utf-8").splitlines():
+        for line in (folder / account["file"]).read_bytes().splitlines():
             row = json.loads(line)
             if _ODD.search(row["id"]):
                 yield re.sub(r"^(Re|Fwd): ", "", row[account["title"]])

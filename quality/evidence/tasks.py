@@ -16,7 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from random import Random
 from typing import Any, Self
@@ -218,7 +218,7 @@ class _Planner:
             )
             account = example.account
             ask = Ask("count", (), account.label, account.stream, equal=equal)
-            yield ask, lambda same=same: str(same)
+            yield ask, partial(str, same)
 
     def _absent(self) -> Iterator[_Planned]:
         """Pairs of words that no record has together; every second one has a word without hits."""

@@ -80,6 +80,20 @@ def test_the_agent_solves_tasks_of_each_kind_by_the_pages_of_a_server(
     assert result.shown == result.hits > 0
 
 
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["corpus", "{}", "--seed", "0", "--scale", "0.2"], "Use another seed."),
+        (["run", "{}", "--url", "http://127.0.0.1:9/mcp"], "The server cannot be measured."),
+        (["run", "{}", "--stdio", "false"], "The server cannot be measured."),
+        (["run", "{}"], "Give either --url or --stdio."),
+    ],
+)
+def test_a_command_that_cannot_run_says_why(words: list[str], message: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, [word.format(tmp_path) for word in words])
+    assert done.exit_code in (1, 2) and message in done.output, done.exception
+
+
 def test_results_are_out_of_date_once_the_product_has_changed(tmp_path: Path) -> None:
     def git(*words: str) -> str:
         command = ["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *words]
