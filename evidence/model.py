@@ -81,6 +81,8 @@ class SyncStatus(NamedTuple):
 #: The states of a connection, the worst first, and the members of a status in JSON.
 SYNC_STATES = ("failed", "paused", "late", "ok")
 SYNC_MEMBERS = ("state", "complete_until", "synced_at")
+#: The most bytes of the stale connections that an answer lists, unless the first takes more.
+AS_OF_BYTES = 2_000
 
 
 class Source(NamedTuple):
@@ -117,10 +119,11 @@ def source_of(source: Source) -> dict[str, Any]:
     return known(names)
 
 
-def as_of_json(sources: Iterable[Source]) -> list[dict[str, Any]] | None:
-    """The stale connections of an answer as JSON; None if there are none."""
-    stale = [source_of(source) | known(members(source.sync, *SYNC_MEMBERS)) for source in sources]
-    return stale or None
+def as_of_json(sources: Sequence[Source]) -> list[dict[str, Any]] | None:
+    """The stale connections of an answer as JSON, as many as fit; None if there are none."""
+    entries = [source_of(source) | known(members(source.sync, *SYNC_MEMBERS)) for source in sources]
+    sizes = (len(json_line(entry).encode()) for entry in entries)
+    return entries[: count_fitting(sizes, AS_OF_BYTES)] or None
 
 
 def known(members: dict[K, Any]) -> dict[K, Any]:

@@ -17,7 +17,7 @@ import orjson
 
 from evidence.hits import Hit, SearchPage
 from evidence.limits import BUDGETS, Budgets
-from evidence.model import Buckets, Continuation, Source, label_of, spelled
+from evidence.model import Buckets, Continuation, Source, as_of_json, label_of, spelled
 from evidence.papers import PaperMatch
 from evidence.records import RecordPage
 from evidence.text import clip, escape
@@ -135,14 +135,16 @@ def warning(notice: dict[str, Any]) -> str:
 
 def warnings(page: SearchPage | RecordPage | Buckets) -> list[str]:
     """The warnings of a page as lines, then the connections that are not up to date."""
-    stale = [
-        f"{name_source(source)} "
-        + (f"complete until {sync.complete_until}" if sync.complete_until else "never complete")
-        + f" ({sync.state})"
-        for source in page.as_of
-        if (sync := source.sync)
-    ]
-    return [*map(warning, page.warnings), *([f"as_of: {listed(stale)}"] if stale else [])]
+    lines, entries = [*map(warning, page.warnings)], as_of_json(page.as_of) or ()
+    stale = [f"{name_source(source)} {_as_of(row)}" for source, row in zip(page.as_of, entries)]
+    if rest := len(page.as_of) - len(stale):
+        stale.append(f"{rest} more")
+    return [*lines, f"as_of: {', '.join(stale)}"] if stale else lines
+
+
+def _as_of(entry: dict[str, Any]) -> str:
+    until = entry.get("complete_until")
+    return f"{f'complete until {until}' if until else 'never complete'} ({entry['state']})"
 
 
 def listed(words: Sequence[str]) -> str:

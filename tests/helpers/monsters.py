@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evidence.handles import RecordRef
 from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source, window_read
+from evidence.model import Source, SyncStatus, window_read
 from evidence.records import Record, RecordPage
 from evidence.text import looks_binary, mark
 from evidence.values import BlobRef, Preview, base64_of
@@ -72,6 +72,13 @@ def names(most_bytes: int) -> st.SearchStrategy[str]:
 def sources(draw: st.DrawFn) -> Source:
     key, label = draw(st.none() | names(64)), draw(st.none() | texts(most=120))
     return Source(draw(names(200)), key, label)
+
+
+def stale() -> st.SearchStrategy[tuple[Source, ...]]:
+    """Connections that are not up to date."""
+    late = SyncStatus("late", NOON, NOON, is_stale=True)
+    few = st.lists(sources().map(lambda source: source._replace(sync=late)), max_size=2)
+    return few.map(lambda some: tuple(some * 50))
 
 
 @st.composite
@@ -149,6 +156,7 @@ def pages(draw: st.DrawFn, *, most: int) -> SearchPage:
         counts=draw(st.none() | counted()),
         recall={"complete": draw(st.booleans()), "candidate_window_limit": 4_000},
         warnings=[{"code": "partial_results", "message": draw(texts(most=200))}],
+        as_of=draw(stale()),
     )
 
 
@@ -200,4 +208,5 @@ def record_pages(draw: st.DrawFn) -> RecordPage:
     few = draw(st.lists(items(), min_size=1, max_size=2))
     most = 100 if all(len(item.data) <= 30 for item in few) else 3
     listed = (few * 100)[: draw(st.sampled_from([1, 2, 25, most]))][:most]
-    return RecordPage("s", listed, True, "c" * 80, args={"stream": "s", "limit": 100})
+    args = {"stream": "s", "limit": 100}
+    return RecordPage("s", listed, True, "c" * 80, as_of=draw(stale()), args=args)

@@ -92,10 +92,12 @@ def _time(row: dict[str, Any], name: str) -> str | None:
 
 def as_of(body: dict[str, Any]) -> tuple[Source, ...]:
     """The connections that are not up to date."""
-    stale = ((source_of(row), sync_of(row)) for row in rows(body.get("meta"), "as_of"))
-    return tuple(source._replace(sync=sync) for source, sync in stale if sync)[
-        : CONTRACT.page_items
-    ]
+    stale = (source_of(row)._replace(sync=sync_of(row)) for row in rows(body.get("meta"), "as_of"))
+    return tuple(
+        source
+        for source in stale
+        if source.sync and len(source.connection_id or "") <= CONTRACT.name_chars
+    )
 
 
 def reference(row: dict[str, Any], stream: str | None, source: Source) -> RecordRef | None:

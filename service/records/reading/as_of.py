@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from evidence.hits import SearchPage
-from evidence.limits import CONTRACT
 from evidence.model import Buckets, SyncStatus
 from evidence.records import RecordPage
 from service.ports import SearchQuery
@@ -25,8 +24,10 @@ def dated(page: P, statuses: Statuses, streams: Callable[[], Streams]) -> P:
         return page
     sources = {stream.connection_id: stream.source for stream in streams()}
     oldest = sorted(stale.items(), key=lambda entry: entry[1].complete_until or "")
-    as_of = [sources[id]._replace(sync=sync) for id, sync in oldest if id in sources]
-    return replace(page, as_of=tuple(as_of[: CONTRACT.page_items]))
+    as_of = [
+        sources[id]._replace(connector_key=None, sync=sync) for id, sync in oldest if id in sources
+    ]
+    return replace(page, as_of=tuple(as_of))
 
 
 def searched(view: View, query: SearchQuery) -> Streams:

@@ -9,7 +9,7 @@ import pytest
 from evidence.handles import RecordRef
 from evidence.hits import Counts, Hit, Match, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source, window_read
+from evidence.model import Source, SyncStatus, window_read
 from renderers import search
 from renderers.rendering import Context
 from tests.helpers.reading import fenced, printed_calls, structured_calls
@@ -158,3 +158,18 @@ def test_nothing_found_offers_the_call_that_finds_something() -> None:
     text = text_of(replace(nothing, retry={"query": "invoice"}))
     assert "No results." in text and "No record has: invioce." in text
     assert 'retry: search {"query":"invoice"}' in text
+
+
+def test_connections_that_are_not_up_to_date_are_listed_as_far_as_they_fit() -> None:
+    sync = SyncStatus("late", complete_until="2026-11-27T04:00:00Z", is_stale=True)
+    stale = tuple(Source(f"mail-{n}", None, f"Mail {n}", sync) for n in range(60))
+    for count in (1, 60):
+        rendering = search.render(page([hit(1, "invoice")], as_of=stale[:count]), Context())
+        (line,) = [row for row in rendering.blocks[0].split("\n") if row.startswith("as_of: ")]
+        listed = rendering.structured["data"]["as_of"]
+        assert listed[0] == {
+            **{"connection_id": "mail-0", "display_name": "Mail 0"},
+            **{"state": "late", "complete_until": "2026-11-27T04:00:00Z"},
+        }
+        assert line.count("complete until") == len(listed) <= count
+        assert line.endswith(f", {count - len(listed)} more") == (count == 60)

@@ -131,7 +131,7 @@ def figures(draw: st.DrawFn) -> Buckets:
         filtered_record_count=draw(COUNTS),
         groups=groups,
         warnings=draw(WARNINGS),
-        as_of=tuple(draw(st.lists(st.builds(Source, NAMES, MAYBE, MAYBE, STATES), max_size=2))),
+        as_of=tuple(draw(st.lists(st.builds(Source, NAMES, st.none(), MAYBE, STATES), max_size=2))),
     )
     if groups is None:
         return replace(found, value=draw(values))

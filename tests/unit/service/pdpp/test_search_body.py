@@ -42,6 +42,7 @@ def told_pages(draw: st.DrawFn) -> SearchPage:
         page,
         args={},
         hits=hits,
+        as_of=(),
         absent_words=draw(words),
         nearest_words=draw(st.dictionaries(names(64), words.filter(bool), max_size=2)),
         retry=draw(st.none() | st.just({"query": "lantern", "words": "any", "streams": None})),
