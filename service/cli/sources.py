@@ -42,12 +42,15 @@ def source() -> None:
 @source.command()
 @click.argument("name")
 @click.argument("address")
-@click.option("--kind", required=True, help=f"One of {', '.join(kinds())}.")
+@click.option("--kind", required=True, type=click.Choice(kinds()), help="What the address is of.")
 @click.option("--connection", help="The connection to bring records into (default: NAME).")
 @click.option("--label", help="A display name for the connection.")
 @click.option("--every", default="10m", show_default=True, help="The time between two rounds.")
 @click.option(
-    "--folder", "folders", multiple=True, help="Only this folder. Can be given more than once."
+    "--folder",
+    "folders",
+    multiple=True,
+    help="Only this folder, calendar or address book. Can be repeated.",
 )
 @click.option(
     "--deletions",

@@ -243,6 +243,16 @@ def test_chosen_calendars_alone_are_brought(synced: Synced, server: Radicale, re
     assert "There are: Garden, Home." in synced.run("sync", "caldav").stderr
 
 
+@pytest.mark.parametrize("status", [403, 404, 405])
+def test_a_server_without_calendars_at_its_root_is_asked_where_they_are(
+    synced: Synced, server: Radicale, relay: Relay, status: int
+) -> None:
+    replies = {"/": Reply(status, b""), "/.well-known/caldav": Reply(301, b"", f"/{USER}/")}
+    relay.change = lambda request, reply: replies.get(request.path, reply)
+    work_of(server, 1)
+    assert "caldav: 1 new." in synced.ok("sync", "caldav").stderr
+
+
 def test_a_calendar_without_a_title_has_the_name_of_its_address(
     synced: Synced, server: Radicale, relay: Relay
 ) -> None:

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Final
 from urllib.parse import urljoin, urlsplit
 
-from evidence.errors import InvalidRequest
+from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
 from service.records.intake import Row
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
 from service.syncing.kinds import webdav
@@ -81,12 +81,16 @@ class Collections(Connector):
 
     def _discover(self) -> list[Resource]:
         """The collections at the address; raises `InvalidRequest` if there are none."""
-        url = self._dav.url
-        is_root = urlsplit(url).path in ("", "/")
-        for address in [urljoin(url, f"/.well-known/{self.kind}"), url] if is_root else [url]:
-            if collections := self._find(address):
-                return collections
-        raise InvalidRequest(
+        urls, failure = [self._dav.url], None
+        if urlsplit(self._dav.url).path in ("", "/"):
+            urls.append(urljoin(self._dav.url, f"/.well-known/{self.kind}"))
+        for url in urls:
+            try:
+                if collections := self._find(url):
+                    return collections
+            except (Unauthenticated, Unavailable) as error:
+                failure = failure or error
+        raise failure or InvalidRequest(
             f"There is no {self.collection} at this address. Look up the address for {self.kind} "
             "in the documentation of the provider."
         )
