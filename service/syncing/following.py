@@ -83,8 +83,9 @@ class Follower(Listener):
         return any(part not in self._gone and part != self._origins[-1] for part in parts)
 
     def file(self, report: FileReport) -> None:
-        self.lines += [f"{report.name}: {note}" for note in report.notes]
-        self.lines += [f"{report.name} line {line}: {why}" for line, why in report.refusals if line]
+        name = self._parts.get(report.name, report.name)  # not that of a temporary file
+        self.lines += [f"{name}: {note}" for note in report.notes]
+        self.lines += [f"{name} line {line}: {why}" for line, why in report.refusals if line]
         self.lines += [why for line, why in report.refusals if not line]
         if report.refused and self._current is not None:
             self.faulty.add(self._current)
