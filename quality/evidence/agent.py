@@ -63,6 +63,9 @@ class Reader(Protocol):
     def text(self, answer: str) -> str:
         """The text of the record that a read returned."""
 
+    def more(self, answer: str) -> Call | None:
+        """The call for the next match in the same text, if a read printed one."""
+
     def record(self, ask: Ask, call: Caller) -> str:
         """The id of the record that a task names."""
 
@@ -84,6 +87,7 @@ class Agent:
 
     def __init__(self, reader: Reader, call: Caller) -> None:
         self._reader, self._call = reader, call
+        self._more = list[Call]()
 
     def answer(self, ask: Ask) -> str:
         """The answer, or `NONE` if no text that was read proves one. Raises `ToolError`."""
@@ -99,7 +103,7 @@ class Agent:
         yield from self._read([self._reader.around(self._reader.record(ask, self._call), PHRASE)])
 
     def _searched(self, ask: Ask) -> Iterator[str]:
-        """Every text that may prove the answer: excerpts, best reads, then the other reads."""
+        """Every text that may prove the answer: excerpts, best reads, others, other matches."""
         call: Call | None = self._reader.search(ask.words)
         hits = list[Hit]()
         for _ in range(PAGES):
@@ -119,6 +123,8 @@ class Agent:
             call = page.next
         for hit in hits:
             yield from self._read(hit.reads[1:])
+        while self._more:
+            yield from self._read([self._more.pop(0)])
 
     def _read(self, calls: Sequence[Call]) -> Iterator[str]:
         for call in calls:
@@ -126,4 +132,6 @@ class Agent:
                 answer = self._call(call)
             except ToolError:  # it is counted; the next read may show the answer
                 continue
+            if more := self._reader.more(answer):
+                self._more.append(more)
             yield self._reader.text(answer)

@@ -12,7 +12,7 @@ from quality.evidence import proof
 from quality.evidence.agent import Agent, Call, Reader, ToolError
 from quality.evidence.clients import Client
 from quality.evidence.corpus import ACCOUNTS, Record
-from quality.evidence.tasks import Ask, Task
+from quality.evidence.tasks import NONE, Ask, Task
 
 #: A task with more calls is given up.
 MAX_CALLS = 25
@@ -127,7 +127,7 @@ def _solve(task: Task, client: Client, reader: Reader, result: Result) -> list[s
         excerpts = _excerpts(reader, dialogue.answers[0], task.ask)
         result.hits += len(excerpts)
         result.shown += sum(proof.shown(task.ask.words, text) > 0 for text in excerpts)
-        if task.ask.goal != "closing" and excerpts:
+        if task.ask.goal != "closing" and task.answer != NONE:
             result.searched += 1
             result.at_once += right and len(dialogue.answers) == 1
     return dialogue.answers

@@ -50,6 +50,9 @@ class RungReader:
         fenced = _FENCE.search(answer)
         return _unmarked(fenced[2]) if fenced else ""
 
+    def more(self, answer: str) -> Call | None:
+        return _printed(answer, "next_match")
+
     def record(self, ask: Ask, call: Caller) -> str:
         id = _NEEDS_ESCAPE.sub(lambda match: quote(match[0], safe=""), ask.record_id)
         return f"{self._connection(ask, call)}/{ask.stream}:{id}"
@@ -98,6 +101,9 @@ class PlainReader:
     def text(self, answer: str) -> str:
         text: str = json.loads(answer)["text"]
         return text
+
+    def more(self, answer: str) -> Call | None:
+        return None
 
     def record(self, ask: Ask, call: Caller) -> str:
         return f"{ask.account}/{ask.record_id}"
