@@ -173,8 +173,9 @@ class Store:
         grant = find(registry, now=now) if find else everything(snapshot)
         snapshot.confine(grant.connection_ids)
         view = open_view(snapshot, grant)
-        if len(views) >= BUDGETS.grants_cached:
-            views.clear()
+        known = next(iter(views.values()), None)
+        if len(views) >= BUDGETS.grants_cached or (known and known[0] != generation):
+            views.clear()  # those of earlier commits would be computed again
         views[key] = generation, view
         return generation, view
 
