@@ -45,9 +45,14 @@ def test_a_source_in_order_passes_with_its_last_success(synced: Synced) -> None:
 def test_what_keeps_a_source_from_a_round_is_explained(synced: Synced, server: AssetServer) -> None:
     synced.ok("source", "add", "tasks", "no-such-command --all", "--kind", "command")
     synced.ok("source", "add", "rows", f"{server.url}/none.ndjson", "--kind", "url")
+    library = synced.folder / "zotero.sqlite"
+    library.touch()
+    synced.ok("source", "add", "papers", str(library), "--kind", "zotero")
+    library.unlink()
     (synced.folder / "docs").rename(synced.folder / "elsewhere")
-    files, tasks, rows = steps(synced, "source")
-    assert files[0] == tasks[0] == rows[0] == "fail"
+    files, tasks, rows, papers = steps(synced, "source")
+    assert {files[0], tasks[0], rows[0], papers[0]} == {"fail"}
+    assert f"papers: {library} cannot be read" in papers[1]
     assert "files: " in files[1] and "Is it mounted?" in files[1]
     assert "There is no command no-such-command" in tasks[1]
     assert "rows: The server returned status 404" in rows[1]

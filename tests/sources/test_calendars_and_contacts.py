@@ -366,7 +366,9 @@ def test_a_wrong_password_is_explained_and_shown_nowhere(synced: Synced, relay: 
     (synced.folder / "password").write_text(secret, encoding="utf-8")
     result = synced.run("sync")
     assert result.exit_code == 1 and "refused the sign-in" in result.stderr
-    assert secret not in result.output + synced.ok("source", "list").stdout
+    looked = synced.run("doctor").output
+    assert "refused the sign-in" in looked
+    assert secret not in result.output + synced.ok("source", "list").stdout + looked
     kept = [path for path in synced.folder.rglob("*") if path.is_file() and path.name != "password"]
     assert not [path for path in kept if secret.encode() in path.read_bytes()]
     assert PASSWORD.encode() not in b"".join(path.read_bytes() for path in kept)

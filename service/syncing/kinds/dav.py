@@ -42,6 +42,9 @@ class Collections(Connector):
         self._dav, self._chosen = WebDav(source), source.folders
         self._collections = dict[str, Resource]()
 
+    def check(self) -> None:
+        self._choose(self._discover())
+
     def list_parts(
         self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
     ) -> Listing | None:

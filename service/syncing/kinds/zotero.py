@@ -23,6 +23,9 @@ class Library(Connector):
     def __init__(self, source: SourceSettings) -> None:
         self._path, self._version = Path(source.address), ""
 
+    def check(self) -> None:
+        self._state()
+
     def list_parts(
         self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
     ) -> Listing | None:
