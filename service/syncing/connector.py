@@ -87,7 +87,7 @@ class Connector:
         return {}
 
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
-        """Calls `changed` soon after a change, until `stop`."""
+        """Calls `changed` when it has begun and soon after each change, until `stop`."""
 
     def close(self) -> None:
         """Ends the connection."""

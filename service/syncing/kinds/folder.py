@@ -17,6 +17,8 @@ from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceS
 
 #: Milliseconds without a change before a round begins.
 SETTLED: Final = 1_000
+#: Milliseconds after which a watch without a change reports that it has begun.
+BEGUN_MS: Final = 1_000
 
 
 class Folder(Connector):
@@ -62,8 +64,18 @@ class Folder(Connector):
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
         from watchfiles import watch
 
-        for _ in watch(self._root, stop_event=stop, step=SETTLED, ignore_permission_denied=True):
-            changed()
+        has_begun = False
+        for changes in watch(
+            self._root,
+            stop_event=stop,
+            step=SETTLED,
+            ignore_permission_denied=True,
+            rust_timeout=BEGUN_MS,
+            yield_on_timeout=True,
+        ):
+            if changes or not has_begun:
+                changed()
+            has_begun = True
 
 
 def _check(address: str) -> str:

@@ -191,6 +191,7 @@ class Mailbox(Connector):
         self._client.select_folder(self._chosen[0] if self._chosen else INBOX, readonly=True)
         while not stop.is_set():
             self._client.idle()
+            changed()
             renewed = Deadline.after(IDLE_SECONDS)
             while not (stop.is_set() or renewed.expired()):
                 if self._client.idle_check(timeout=LOOK_SECONDS):
