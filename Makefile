@@ -106,9 +106,10 @@ browser: $(VENV)/.browser ## Drive the pages with Chromium and Firefox: keyboard
 screenshots: $(VENV)/.browser ## Retake the pictures in docs/images
 	$(PYTHON) -m tests.browser.screenshots
 
-fuzz: $(VENV)/.tools ## Try new examples of all properties, and thousands of unusual requests
+fuzz: $(VENV)/.tools ## Try new examples of all properties, thousands of requests, a million damaged pages
 	FIGURES=full $(PYTHON) -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600
 	$(PYTHON) -m tests.fuzz
+	$(PYTHON) -m tests.fuzz_pages
 
 $(VENV)/.audit: $(VENV)/.tools
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -e '.[audit]'
