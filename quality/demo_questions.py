@@ -9,13 +9,12 @@ from threading import Event
 import orjson
 
 from quality.collections import Query
-from quality.service import Service
+from quality.service import Service, opened
 from service.demo.fill import fill, token_for
 from service.meaning.building import build
 from service.meaning.encoder import Encoder
 from service.operations.base import Session
 from service.records.opening import open_writer
-from service.records.store import Store
 from tests.helpers.places import new_place
 
 QUESTIONS = Path(__file__).parent / "demo" / "questions.ndjson"
@@ -42,6 +41,6 @@ def serving(encoder: Encoder | None) -> Iterator[Service]:
             token = token_for(writer, fill(writer), Path(folder) / "token")
         if encoder is not None:
             build(place, encoder, Event(), on_commit=lambda progress: None)
-        store = Store(place, encoder=encoder)
+        store = opened(place, encoder)
         session = Session(store.open(token), fence_key=store.fence_key)
         yield Service({GROUP: session}, whole_ids=True)

@@ -21,6 +21,7 @@ from service.meaning.encoder import Encoder
 from service.operations.base import Session, run_bounded
 from service.operations.records import SEARCH
 from service.access import grants
+from service.place import Place
 from service.access.registry import Registry
 from service.records.store import Store
 from service.importing.process.guard import header, records
@@ -30,6 +31,7 @@ from service.importing.source import Repair, Source
 from service.records.writing.streams import connect
 from service.records.opening import open_writer
 from service.records.writing import Writing
+from service.settings import load
 from tests.helpers.places import new_place
 
 STREAM = "records"
@@ -98,13 +100,20 @@ def serving(collection: Collection, encoder: Encoder | None = None) -> Iterator[
             }
         if encoder is not None:
             build(place, encoder, Event(), on_commit=lambda progress: None)
-        store = Store(place, encoder=encoder)
+        store = opened(place, encoder)
         yield Service(
             {
                 group: Session(store.open(token), fence_key=store.fence_key)
                 for group, token in tokens.items()
             }
         )
+
+
+def opened(place: Place, encoder: Encoder | None) -> Store:
+    """A store that ranks as RUNG_COMPILED says."""
+    store = Store(place, encoder=encoder)
+    store.reader.ranks = load().compiled == "on"
+    return store
 
 
 def manifest(documents: Sequence[Document]) -> dict[str, Any]:

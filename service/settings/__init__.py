@@ -95,7 +95,7 @@ class Settings:
     client_documents: str | None = _setting(parsing.choice("on", "off", "loopback"))
     authorization_servers: tuple[str, ...] = _setting(parsing.urls, default=())
     semantic: str = _setting(parsing.choice("on", "off"), default="on")
-    compiled: str = _setting(parsing.choice("on", "off"), default="off")
+    compiled: str = _setting(parsing.choice("on", "off"), default="on")
     model: Path | None = _setting(place.path)
     embeddings_url: str | None = _setting(parsing.address)
     embeddings_model: str | None = _setting(str)

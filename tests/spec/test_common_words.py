@@ -1,4 +1,4 @@
-"""A word in more records than a search can read: titles come first, and the answer says so."""
+"""A word in more records than a search in blocks can read: titles come first, and it says so."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def orchard(tmp_path_factory: pytest.TempPathFactory) -> Local:
     fields = {"id": WORD, "at": TIME, "title": TITLE, "body": BODY}
     days = Stream("days", fields, records, ["title", "body"], "at")
     folder = tmp_path_factory.mktemp("orchard")
-    return client(build([Connection("c", [days], "key", "Box")], folder))
+    return client(build([Connection("c", [days], "key", "Box")], folder, RUNG_COMPILED="off"))
 
 
 def test_records_with_a_common_word_in_the_title_come_first(orchard: Local) -> None:
@@ -84,7 +84,7 @@ def test_words_too_common_to_select_alone_select_together(tmp_path: Path) -> Non
     records = [{"id": f"r{number}", "body": " ".join(rare)} for number in range(many)]
     records += [{"id": f"c{number}", "body": "copper lantern"} for number in range(many + 1)]
     stream = Stream("texts", {"id": WORD, "body": BODY}, records, ["body"])
-    texts = client(build([Connection("c", [stream], "key", "Box")], tmp_path))
+    texts = client(build([Connection("c", [stream], "key", "Box")], tmp_path, RUNG_COMPILED="off"))
     walk = list(texts.pages("search", query=" ".join([*rare, "copper lantern"]), limit=100))
     ids = [hit["record_id"] for answer in walk for hit in answer.structured["results"]]
     assert "complete=false" in walk[0].text
@@ -99,8 +99,7 @@ def test_a_word_in_few_records_but_too_many_passages_is_not_called_complete(
     long = ("gravel " * 200 + "quokka ") * (passages * CONTRACT.passage_stride_chars // 1_400)
     records = [{"id": "long", "body": long}, {"id": "short", "body": "quokka"}]
     stream = Stream("texts", {"id": WORD, "body": BODY}, records, ["body"])
-    answer = client(build([Connection("c", [stream], "key")], tmp_path)).ok(
-        "search", query="quokka"
-    )
+    house = build([Connection("c", [stream], "key")], tmp_path, RUNG_COMPILED="off")
+    answer = client(house).ok("search", query="quokka")
     recall = answer.structured["data"]["meta"]["recall"]
     assert recall["complete"] is False and "some>=" in answer.text
