@@ -3,7 +3,6 @@
    It is given bytes alone: it links no SQLite, opens nothing and keeps nothing. Every read is checked
    against the end of its page, so a damaged page raises ValueError. See docs/adr. */
 
-#define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 #include <stdint.h>
@@ -644,7 +643,7 @@ static int find_places(const Words *words, Bytes text, Record *record)
     return 1;
 }
 
-/* Python */
+/* Python. Formats with `#` are not used: built with the headers of 3.13, they fail on 3.11. */
 
 static int fail(int done)
 {
@@ -667,17 +666,17 @@ static int bytes_of(PyObject *object, Bytes *bytes)
 /* (idf of each group as doubles, mean length, summed idf, centres, constants of the formula...) */
 static int question_of(PyObject *tuple, Question *q)
 {
-    const char *idf;
-    Py_ssize_t size;
+    PyObject *figures;
+    Bytes idf;
     unsigned int centres;
-    if (!PyArg_ParseTuple(tuple, "y#ddIddddiddi", &idf, &size, &q->mean, &q->total, &centres, &q->saturation,
+    if (!PyArg_ParseTuple(tuple, "OddIddddiddi", &figures, &q->mean, &q->total, &centres, &q->saturation,
                           &q->share, &q->longest, &q->near_chars, &q->title_weight, &q->passage_words,
-                          &q->long_words, &q->long_passages)) return 0;
-    q->groups = (size_t)size / sizeof(double);
+                          &q->long_words, &q->long_passages) || !bytes_of(figures, &idf)) return 0;
+    q->groups = idf.size / sizeof(double);
     q->centres = centres;
     q->occurring = 0;
     if (q->groups > GROUPS_MAX) return fail(TOO_MUCH);
-    memcpy(q->idf, idf, q->groups * sizeof(double));
+    memcpy(q->idf, idf.bytes, q->groups * sizeof(double));
     for (size_t g = 0; g < q->groups; g++) {
         size_t at = q->occurring;
         if (!(q->idf[g] > 0)) continue;
@@ -759,34 +758,34 @@ static PyObject *matched(const Match *match)
 static PyObject *match_records(PyObject *module, PyObject *args)
 {
     Match match = {0};
-    PyObject *question, *lists, *result = NULL;
-    const char *ordinals, *flags, *first, *seqs, *parts;
-    Py_ssize_t ordinals_size, flags_size, first_size, seqs_size, parts_size, last_seq, most, budget, passages_max;
+    PyObject *question, *lists, *columns[5], *result = NULL;
+    Bytes ordinals, flags, first, seqs, parts, *read[5] = {&ordinals, &flags, &first, &seqs, &parts};
+    Py_ssize_t last_seq, most, budget, passages_max;
     double seconds;
     int done = DAMAGED;
-    if (!PyArg_ParseTuple(args, "O!O!(y#y#)(y#y#y#)nnpInInd", &PyTuple_Type, &question, &PyTuple_Type, &lists,
-                          &ordinals, &ordinals_size, &flags, &flags_size, &first, &first_size, &seqs, &seqs_size,
-                          &parts, &parts_size, &last_seq, &most, &match.every, &match.apart, &passages_max,
-                          &match.stride, &budget, &seconds))
+    if (!PyArg_ParseTuple(args, "O!O!(OO)(OOO)nnpInInd", &PyTuple_Type, &question, &PyTuple_Type, &lists,
+                          &columns[0], &columns[1], &columns[2], &columns[3], &columns[4], &last_seq, &most,
+                          &match.every, &match.apart, &passages_max, &match.stride, &budget, &seconds))
         return NULL;
+    for (int n = 0; n < 5; n++) if (!bytes_of(columns[n], read[n])) return NULL;
     if (!question_of(question, &match.question)) return NULL;
     match.lists_count = (size_t)PyTuple_Size(lists);
     match.lists = calloc(match.lists_count + 1, sizeof(List));
     for (size_t n = 0; match.lists && n < match.lists_count; n++)
         if (!list_of(PyTuple_GetItem(lists, (Py_ssize_t)n), &match.lists[n])) goto end;
-    match.fields = (size_t)flags_size;
-    match.runs = (size_t)first_size / 4;
+    match.fields = flags.size;
+    match.runs = first.size / 4;
     match.last_seq = (size_t)last_seq;
     match.most = (size_t)most;
     match.passages_max = (size_t)passages_max;
     match.work = (Work){0, (size_t)budget, 0, now() + seconds};
-    match.ordinals = (const uint32_t *)ordinals;
-    match.flags = (const uint8_t *)flags;
-    match.run_first = (const uint32_t *)first;
-    match.run_seq = (const uint32_t *)seqs;
-    match.run_parts = (const uint32_t *)parts;
-    if (ordinals_size != flags_size * 4 || first_size != seqs_size || first_size != parts_size || most < 1
-        || last_seq < 0 || last_seq >= NONE || flags_size > UINT16_MAX) { fail(DAMAGED); goto end; }
+    match.ordinals = (const uint32_t *)ordinals.bytes;
+    match.flags = flags.bytes;
+    match.run_first = (const uint32_t *)first.bytes;
+    match.run_seq = (const uint32_t *)seqs.bytes;
+    match.run_parts = (const uint32_t *)parts.bytes;
+    if (ordinals.size != flags.size * 4 || first.size != seqs.size || first.size != parts.size || most < 1
+        || last_seq < 0 || last_seq >= NONE || flags.size > UINT16_MAX) { fail(DAMAGED); goto end; }
     match.heads = calloc(match.last_seq + 1, sizeof *match.heads);
     match.rows = calloc(match.lists_count + 1, sizeof(Rows));
     match.next_row = calloc(match.lists_count + 1, sizeof(size_t));
@@ -825,13 +824,14 @@ static PyObject *score_records(PyObject *module, PyObject *args)
     if (!words.words) return PyErr_NoMemory();
     memset(words.first, 255, sizeof words.first);
     for (size_t n = 0; n < words.count; n++) {
-        const char *text;
-        Py_ssize_t size;
+        PyObject *spelling;
+        Bytes word;
         unsigned int group;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(spellings, (Py_ssize_t)n), "Iy#", &group, &text, &size)) goto end;
-        if (group >= words.question.groups || !size) continue;
-        words.words[n] = (Word){(const uint8_t *)text, (size_t)size, (uint8_t)group, words.first[(uint8_t)*text]};
-        words.first[(uint8_t)*text] = (int)n;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(spellings, (Py_ssize_t)n), "IO", &group, &spelling)) goto end;
+        if (!bytes_of(spelling, &word)) goto end;
+        if (group >= words.question.groups || !word.size) continue;
+        words.words[n] = (Word){word.bytes, word.size, (uint8_t)group, words.first[word.bytes[0]]};
+        words.first[word.bytes[0]] = (int)n;
     }
     scores = PyList_New(0);
     for (Py_ssize_t n = 0; scores && n < PyList_Size(records); n++) {
@@ -843,10 +843,12 @@ static PyObject *score_records(PyObject *module, PyObject *args)
         begin_counts(&words.question, &counts);
         if (!PyArg_ParseTuple(PyList_GetItem(records, n), "dO!", &length, &PyTuple_Type, &texts)) { Py_CLEAR(scores); break; }
         for (Py_ssize_t t = 0; t < PyTuple_Size(texts); t++) {
-            const char *text;
+            PyObject *folded;
+            const char *text = NULL;
             Py_ssize_t size;
             int flags;
-            if (!PyArg_ParseTuple(PyTuple_GetItem(texts, t), "s#i", &text, &size, &flags)) { Py_CLEAR(scores); goto end; }
+            if (PyArg_ParseTuple(PyTuple_GetItem(texts, t), "Ui", &folded, &flags)) text = PyUnicode_AsUTF8AndSize(folded, &size);
+            if (!text) { Py_CLEAR(scores); goto end; }
             Bytes bytes = {(const uint8_t *)text, (size_t)size};
             if (!add_text(&record, flags) || !find_places(&words, bytes, &record)) { Py_CLEAR(scores); fail(NO_MEMORY); goto end; }
             record.texts[t].count = record.count - record.texts[t].first;

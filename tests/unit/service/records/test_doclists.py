@@ -1,8 +1,10 @@
 """The rows of words, read from pages of FTS5, are those of `MATCH`; damaged pages are refused."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -123,3 +125,10 @@ def test_the_list_of_segments_is_checked(structure: bytes, segments: list[Segmen
         return
     with pytest.raises(Damaged):
         list(segments_of(structure))
+
+
+def test_the_scorer_runs_on_an_older_python_than_it_was_built_with() -> None:
+    """Built with the headers of 3.13, formats that give a size with `#` fail on 3.11."""
+    source = Path(__file__).parents[4] / "service/records/sqlite/scorer.c"
+    formats = re.findall(r'PyArg_ParseTuple\([^"]*"([^"]*)"', source.read_text(encoding="utf-8"))
+    assert len(formats) >= 5 and not [each for each in formats if "#" in each]
