@@ -185,8 +185,11 @@ def test_what_waits_in_a_log_is_served_and_the_files_stay_as_they_are(tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["100% new? #1"]
 
 
-def test_only_a_surface_that_needs_a_token_describes_how_to_get_one(small_house: House) -> None:
+def test_only_a_surface_that_needs_a_token_describes_how_to_get_one(
+    small_house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some hosts ask for the metadata even after a 200, and then start a sign-in."""
+    monkeypatch.chdir(tmp_path)  # a checkout may have a store of the demo
     on = {"RUNG_SIGN_IN": "on"}
     papers = {"RUNG_PAPERS_DB": str(SNAPSHOT)}
     closed = {**papers, "RUNG_PAPERS_TOKENS": TOKEN}
