@@ -1,21 +1,16 @@
 """A real Dovecot on loopback, with mailboxes in a folder of its own."""
 
 import imaplib
-import os
 import shutil
-import signal
-import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
+from tests.helpers.loopback import free_port
 from tests.helpers.waiting import WAIT_SECONDS
+from tests.sources.daemon import PASSWORD, USER, home, running
 
-USER, PASSWORD = "ada", "correct-horse"
 CONFIGURATION = """
 base_dir = {folder}/run
 state_dir = {folder}/state
@@ -46,12 +41,6 @@ service imap-login {{
   }}
 }}
 """
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +76,12 @@ class Dovecot:
 @contextmanager
 def dovecot() -> Iterator[Dovecot]:
     """Runs a server in a folder that its processes can reach."""
-    folder = Path(tempfile.mkdtemp(prefix="rung-dovecot-"))
-    folder.chmod(0o755)
-    (folder / "mail").mkdir()
-    shutil.chown(folder / "mail", "nobody", "nogroup")
-    port = free_port()
-    text = CONFIGURATION.format(folder=folder, port=port, password=PASSWORD)
-    (folder / "dovecot.conf").write_text(text, encoding="utf-8")
-    command = ["dovecot", "-F", "-c", str(folder / "dovecot.conf")]
-    process = subprocess.Popen(command, start_new_session=True)
-    try:
-        wait_for(port, process)
-        yield Dovecot(folder, port)
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(WAIT_SECONDS)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
-    """Waits until a server listens."""
-    pause = Event()
-    for _ in range(WAIT_SECONDS * 10):
-        assert process.poll() is None, "The server ended"
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            pause.wait(0.1)
-    raise TimeoutError("The server does not answer.")
+    with home("dovecot") as folder:
+        folder.chmod(0o755)
+        (folder / "mail").mkdir()
+        shutil.chown(folder / "mail", "nobody", "nogroup")
+        port = free_port()
+        text = CONFIGURATION.format(folder=folder, port=port, password=PASSWORD)
+        (folder / "dovecot.conf").write_text(text, encoding="utf-8")
+        with running(["dovecot", "-F", "-c", str(folder / "dovecot.conf")], port):
+            yield Dovecot(folder, port)

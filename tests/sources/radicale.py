@@ -1,13 +1,9 @@
 """A real Radicale on loopback, with calendars and address books in a folder of its own."""
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +11,9 @@ from pathlib import Path
 
 import requests
 
+from tests.helpers.loopback import free_port
 from tests.helpers.waiting import WAIT_SECONDS
-from tests.sources.dovecot import PASSWORD, USER, free_port, wait_for
+from tests.sources.daemon import PASSWORD, USER, home, running
 
 CONFIGURATION = """
 [server]
@@ -101,17 +98,10 @@ def card(folder: Path, number: int, name: str = "Ada") -> Path:
 @contextmanager
 def radicale() -> Iterator[Radicale]:
     """Runs a server in a temporary folder."""
-    folder = Path(tempfile.mkdtemp(prefix="rung-radicale-"))
-    port = free_port()
-    (folder / "users").write_text(f"{USER}:{PASSWORD}\n", encoding="utf-8")
-    configuration = folder / "configuration"
-    configuration.write_text(CONFIGURATION.format(folder=folder, port=port), encoding="utf-8")
-    command = [sys.executable, "-m", "radicale", "--config", str(configuration)]
-    process = subprocess.Popen(command, start_new_session=True)
-    try:
-        wait_for(port, process)
-        yield Radicale(folder, port)
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(WAIT_SECONDS)
-        shutil.rmtree(folder, ignore_errors=True)
+    with home("radicale") as folder:
+        port = free_port()
+        (folder / "users").write_text(f"{USER}:{PASSWORD}\n", encoding="utf-8")
+        configuration = folder / "configuration"
+        configuration.write_text(CONFIGURATION.format(folder=folder, port=port), encoding="utf-8")
+        with running([sys.executable, "-m", "radicale", "--config", str(configuration)], port):
+            yield Radicale(folder, port)

@@ -12,7 +12,7 @@ from service.cli.sources import WAITING
 from service.place import file_of
 from service.syncing.kinds import web
 from tests.helpers.synced import Synced
-from tests.sources.dovecot import PASSWORD, USER
+from tests.sources.daemon import PASSWORD, USER
 from tests.sources.radicale import Radicale, card, event, radicale
 from tests.sources.relay import Relay, Reply, Request, relay_to
 

@@ -14,7 +14,8 @@ from service.cli.sources import WAITING
 from service.place import file_of
 from tests.helpers.synced import Synced
 from tests.helpers.waiting import WAIT_SECONDS
-from tests.sources.dovecot import PASSWORD, Dovecot, dovecot
+from tests.sources.daemon import PASSWORD
+from tests.sources.dovecot import Dovecot, dovecot
 
 MESSAGES = "messages"
 
