@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from evidence.errors import EvidenceError
 from evidence.model import SYNC_STATES, SyncStatus, members
-from evidence.times import moment
+from evidence.times import to_the_second
 from service.access.entries import FOREVER, Entries
 from service.access.sidecar import Sidecar
 
@@ -19,7 +19,6 @@ LATE_INTERVALS: Final = 3
 #: How old the freshness that answers use may be.
 MAX_AGE: Final = timedelta(seconds=5)
 FAILED, PAUSED, LATE, OK = SYNC_STATES
-_MICROSECONDS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def describe(state: str, synced_at: str | None, failure: str) -> str:
 
 def time_text(seconds: int) -> str | None:
     """The time as RFC 3339; None for 0."""
-    return moment(seconds * _MICROSECONDS) if seconds else None
+    return to_the_second(datetime.fromtimestamp(seconds, UTC)) if seconds else None
 
 
 class SourceStates:

@@ -10,7 +10,7 @@ from publish.identity import Identity
 from service.extras import EXTRAS, install_command
 from tests.architecture.sources import PACKAGES, ROOT, files, text
 
-#: Files beside the packages; the changelog is a record of its day.
+#: Files beside the packages. The changelog is left out: it describes earlier versions too.
 ROOT_FILES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile", "Makefile", "app.json")
 ENDINGS = (".md", ".py", ".toml", ".html", ".js", ".json", ".txt", ".example")
 BY_NAME = re.compile(

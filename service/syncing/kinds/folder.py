@@ -64,18 +64,17 @@ class Folder(Connector):
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
         from watchfiles import watch
 
-        has_begun = False
-        for changes in watch(
+        looks = watch(
             self._root,
             stop_event=stop,
             step=SETTLED,
             ignore_permission_denied=True,
             rust_timeout=BEGUN_MS,
             yield_on_timeout=True,
-        ):
-            if changes or not has_begun:
+        )
+        for number, changes in enumerate(looks):
+            if changes or not number:
                 changed()
-            has_begun = True
 
 
 def _check(address: str) -> str:
