@@ -71,7 +71,8 @@ def home(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environ(home: Path) -> dict[str, str]:
     kept = {key: one for key, one in os.environ.items() if not key.startswith(UNWANTED)}
-    return {**kept, "HOME": str(home), "PYTHONPATH": "", "PYENV_VERSION": "system"}
+    homes = {"HOME": str(home), "XDG_DATA_HOME": str(home / ".local/share")}
+    return {**kept, **homes, "PYTHONPATH": "", "PYENV_VERSION": "system"}
 
 
 def run(command: Path, home: Path, *words: str) -> str:
