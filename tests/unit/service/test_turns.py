@@ -118,6 +118,17 @@ def test_several_callers_with_long_requests_leave_the_last_thread_to_the_others(
     assert worker.turns.begin() == [turn]
 
 
+def test_many_cheap_requests_count_for_what_is_done_around_them() -> None:
+    worker = Worker(threads=1)
+    worker.serve("cheap", "costly", seconds=0.0)
+    for _ in range(100):
+        worker.serve("cheap", seconds=0.0)
+    worker.serve("costly", seconds=0.03)
+    worker.wait("cheap")
+    (first,) = worker.wait("costly")
+    assert worker.turns.begin() == [first]
+
+
 def test_what_was_used_long_ago_counts_less() -> None:
     worker = Worker(threads=1)
     worker.serve("one", "other", seconds=1.0)
