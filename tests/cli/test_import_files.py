@@ -63,7 +63,11 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
     ("name", "content", "what"),
     [
         ("mail.pst", b"!BDN", "an Outlook archive"),
-        ("tweets.js", b"window.YTD.tweets.part0 = [ {", "a file of a Twitter archive"),
+        (
+            "ads.js",
+            b"window.YTD.ad_engagements.part0 = [ {",
+            "a part of a Twitter archive that has no posts or messages",
+        ),
         ("page.json", b"<!DOCTYPE html><p>", "a web page"),
         (
             "a.bib",

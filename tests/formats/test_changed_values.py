@@ -23,6 +23,7 @@ from service.records.writing.streams import connect
 from service.records.writing import Writing
 from tests.formats.exports import VALUES, chatgpt, claude, slack
 from tests.formats.owner import write
+from tests.formats.test_twitter import ARCHIVE, TWEETS, part
 from tests.formats.written import WRITERS
 from tests.helpers.scale import times
 
@@ -38,6 +39,8 @@ TABLES = {
     "f.opml": '<opml version="2.0"><body><outline text="Ebbe"><outline text="Flut" '
     'xmlUrl="https://x.org/f" category="a,b"/><outline text="Priel"/></outline></body></opml>\n',
     "g.qif": "!Account\nNGiro\n^\n!Type:Bank\nD03/13'26\nT-12.34\nPEbbe\nSFlut\n$-12.34\n^\n",
+    "h.js": part("tweets", TWEETS[1:3]),
+    "i.js": ARCHIVE["data/direct-messages.js"],
 }
 
 

@@ -10,6 +10,23 @@ from tests.formats.owner import write
 
 
 @kind
+def archives_of_twitter() -> Iterator[Hostile]:
+    begin, count = "window.YTD.tweets.part0 = ", 50_000
+    chain = [{"tweet": {"id": str(n), "in_reply_to_status_id_str": str(n + 1)}} for n in range(500)]
+    ring = [{"id": str(n), "in_reply_to_status_id_str": str((n + 1) % 9)} for n in range(9)]
+    bodies = {
+        "chain": json.dumps(chain),
+        "ring": json.dumps(ring),
+        "deep": "[" * count,
+        "cut": '[{"tweet": {"id": "1", "full_text": "' + "x" * 3_000_000,
+        "types": '[{"tweet": {"id": [], "entities": 5}}, {"tweet": []}, 5, null, NaN]',
+        "long": json.dumps([{"id": "9" * count, "full_text": "&" * count}]),
+    }
+    yield from several(".js", {f"tweets-{name}": begin + body for name, body in bodies.items()})
+    yield from several(".js", {"header": "window.YTD.tweets.part0 =" + "=" * 3_000_000})
+
+
+@kind
 def exports_of_chats() -> Iterator[Hostile]:
     for seed in range(16):
         draw = random.Random(seed)
