@@ -12,7 +12,7 @@ from evidence.errors import InvalidRequest
 from service.importing.readers import assistants, bookmarks, calendars_and_cards, chats_in_json
 from service.importing.readers import documents, evernote, json_files, mbox
 from service.importing.readers import messengers, notes, outlines, qif, sqlite_tables, tables
-from service.importing.readers import twitter, zotero
+from service.importing.readers import takeout, twitter, zotero
 from service.importing.source import Format
 from service.importing.tree import ZIP
 
@@ -28,6 +28,7 @@ FORMATS: dict[str, Format] = {
             messengers.SLACK,
         ),
         *(chats_in_json.TELEGRAM, chats_in_json.MESSENGER, twitter.FORMAT),
+        *(takeout.MY_ACTIVITY, takeout.CHAT),
         *(bookmarks.BACKUP, notes.KEEP, evernote.FORMAT, outlines.FORMAT, qif.FORMAT),
         *(
             bookmarks.FORMAT,

@@ -27,6 +27,24 @@ def archives_of_twitter() -> Iterator[Hostile]:
 
 
 @kind
+def parts_of_takeout() -> Iterator[Hostile]:
+    begin = '[{"header": "Search", "title": "x", "products": []}, '
+    deep = "<div>" * 50_000
+    answers = [{"title": "x", "time": "y", "safeHtmlItem": [{"html": deep}]}]
+    types = '{"header": 5, "title": [], "details": [{"name": 5}], "safeHtmlItem": [5, {"html": 5}]}'
+    bodies = {"answer": json.dumps(answers)[1:], "types": f"{types}, 5]", "cut": '{"title": "'}
+    bodies |= {"names": ", ".join(['{"header": "x"}'] * 50_000) + "]", "deep": "[" * 50_000}
+    yield from several(".json", {f"activity-{name}": begin + body for name, body in bodies.items()})
+    message = {"creator": {"name": []}, "topic_id": 5, "created_date": "9" * 100_000}
+    chats = {
+        "types": json.dumps({"messages": [message, 5, {"annotations": [5, {"url_metadata": 5}]}]}),
+        "many": json.dumps({"messages": [message | {"created_date": "x"}] * 5_000}),
+        "several": json.dumps({"messages": [message], "x": []})[:-1] + ', "messages": 5}',
+    }
+    yield from several(".json", {f"chat-{name}": text for name, text in chats.items()})
+
+
+@kind
 def exports_of_chats() -> Iterator[Hostile]:
     for seed in range(16):
         draw = random.Random(seed)
