@@ -153,9 +153,7 @@ def resume(name: str, store: Place) -> None:
 
 def _set_paused(store: Place, name: str, paused: bool) -> None:
     with teaching():
-        owner = _owner(store)
-        entry = {key: part for key, part in owner.entry(name).items() if key != "paused"}
-        owner.put(name, entry | ({"paused": True} if paused else {}))
+        _owner(store).set_paused(name, paused)
         if store.exists():
             entries = Entries(open_sidecar(store))
             state = freshness.all_sources(entries).get(name)

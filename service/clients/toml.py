@@ -51,6 +51,19 @@ def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
     return _checked(extended, expected, f"no table can be added under {path[0]}")
 
 
+def assign(text: str, path: tuple[str, str], key: str, value: object) -> str:
+    """The text with a key of the table under `path` set, or removed if `value` is None."""
+    import tomlkit
+
+    document, expected = tomlkit.parse(text), tomllib.loads(text)
+    for tables in (document, expected):
+        entry: Any = tables[path[0]][path[1]]
+        entry.pop(key, None)
+        if value is not None:
+            entry[key] = value
+    return _checked(document.as_string(), expected, f"{key} of {path[1]} cannot be changed")
+
+
 def take(text: str, path: tuple[str, str]) -> str:
     """The text without the table under `path`; raises `Unfit` if other values would change."""
     import tomlkit

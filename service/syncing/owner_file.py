@@ -61,6 +61,11 @@ class OwnerFile:
         self.check(name, entry)
         self._edit(lambda text: toml.put(text, (self._key, name), entry))
 
+    def set_paused(self, name: str, paused: bool) -> None:
+        """Pauses a source, or continues with it; raises `InvalidRequest` if there is none."""
+        self.entry(name)
+        self._edit(lambda text: toml.assign(text, (self._key, name), "paused", paused or None))
+
     def entry(self, name: str) -> dict[str, Any]:
         """The table of a source; raises `InvalidRequest` if there is none."""
         table = self._tables().get(name)

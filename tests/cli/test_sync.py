@@ -234,11 +234,15 @@ def test_removing_a_source_keeps_its_records_unless_asked(synced: Synced) -> Non
 
 def test_a_paused_source_is_left_out(synced: Synced) -> None:
     fill(synced, 3)
+    synced.ok("source", "add", "more", "task export", "--kind", "command")
+    path = synced.folder / "sources.toml"
+    before = path.read_text(encoding="utf-8")
     synced.ok("source", "pause", "files")
     table(synced.folder / "docs/rows.csv", range(4))
-    assert "paused" in synced.ok("sync").stderr
+    assert "paused" in synced.ok("sync", "files").stderr
     synced.ok("source", "resume", "files")
-    assert "1 new" in synced.ok("sync").stderr
+    assert path.read_text(encoding="utf-8") == before
+    assert "1 new" in synced.ok("sync", "files").stderr
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def read_calendar(source: Source) -> Iterator[Item]:
             yield line, text
         elif kind != "VTIMEZONE" and kind not in _KINDS:
             property, _, value = text.partition(":")
-            name = value if property == "X-WR-CALNAME" else name
+            name = value if property.partition(";")[0] == "X-WR-CALNAME" else name
             skipped[kind] += bool(kind)
         elif kind == "VTIMEZONE":
             try:  # here, because the parser remembers every zone for later events
