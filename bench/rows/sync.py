@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -18,8 +17,8 @@ from service import ports
 from service.place import file_of
 from service.records.store import Store
 from tests.helpers.synced import Synced
-from tests.sources.daemon import PASSWORD, USER
-from tests.sources.dovecot import Dovecot, dovecot
+from tests.sources.daemon import PASSWORD
+from tests.sources.dovecot import INBOX, Dovecot, dovecot
 
 #: A mail that does not arrive within so many seconds fails the run.
 ARRIVAL_SECONDS, LOOK_SECONDS = 120, 0.02
@@ -48,14 +47,16 @@ def measure(plan: Plan) -> Iterator[Line]:
 
 def _fill(server: Dovecot, count: int) -> None:
     """Puts mails into the inbox."""
-    inbox = server.folder / "mail" / USER
-    for part in ("cur", "new", "tmp"):
-        (inbox / part).mkdir(parents=True)
-    for number, record in enumerate(corpus.records(count)):
-        text = MAIL.format(id=number, title=record.title, body=record.body)
-        (inbox / "cur" / f"{number}.mail:2,S").write_text(text, encoding="utf-8", newline="")
-    for path in (inbox, *inbox.rglob("*")):
-        shutil.chown(path, "nobody", "nogroup")
+    server.fill(
+        INBOX,
+        (
+            (
+                f"cur/{number}.mail:2,S",
+                MAIL.format(id=number, title=record.title, body=record.body).encode(),
+            )
+            for number, record in enumerate(corpus.records(count))
+        ),
+    )
 
 
 def _add(synced: Synced, server: Dovecot) -> None:
@@ -99,7 +100,7 @@ def _arrivals(synced: Synced, server: Dovecot, count: int) -> Iterator[float]:
         for number in range(count):
             word = f"zwyrkon{number}falt"
             mail = MAIL.format(id=word, title="Arrival", body=word).encode()
-            server.add("INBOX", mail)
+            server.add(INBOX, mail)
             yield _found_after(synced, word)
 
 

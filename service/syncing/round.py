@@ -66,8 +66,8 @@ class Round:
         self._tables = SourceTables(writer, source.name)
         #: Records that parts which were read again no longer have.
         self._stale = dict[str, set[RecordKey]]()
-        #: Records that are in further parts than before.
-        self._touched = set[RecordKey]()
+        #: Records that are in fewer parts than before.
+        self._leaving = set[RecordKey]()
 
     def run(self) -> Outcome:
         """Does the round; raises `EvidenceError`s."""
@@ -99,8 +99,8 @@ class Round:
         new = [part for part, version in listing.versions.items() if versions.get(part) != version]
         gone, new = self._rename(listing, versions, gone, new)
         count = self._tables.count() if gone or versions.keys() & set(new) else 0
-        with self._writer.transaction():
-            if self._tables.source() is None:
+        if self._tables.source() is None:
+            with self._writer.transaction():
                 self._tables.save(self._source.kind, self._source.connection, {})
         if new:
             for fetched in self._connector.fetch(new):
@@ -114,7 +114,7 @@ class Round:
             return
         self._outcome.missing, self._outcome.nothing_listed = 0, False
         self._remove(lost)
-        self._settle(self._touched - lost, set(gone))
+        self._settle(self._leaving - lost, gone)
         self._finish(listing, gone)
 
     def _rename(
@@ -142,11 +142,13 @@ class Round:
         follower = Follower(self._tables, self._connector, fetched.parts, gone)
         self._read(fetched, follower)
         self._outcome.lines += follower.lines
-        if self._connector.joins:
-            self._note_shared(follower)
+        if follower.shared_records:
+            with self._writer.transaction():
+                self._tables.add_records(follower.shared_records)
+        records = set[RecordKey]().union(*follower.records_of.values())
+        self._settle(records)  # before the versions: a round that is killed here does it again
         complete = list[tuple[str, str]]()
         with self._writer.transaction():
-            self._tables.add_records(follower.shared_records)
             for part in parts:
                 present = follower.records_of.get(part, set())
                 if part not in follower.faulty and (stale := old.get(part, set()) - present):
@@ -154,12 +156,6 @@ class Round:
                 else:
                     complete.append((part, listing.versions[part]))
             self._tables.save_versions(complete)
-
-    def _note_shared(self, follower: Follower) -> None:
-        """Notes the records that are in several parts."""
-        records = set[RecordKey]().union(*follower.records_of.values())
-        shared = {record for record in records if len(self._tables.parts_of(record)) > 1}
-        self._touched |= shared
 
     def _read(self, fetched: Fetched, follower: Follower) -> None:
         plan = Plan(self._source.connection, label=self._source.label)
@@ -181,7 +177,7 @@ class Round:
         """The records that are in no part any more."""
         leaving = {part: self._tables.records(part) for part in gone} | self._stale
         candidates = set[RecordKey]().union(*leaving.values())
-        self._touched |= candidates
+        self._leaving = candidates
         return {
             record
             for record in candidates
@@ -198,15 +194,17 @@ class Round:
         now = to_the_second(datetime.now(UTC))
         self._outcome.marked = self._change(lost, lambda stream, key: {DELETED_AT: now})
 
-    def _settle(self, records: set[RecordKey], gone: set[str]) -> None:
+    def _settle(self, records: set[RecordKey], gone: Collection[str] = ()) -> None:
         """Updates the members of records that depend on all parts that they are in."""
+        if not self._connector.joins:
+            return
+        parts_of = {record: set(self._tables.parts_of(record)) for record in records}
+        several = {record for record, parts in parts_of.items() if len(parts) > 1}
 
         def members(stream: str, key: str) -> dict[str, Any]:
-            parts = set(self._tables.parts_of((stream, key))) - gone
-            return self._connector.members(parts).get(stream, {})
+            return self._connector.members(parts_of[stream, key].difference(gone)).get(stream, {})
 
-        if self._connector.joins:
-            self._change(records, members)
+        self._change(several, members)
 
     def _change(
         self, records: set[RecordKey], members: Callable[[str, str], dict[str, Any]]

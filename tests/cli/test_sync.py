@@ -250,31 +250,12 @@ def test_a_round_that_is_killed_at_any_transaction_is_completed_by_the_next(sync
     """Each kill comes one commit later; in between, what was brought is gone at the source."""
     docs = synced.folder / "docs"
     synced.ok("source", "add", "files", str(docs), "--kind", "folder")
-    script = """
-import os, signal
-from service.records.sqlite import transactions
-left, commit = [int(os.environ["COMMITS"])], transactions.Transactions.transaction
-from contextlib import contextmanager
-@contextmanager
-def counted(self):
-    joined = self.db.in_transaction
-    with commit(self):
-        yield
-    left[0] -= not joined
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-transactions.Transactions.transaction = counted
-"""
     for commits in range(1, 30):
         for path in docs.iterdir():
             path.unlink()
         for number in range(3):
             table(docs / f"rows{number}.csv", range(commits, commits + 5), f"{commits} {number}")
-        killed = synced.start(
-            "sync", script=f"import os; os.environ['COMMITS']='{commits}'{script}"
-        )
-        _, errors = killed.communicate(timeout=WAIT_SECONDS)
-        assert killed.returncode in (-signal.SIGKILL, 0, WAITING), errors
+        killed = synced.killed(commits)
         synced.run("sync", "files", "--accept-deletions")
         titles = sorted(
             data["title"] for stream in synced.records("files").values() for data in stream.values()
@@ -282,7 +263,7 @@ transactions.Transactions.transaction = counted
         assert titles == sorted(
             f"{commits} {n} {row}" for n in range(3) for row in range(commits, commits + 5)
         )
-        if killed.returncode != -signal.SIGKILL:
+        if not killed:
             break
     assert commits > 5
 

@@ -52,12 +52,12 @@ class Shell:
     environ: Mapping[str, str]
     folder: Path = ROOT
 
-    def run(self, *words: str) -> Result:
-        """Runs a command in this process, without a terminal."""
+    def run(self, *words: str, typed: str | None = None) -> Result:
+        """Runs a command in this process, without a terminal; `typed` is its standard input."""
         cleared = {name: None for name in os.environ if name.startswith(("RUNG_", "PDPP_"))}
         with MonkeyPatch.context() as patch:
             patch.setattr(os, "nice", lambda increment: 0)  # later tests keep their priority
-            return CliRunner().invoke(rung, words, env={**cleared, **self.environ})
+            return CliRunner().invoke(rung, words, input=typed, env={**cleared, **self.environ})
 
     def ok(self, *words: str) -> Result:
         result = self.run(*words)

@@ -1,5 +1,6 @@
 """A store, its sources, and what `rung sync` brings into it."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -9,12 +10,31 @@ from typing import Any
 from click.testing import Result
 
 from service import ports
-from service.place import Place, spelled
+from service.cli.sources import WAITING
+from service.place import Place, file_of, spelled
 from service.records.opening import open_writer
 from service.records.store import Store
 from tests.helpers.places import new_place
 from tests.helpers.shell import Shell
 from tests.helpers.stdio import ROOT, environment
+from tests.helpers.waiting import WAIT_SECONDS
+
+#: Kills the process at the end of one of its transactions.
+KILL = """
+import os, signal
+from contextlib import contextmanager
+from service.records.sqlite import transactions
+left, commit = [{commits}], transactions.Transactions.transaction
+@contextmanager
+def counted(self):
+    joined = self.db.in_transaction
+    with commit(self):
+        yield
+    left[0] -= not joined
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+transactions.Transactions.transaction = counted
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +57,8 @@ class Synced:
             "RUNG_SEMANTIC": "off",
         }
 
-    def run(self, *words: str) -> Result:
-        return Shell(self.environ, self.folder).run(*words)
+    def run(self, *words: str, typed: str | None = None) -> Result:
+        return Shell(self.environ, self.folder).run(*words, typed=typed)
 
     def ok(self, *words: str) -> Result:
         return Shell(self.environ, self.folder).ok(*words)
@@ -53,6 +73,17 @@ class Synced:
             cwd=ROOT,
             env=environment(**self.environ),
         )
+
+    def killed(self, commits: int) -> bool:
+        """Kills `rung sync` after so many commits; False if it ended before."""
+        process = self.start("sync", script=KILL.format(commits=commits))
+        _, errors = process.communicate(timeout=WAIT_SECONDS)
+        assert process.returncode in (-signal.SIGKILL, 0, WAITING), errors
+        return process.returncode == -signal.SIGKILL
+
+    def content(self) -> bytes:
+        """The bytes of the store."""
+        return (file_of(self.store) or Path()).read_bytes()
 
     def records(self, connection: str) -> dict[str, dict[str, dict[str, Any]]]:
         """The data of all records of a connection, by stream and id."""

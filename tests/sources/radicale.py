@@ -62,6 +62,13 @@ class Radicale:
         )
         return re.findall("<sync-token>(.*?)</sync-token>", answer.text)[0]
 
+    def read(self, name: str) -> list[str]:
+        """The summaries or names of the objects of a collection, as another client reads them."""
+        url = f"http://127.0.0.1:{self.port}/{USER}/{name}/"
+        answer = requests.get(url, auth=(USER, PASSWORD), timeout=WAIT_SECONDS)
+        assert answer.ok
+        return re.findall(r"^(?:SUMMARY|FN):(.*?)\r?$", answer.text, re.MULTILINE)
+
     def forget_tokens(self) -> None:
         for folder in list(self.home.rglob("sync-token")):
             shutil.rmtree(folder)

@@ -1,9 +1,11 @@
-"""A server on loopback before another one. It notes requests, and can change what is answered."""
+"""Servers on loopback before another one, which note requests and can change what is answered."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any, NamedTuple
 
 import requests
@@ -74,14 +76,64 @@ class _Handler(BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
+class Wire(ThreadingTCPServer):
+    """Passes bytes on to a port. `change` makes what a client gets from its command and the answer.
+
+    A connection ends if it raises an `OSError`.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.target, self.port = port, self.server_address[1]
+        self.change: Callable[[bytes, bytes], bytes] = lambda command, answer: answer
+
+
+class _Connection(BaseRequestHandler):
+    server: Wire
+    command = b""
+
+    def handle(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.server.target)) as target:
+            commands = threading.Thread(target=self._pass_commands, args=(target,), daemon=True)
+            commands.start()
+            with suppress(OSError):
+                while answer := target.recv(1 << 20):
+                    self.request.sendall(self.server.change(self.command, answer))
+            for end in (self.request, target):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            commands.join()
+
+    def _pass_commands(self, target: socket.socket) -> None:
+        with suppress(OSError):
+            while part := self.request.recv(1 << 20):
+                self.command = (b"" if self.command.endswith(b"\n") else self.command) + part
+                target.sendall(part)
+            target.shutdown(socket.SHUT_RDWR)
+
+
 @contextmanager
 def relay_to(port: int) -> Iterator[Relay]:
-    """Runs a relay to a port."""
-    with Relay(port) as relay:
-        thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield relay
-        finally:
-            relay.shutdown()
-            thread.join()
+    """Runs a relay of HTTP to a port."""
+    with Relay(port) as relay, _serving(relay):
+        yield relay
+
+
+@contextmanager
+def wire_to(port: int) -> Iterator[Wire]:
+    """Runs a relay of bytes to a port."""
+    with Wire(port) as wire, _serving(wire):
+        yield wire
+
+
+@contextmanager
+def _serving(relay: ThreadingTCPServer) -> Iterator[None]:
+    thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield
+    finally:
+        relay.shutdown()
+        thread.join()

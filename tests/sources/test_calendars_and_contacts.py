@@ -9,7 +9,6 @@ import pytest
 import requests
 
 from service.cli.sources import WAITING
-from service.place import file_of
 from service.syncing.kinds import web
 from tests.helpers.synced import Synced
 from tests.sources.daemon import PASSWORD, USER
@@ -74,11 +73,6 @@ def names(synced: Synced) -> dict[str, str]:
     return {key: data["name"] for key, data in contacts.items()}
 
 
-def content(synced: Synced) -> bytes:
-    """The bytes of the store."""
-    return (file_of(synced.store) or Path()).read_bytes()
-
-
 def work_of(server: Radicale, count: int) -> Path:
     """A calendar with so many events."""
     work = server.collection("office", "Work", "VCALENDAR")
@@ -121,10 +115,10 @@ def test_a_thousand_objects_arrive_change_move_and_go(synced: Synced, server: Ra
     events[keys[0]] = (title, "Oak 0")
     assert calendars(synced) == events | {f"Home/{n}@x": ("Home", f"Elm {n}") for n in (1, 700)}
     assert names(synced) == contacts | {"card-0": "Eve 0"}
-    store = content(synced)
+    store = synced.content()
     shown = synced.ok("sync").stderr
     assert "caldav: nothing new." in shown and "carddav: nothing new." in shown
-    assert content(synced) == store
+    assert synced.content() == store
     assert server.state() == before
 
 
@@ -160,9 +154,9 @@ def test_a_server_without_reports_tokens_and_ctags_is_compared_by_etags(
     event(work, 2).unlink()
     assert "caldav: 1 changed, 1 deleted." in synced.ok("sync", "caldav").stderr
     assert sorted(calendars(synced)) == [f"Work/{n}@x" for n in (0, 1, 3, 4)]
-    store = content(synced)
+    store = synced.content()
     assert "caldav: nothing new." in synced.ok("sync", "caldav").stderr
-    assert content(synced) == store
+    assert synced.content() == store
     assert {request.method for request in relay.requests} == {"PROPFIND", "REPORT", "GET"}
 
 
@@ -344,7 +338,7 @@ def test_a_server_that_hangs_or_drops_changes_nothing(
 ) -> None:
     work = work_of(server, 3)
     synced.ok("sync", "caldav")
-    before, end = content(synced), threading.Event()
+    before, end = synced.content(), threading.Event()
     event(work, 3)
 
     def hang(request: Request, reply: Reply) -> Reply:
@@ -358,7 +352,34 @@ def test_a_server_that_hangs_or_drops_changes_nothing(
     assert "timed out" in synced.run("sync", "caldav").stderr
     end.set()
     assert synced.run("sync", "caldav").exit_code == 1
-    assert content(synced) == before
+    assert synced.content() == before
+
+
+@pytest.mark.slow
+def test_a_round_that_is_killed_is_completed_by_the_next(synced: Synced, server: Radicale) -> None:
+    """Each kill comes some commits later; in between, objects arrive, change, move and go."""
+    work = server.collection("office", "Work", "VCALENDAR")
+    home = server.collection("home", "Home", "VCALENDAR")
+    friends = server.collection("friends", "Friends", "VADDRESSBOOK")
+    others = server.collection("others", "Others", "VADDRESSBOOK")
+    kills = 0
+    for number, commits in enumerate((1, 2, 4, 7, 10, 13, 16, 19)):
+        for add_to, elsewhere, write in ((work, home, event), (friends, others, card)):
+            for n in range(4):
+                write(add_to, 10 * number + n)
+            if number:
+                first = 10 * number - 10
+                write(add_to, first, "Oak")
+                moved = write(add_to, first + 1)
+                moved.rename(elsewhere / moved.name)
+                write(add_to, first + 2).unlink()
+        kills += synced.killed(commits)
+        synced.ok("sync")
+        summaries = sorted(summary for _, summary in calendars(synced).values())
+        assert summaries == sorted(server.read("office") + server.read("home")), commits
+        people = sorted(names(synced).values())
+        assert people == sorted(server.read("friends") + server.read("others")), commits
+    assert kills > 4
 
 
 def test_a_wrong_password_is_explained_and_shown_nowhere(synced: Synced, relay: Relay) -> None:

@@ -1,5 +1,6 @@
 """A mailbox of a real server: after each round, the store has what the server has."""
 
+import re
 import shutil
 import signal
 import socket
@@ -11,13 +12,28 @@ from pathlib import Path
 import pytest
 
 from service.cli.sources import WAITING
-from service.place import file_of
+from service.syncing.kinds import imap
 from tests.helpers.synced import Synced
 from tests.helpers.waiting import WAIT_SECONDS
 from tests.sources.daemon import PASSWORD
-from tests.sources.dovecot import Dovecot, dovecot
+from tests.sources.dovecot import INBOX, Dovecot, dovecot
+from tests.sources.relay import Wire, wire_to
 
 MESSAGES = "messages"
+#: The commands of a round, in this order.
+COMMANDS = [b"LOGIN", b"LIST", b"STATUS", b"EXAMINE", b"SEARCH", b"RFC822.SIZE", b"BODY.PEEK"]
+#: What an answer to a command says, and what comes instead.
+LIES = {
+    "no mails": (b"STATUS", rb"MESSAGES \d+", b"MESSAGES 0"),
+    "another UIDVALIDITY": (b"EXAMINE", rb"UIDVALIDITY \d+", b"UIDVALIDITY 1"),
+    "not all UIDs": (b"SEARCH", rb"SEARCH [\d ]+", b"SEARCH 1"),
+    "further UIDs": (b"SEARCH", rb"SEARCH ", b"SEARCH 900 "),
+    "no sizes": (b"RFC822.SIZE", rb"(?s)\A.*\r\n(?=\S+ OK)", b""),
+    "no content": (b"BODY.PEEK", rb"(?s)\A.*\r\n(?=\S+ OK)", b""),
+    "content of another mail": (b"BODY.PEEK", rb"UID \d+", b"UID 900"),
+    "nonsense": (b"BODY.PEEK", rb"(?s)\A.*", b"\0\xff nonsense\r\n"),
+    "content that ends too early": (b"BODY.PEEK", rb"BODY\[\] \{\d+\}", b"BODY[] {9}"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +50,18 @@ def server(running: Dovecot) -> Dovecot:
 
 
 @pytest.fixture
-def synced(tmp_path: Path, server: Dovecot) -> Synced:
+def wire(server: Dovecot) -> Iterator[Wire]:
+    with wire_to(server.port) as wire:
+        yield wire
+
+
+@pytest.fixture
+def synced(tmp_path: Path, server: Dovecot, wire: Wire) -> Synced:
     """A mailbox whose password a command prints."""
     synced = Synced.make(tmp_path)
     (tmp_path / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
     command = f"cat {tmp_path / 'password'}"
-    words = ("source", "add", "mail", server.address, "--kind", "imap")
+    words = ("source", "add", "mail", f"imap://ada@127.0.0.1:{wire.port}", "--kind", "imap")
     synced.ok(*words, "--password-command", command)
     return synced
 
@@ -53,6 +75,50 @@ def folders(synced: Synced) -> dict[int, list[str]]:
     """The folders of each mail in the store, by its number."""
     messages = synced.records("mail").get(MESSAGES, {})
     return {int(key.partition("@")[0]): data["labels"] for key, data in messages.items()}
+
+
+def mails(synced: Synced) -> dict[str, tuple[str, list[str]]]:
+    """The subject and the folders of each mail in the store, by its id."""
+    messages = synced.records("mail").get(MESSAGES, {})
+    return {key: (data["subject"], data["labels"]) for key, data in messages.items()}
+
+
+@pytest.mark.slow
+def test_a_thousand_mails_arrive_change_move_and_go(synced: Synced, server: Dovecot) -> None:
+    read = ((f"cur/{n}.mail:2,{'FS' if n % 2 else ''}", mail(n)) for n in range(600))
+    server.fill(INBOX, [*read, *((f"new/{n}.mail", mail(n)) for n in range(600, 800))])
+    server.fill("Archive/2026", ((f"cur/{n}.mail:2,S", mail(n)) for n in range(750, 1_000)))
+    before = server.state()
+    assert "mail: 1000 new, 50 changed." in synced.ok("sync").stderr  # 50 are in two folders
+    assert server.state() == before
+    assert mails(synced) == server.mails()
+    assert len(mails(synced)) == 1_000
+    assert mails(synced)["760@example.com"] == ("Elm 760", [INBOX, "Archive/2026"])
+
+    store = synced.content()
+    with server.client() as client:
+        client.select(INBOX)
+        client.store("5:9", "+FLAGS", "\\Seen")
+    assert "mail: nothing new." in synced.ok("sync").stderr
+    assert synced.content() == store
+
+    with server.client() as client:
+        client.select(INBOX)
+        client.copy("1:5", "Archive/2026")
+        client.create("Drafts")
+        client.copy("2:3", "Drafts")
+        client.append("Drafts", "", "", mail(2_000, "Beech"))  # a draft that replaces another
+        client.store("1:3,10:12", "+FLAGS", "\\Deleted")
+        client.expunge()
+        client.rename("Archive/2026", "Old")
+    before = server.state()
+    assert "mail: 1 new," in synced.ok("sync").stderr
+    assert server.state() == before
+    assert mails(synced) == server.mails()
+
+    server.forget_uids()
+    synced.ok("sync")
+    assert mails(synced) == server.mails()
 
 
 def test_mail_arrives_moves_and_goes(synced: Synced, server: Dovecot) -> None:
@@ -93,9 +159,7 @@ def test_a_new_uidvalidity_changes_no_record(synced: Synced, server: Dovecot) ->
     server.add("INBOX", *map(mail, range(60)))
     synced.ok("sync")
     before = synced.records("mail")
-    (server.folder / "mail/ada/dovecot-uidlist").unlink()
-    for path in (server.folder / "mail/ada").glob("dovecot*"):
-        path.unlink()
+    server.forget_uids()
     shown = synced.ok("sync").stderr
     assert "mail: nothing new." in shown
     assert synced.records("mail") == before
@@ -131,16 +195,14 @@ def test_a_wrong_password_is_explained_and_shown_nowhere(synced: Synced, server:
 
 
 @pytest.mark.parametrize("says", [b"", b"* OK ready\r\n", b"\0\xff nonsense\r\n", b"* BYE\r\n"])
-def test_a_server_that_hangs_up_or_lies_changes_nothing(
-    synced: Synced, server: Dovecot, says: bytes
+def test_a_server_that_is_none_changes_nothing(
+    synced: Synced, server: Dovecot, wire: Wire, says: bytes
 ) -> None:
     server.add("INBOX", mail(1))
     synced.ok("sync")
-    before = (file_of(synced.store) or Path()).read_bytes()
+    before = synced.content()
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        address = f"imap://ada@127.0.0.1:{listener.getsockname()[1]}"
-        path = synced.folder / "sources.toml"
-        path.write_text(path.read_text().replace(server.address, address), encoding="utf-8")
+        wire.target = listener.getsockname()[1]
 
         def answer() -> None:
             connection, _ = listener.accept()
@@ -152,7 +214,97 @@ def test_a_server_that_hangs_up_or_lies_changes_nothing(
         result = synced.run("sync")
         thread.join()
     assert result.exit_code == 1 and "127.0.0.1" in result.stderr
-    assert (file_of(synced.store) or Path()).read_bytes() == before
+    assert synced.content() == before
+
+
+def test_a_server_that_drops_the_connection_changes_nothing(
+    synced: Synced, server: Dovecot, wire: Wire
+) -> None:
+    server.add(INBOX, mail(1))
+    synced.ok("sync")
+    server.add(INBOX, mail(2))
+    before = synced.content()
+    for command in COMMANDS:
+
+        def drop(last: bytes, answer: bytes) -> bytes:
+            if command in last:
+                raise ConnectionAbortedError
+            return answer
+
+        wire.change = drop
+        result = synced.run("sync")
+        assert result.exit_code == 1 and "closed the connection" in result.stderr, command
+        assert synced.content() == before
+    wire.change = lambda last, answer: answer
+    synced.ok("sync")
+    assert mails(synced) == server.mails()
+
+
+@pytest.mark.parametrize("command", [b"LOGIN", b"BODY.PEEK"])
+def test_a_server_that_hangs_changes_nothing(
+    synced: Synced, server: Dovecot, wire: Wire, monkeypatch: pytest.MonkeyPatch, command: bytes
+) -> None:
+    server.add(INBOX, mail(1))
+    synced.ok("sync")
+    server.add(INBOX, mail(2))
+    before, end = synced.content(), threading.Event()
+
+    def hang(last: bytes, answer: bytes) -> bytes:
+        if command in last:
+            end.wait()
+        return answer
+
+    wire.change = hang
+    monkeypatch.setattr(imap, "ANSWER_SECONDS", 1)
+    result = synced.run("sync")
+    end.set()
+    assert result.exit_code == 1 and "did not answer in time" in result.stderr
+    assert synced.content() == before
+    monkeypatch.undo()
+    synced.ok("sync")
+    assert mails(synced) == server.mails()
+
+
+def test_a_server_that_lies_loses_nothing(synced: Synced, server: Dovecot, wire: Wire) -> None:
+    """After each lie and one true round, the store has what the server has."""
+    server.add(INBOX, mail(1), mail(2))
+    server.add("Archive", mail(3))
+    synced.ok("sync")
+    for number, (name, (command, pattern, instead)) in enumerate(LIES.items(), start=4):
+        server.add(INBOX, mail(number))
+
+        lies = 0
+
+        def lie(last: bytes, answer: bytes) -> bytes:
+            nonlocal lies
+            if command in last:
+                answer, count = re.subn(pattern, instead, answer, count=1)
+                lies += count
+            return answer
+
+        wire.change = lie
+        assert synced.run("sync").exit_code in (0, 1) and lies, name
+        wire.change = lambda last, answer: answer
+        synced.ok("sync")
+        assert mails(synced) == server.mails(), name
+
+
+@pytest.mark.slow
+def test_a_round_that_is_killed_is_completed_by_the_next(synced: Synced, server: Dovecot) -> None:
+    """Each kill comes some commits later; in between, mail arrives, moves and goes."""
+    server.add("Archive", mail(0))
+    kills = 0
+    for number, commits in enumerate((1, 2, 3, 5, 7, 9, 12, 15)):
+        server.add(INBOX, *(mail(10 * number + n) for n in range(1, 5)))
+        with server.client() as client:
+            client.select(INBOX)
+            client.copy("1:2", "Archive")
+            client.store("2:3", "+FLAGS", "\\Deleted")
+            client.expunge()
+        kills += synced.killed(commits)
+        synced.ok("sync")
+        assert mails(synced) == server.mails(), commits
+    assert kills > 4
 
 
 def test_new_mail_is_brought_at_once(synced: Synced, server: Dovecot) -> None:

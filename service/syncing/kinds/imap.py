@@ -59,6 +59,8 @@ class Mailbox(Connector):
 
         split_url = urlsplit(source.address)
         self._host, self._chosen = str(split_url.hostname), source.folders
+        #: UIDVALIDITY, next UID and number of mails by folder.
+        self._statuses = dict[str, list[int]]()
         timeout = SocketTimeout(CONNECT_SECONDS, ANSWER_SECONDS)
         secure = split_url.scheme == "imaps"
         context = ssl.create_default_context() if secure else None
@@ -81,7 +83,9 @@ class Mailbox(Connector):
                     self._client.oauth2_login(user[: -len(_OAUTH)], secret)
                 else:
                     self._client.login(user, secret)
-            except LoginError:
+            except LoginError as error:
+                if isinstance(cause := error.__context__, imaplib.IMAP4.abort):
+                    raise cause from None  # the connection ended, which says nothing of the user
                 ends = (text for host, text in _ADVICE.items() if self._host.endswith(host))
                 advice = next(ends, "Many providers require an app password.")
                 raise Unauthenticated(
@@ -93,17 +97,17 @@ class Mailbox(Connector):
         self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
     ) -> Listing | None:
         with explained(self._host):
-            folders = {name: self._status(name) for name in self._folders()}
-            if folders == position:
+            self._statuses = {name: self._status(name) for name in self._folders()}
+            if self._statuses == position:
                 return None
             parts = stored()
             versions = dict[str, str]()
-            for name, status in folders.items():
+            for name, status in self._statuses.items():
                 if position.get(name) == status:
                     versions |= {part: "1" for part in parts if _split(part)[0] == name}
                 else:
                     versions |= {_part(name, status[0], uid): "1" for uid in self._uids(name)}
-        return Listing(versions, folders)
+        return Listing(versions, self._statuses)
 
     def _folders(self) -> list[str]:
         listed = self._client.list_folders()
@@ -143,6 +147,8 @@ class Mailbox(Connector):
             for some in self._portions(uids):
                 with TemporaryDirectory() as temporary:
                     files = self._written(some, Path(temporary))
+                    if len(files) < len(some):  # gone, or left out: the next round lists again
+                        self._statuses.pop(folder, None)
                     names = {path: _part(folder, validity, uid) for path, uid in files.items()}
                     yield Fetched(Path(temporary), names)
 
@@ -162,13 +168,13 @@ class Mailbox(Connector):
             yield portion
 
     def _written(self, uids: Sequence[int], folder: Path) -> dict[str, int]:
-        """Writes mails to files; returns the UID of each file. Some may be gone by now."""
+        """Writes mails to files; returns the UID of each file that the server sent."""
         with explained(self._host):
             mails = self._client.fetch(uids, ["BODY.PEEK[]"])
         files = dict[str, int]()
         for uid in uids:
             content = mails.get(uid, {}).get(b"BODY[]")
-            if content:
+            if content is not None:
                 path = folder / f"{uid}.eml"
                 path.write_bytes(content)
                 files[str(path)] = uid
