@@ -1,18 +1,37 @@
-"""Zotero libraries on this machine: the database is the one part. A copy of it is read."""
+"""Zotero libraries: of a database on this machine, a copy of which is read, or over the web API.
+
+The database is one part. Over the web API, each item that belongs to no other is a part, whose
+version has the versions of all items that belong to it.
+"""
 
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+from service.syncing.kinds import web
 
 NAME: Final = "zotero.sqlite"
 LIBRARY: Final = "library"
+#: The most items that a request may name, and collections on a page.
+ITEMS_TOGETHER, PAGE = 50, 100
+#: The longest pause that a server may ask for between two requests.
+PAUSE_SECONDS: Final = 60
+#: An annotation belongs to a file, and that to an item.
+_DEPTH: Final = 2
+#: The version of a part that was not imported to its end.
+_UNKNOWN: Final = '{"items": {"": 0}}'
+_PATH: Final = re.compile(r"(?:/api)?/(?:users/[0-9]+|groups/(?P<group>[0-9]+))/?")
 
 
 class Library(Connector):
@@ -60,7 +79,150 @@ class Library(Connector):
         return False
 
 
+class WebLibrary(Connector):
+    """The library of a user or a group at api.zotero.org, or of a Zotero on this machine."""
+
+    format = "zotero"
+
+    def __init__(self, source: SourceSettings) -> None:
+        self._site, self._pause = web.Site(source), 0
+        path = _PATH.fullmatch(urlsplit(source.address).path)
+        self._group = path["group"] if path else None
+        self._items = dict[str, Any]()
+        self._collections = dict[str, str]()
+        #: The keys of the items of each part.
+        self._keys = dict[str, list[str]]()
+
+    def check(self) -> None:
+        self._ask("items", limit=1)
+
+    def list_parts(
+        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
+    ) -> Listing | None:
+        since = {"If-Modified-Since-Version": str(position.get("version", 0))}
+        versions, headers = self._ask("items", since, format="versions")
+        if versions is None:
+            return None
+        self._collections = self._names()
+        before = {part: orjson.loads(text or _UNKNOWN) for part, text in stored().items()}
+        same = position.get("collections") == self._collections
+        part_of = {
+            key: part
+            for part, version in before.items()
+            if same and version["items"].items() <= versions.items()
+            for key in version["items"]
+        }
+        self._download(versions.keys() - part_of.keys())
+        parts = dict[str, dict[str, int]]()
+        for key, version in versions.items():
+            if (part := part_of.get(key) or self._part(key, part_of)) in versions:
+                parts.setdefault(part, {})[key] = version
+        self._keys = {part: sorted(items) for part, items in parts.items()}
+        texts = {
+            part: _text(
+                items=items,
+                collections=(
+                    before[part]["collections"] if part in part_of else self._collections_of(part)
+                ),
+            )
+            for part, items in parts.items()
+        }
+        modified = int(headers.get("Last-Modified-Version", 0))
+        return Listing(texts, {"version": modified, "collections": self._collections})
+
+    def _part(self, key: str, part_of: dict[str, str]) -> str:
+        """The item that an item belongs to, or itself."""
+        for _ in range(_DEPTH):
+            if key in part_of or key not in self._items:
+                break
+            key = self._items[key]["data"].get("parentItem") or key
+        return part_of.get(key, key)
+
+    def _collections_of(self, part: str) -> list[str]:
+        keys = self._items[part]["data"].get("collections", ()) if part in self._items else ()
+        return sorted(self._collections[key] for key in keys if key in self._collections)
+
+    def _names(self) -> dict[str, str]:
+        """The names of all collections by their keys."""
+        names, start, total = dict[str, str](), 0, 1
+        while start < total:
+            page, headers = self._ask("collections", start=start, limit=PAGE)
+            names |= {entry["key"]: entry["data"]["name"] for entry in page}
+            total = int(headers.get("Total-Results", 0)) if page else 0
+            start += len(page)
+        return names
+
+    def _download(self, keys: Iterable[str]) -> None:
+        """Reads the items with these keys, unless they are gone by now."""
+        missing = sorted(set(keys) - self._items.keys())
+        for start in range(0, len(missing), ITEMS_TOGETHER):
+            some = ",".join(missing[start : start + ITEMS_TOGETHER])
+            items, _ = self._ask("items", itemKey=some, limit=ITEMS_TOGETHER)
+            self._items |= {item["key"]: item for item in items}
+
+    def _ask(
+        self, path: str, headers: dict[str, str] | None = None, **words: Any
+    ) -> tuple[Any, Mapping[str, str]]:
+        """The value of an answer, None if nothing changed, and its headers.
+
+        Waits first for as long as the last answer asked for.
+        """
+        Event().wait(self._pause)
+        url = f"{self._site.url.rstrip('/')}/{path}?{urlencode(words)}"
+        headers = {"Zotero-API-Version": "3", **(headers or {})}
+        answer = self._site.ask("GET", url, headers, allowed=(429, 503))
+        if answer.status in (429, 503):
+            seconds = answer.headers.get("Retry-After", "some")
+            raise Unavailable(f"Zotero is busy. Try again in {seconds} seconds.")
+        value, pause = answer.json(), answer.headers.get("Backoff", "")
+        if value is None and answer.status != 304:
+            raise Unavailable("The server did not answer as Zotero does. Check the address.")
+        self._pause = min(int(pause), PAUSE_SECONDS) if pause.isdecimal() else 0
+        return value, answer.headers
+
+    def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
+        for start in range(0, len(parts), ITEMS_TOGETHER):
+            some = parts[start : start + ITEMS_TOGETHER]
+            self._download(key for part in some for key in self._keys[part])
+            with TemporaryDirectory() as folder:
+                paths = {str(Path(folder) / f"{part}.json"): part for part in some}
+                for path, part in paths.items():
+                    Path(path).write_bytes(self._document(part))
+                yield Fetched(Path(folder), paths)
+
+    def _document(self, part: str) -> bytes:
+        """What the importer reads: an item and what belongs to it."""
+        try:
+            items = [self._items[key] for key in self._keys[part]]
+        except KeyError:
+            raise Unavailable("The library has changed during the round. Try again.") from None
+        items.sort(key=lambda item: item["data"].get("annotationSortIndex") or "")
+        return orjson.dumps(
+            {"group": self._group, "collections": self._collections, "items": items}
+        )
+
+
+def _text(**version: Any) -> str:
+    return orjson.dumps(version, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _is_web(address: str) -> bool:
+    return urlsplit(address).scheme in ("http", "https")
+
+
+def _open(source: SourceSettings) -> Connector:
+    return WebLibrary(source) if _is_web(source.address) else Library(source)
+
+
 def _check(address: str) -> str:
+    if _is_web(address):
+        if not _PATH.fullmatch(urlsplit(web.check(address)).path):
+            raise InvalidRequest(
+                f"{address!r} is not the address of a library. Write "
+                "https://api.zotero.org/users/NUMBER or …/groups/NUMBER; zotero.org/settings/keys "
+                "shows the number of a user."
+            )
+        return address
     path = Path(address).expanduser().absolute()
     path = path / NAME if path.is_dir() else path
     if not path.is_file():
@@ -70,4 +232,10 @@ def _check(address: str) -> str:
     return str(path)
 
 
-KIND: Final = Kind("zotero", "the data directory of Zotero", Library, _check)
+KIND: Final = Kind(
+    "zotero",
+    "the data directory of Zotero, or the address of a library at api.zotero.org",
+    _open,
+    _check,
+    needs_secret=lambda address: urlsplit(address).scheme == "https",
+)
