@@ -3,13 +3,24 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
-from service.importing.source import Source
+from service.importing.source import Repair, Source
+from service.importing.tree import File
+
+
+def tables_of(file: File) -> set[str]:
+    """The names of the tables of a database; empty if it cannot be read."""
+    with suppress(InvalidRequest), file.open() as opened:
+        source = Source(file.name, "", opened, Repair(), tree=file.tree)
+        with open_database(source) as database:
+            rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return {name for (name,) in rows}
+    return set()
 
 
 @contextmanager

@@ -12,11 +12,13 @@ import orjson
 
 from evidence.errors import InvalidRequest
 from service.extras import install_command
+from service.importing.databases import tables_of
 from service.importing.formats import FORMATS, detect, looks_like
 from service.importing.source import titled
 from service.importing.tree import File, LeftOut, Tree, printable, trees
 
 JSON: Final = "json"
+SQLITE: Final = "sqlite"
 HEAD_BYTES: Final = 16_384
 #: The most files that are named with their formats; more are only counted.
 DETAILED_FILES: Final = 3
@@ -85,7 +87,7 @@ def find(
             try:
                 head = b"" if format and format != JSON else _head(file)
                 detected = FileEntry(
-                    *(file.name, format or detect(file.name, head), file.size),
+                    *(file.name, format or _refined(file, detect(file.name, head)), file.size),
                     path=printable(file.path),
                 )
                 _require(detected)
@@ -106,6 +108,15 @@ def find(
     order = sorted(range(len(files)), key=lambda n: FORMATS[listing.files[n].format].last)
     listing.files = [listing.files[number] for number in order]
     return [files[number] for number in order], listing
+
+
+def _refined(file: File, form: str) -> str:
+    """The format of a file, by its tables if it is a database."""
+    if form != SQLITE:
+        return form
+    names = tables_of(file)
+    fit = (f.name for f in FORMATS.values() if f.tables and names.issuperset(f.tables))
+    return next(fit, form)
 
 
 def _require(file: FileEntry) -> None:

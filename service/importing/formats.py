@@ -10,7 +10,7 @@ from typing import Final
 
 from evidence.errors import InvalidRequest
 from service.importing.readers import assistants, bookmarks, calendars_and_cards, chats_in_json
-from service.importing.readers import documents, evernote, json_files, mbox
+from service.importing.readers import documents, evernote, imessage, json_files, mbox
 from service.importing.readers import messengers, notes, outlines, qif, sqlite_tables, tables
 from service.importing.readers import takeout, twitter, zotero
 from service.importing.source import Format
@@ -40,7 +40,7 @@ FORMATS: dict[str, Format] = {
             mbox.EML,
         ),
         *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
-        *(tables.TSV, tables.CSV, zotero.FORMAT),
+        *(tables.TSV, tables.CSV, zotero.FORMAT, imessage.FORMAT),
     )
 }
 #: The entry points with which other packages add formats, and why some cannot be used.

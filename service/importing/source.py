@@ -181,7 +181,7 @@ class Format:
     `untyped` format are all text, and their types are inferred. Records of a `unique` format are
     left out if an earlier file of the same folder has them. Files of a format that comes `last` are
     read after all others, unless these attach them to a record. A format that `requires` a module
-    needs the extra `documents`.
+    needs the extra `documents`. An SQLite database with all `tables` is read by this format.
     """
 
     name: str
@@ -195,6 +195,7 @@ class Format:
     unique: bool = False
     last: bool = False
     requires: str = ""
+    tables: tuple[str, ...] = ()
 
 
 UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

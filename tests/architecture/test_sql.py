@@ -23,6 +23,7 @@ SQL = (
     "service/papers/",
     "service/importing/occurrences.py",
     "service/importing/databases.py",
+    "service/importing/readers/imessage.py",
     "service/importing/readers/sqlite_tables.py",
     "service/importing/readers/zotero.py",
 )

@@ -44,6 +44,30 @@ SCRIPTS = {
 }
 
 
+CHATS = (
+    "CREATE TABLE handle (id); CREATE TABLE chat (guid, chat_identifier, display_name);"
+    " CREATE TABLE chat_message_join (chat_id, message_id);"
+    " CREATE TABLE chat_handle_join (chat_id, handle_id);"
+    " CREATE TABLE attachment (filename); CREATE TABLE message_attachment_join"
+    " (message_id, attachment_id); CREATE TABLE message (guid, text, attributedBody, handle_id,"
+    " date, is_from_me, associated_message_guid, associated_message_type);"
+)
+STRING = "4e53537472696e6701948401"
+CHATS_OF_MESSAGES = {
+    "columns": "ALTER TABLE message DROP COLUMN guid",
+    "types": "INSERT INTO message VALUES (x'ff', x'ff', 5, 'x', 'y', 1e999, 5, 5),"
+    " (NULL, 5, 'x', NULL, -9223372036854775808, NULL, x'00', 2000)",
+    "lengths": f"INSERT INTO message (attributedBody) VALUES (x'{STRING}2b82ffffffff'),"
+    f" (x'{STRING}2b'), (x'{STRING}2b81ff'), (zeroblob(30000000))",
+    "strings": f"INSERT INTO message (attributedBody) VALUES (x'{STRING * 100_000}')",
+    "reactions": "INSERT INTO message (guid, associated_message_guid, associated_message_type)"
+    f" {COUNT.format(' LIMIT 100000', 'x, x, 2000 + x % 2000')}",
+    "chats": f"INSERT INTO chat_handle_join {COUNT.format(' LIMIT 100000', 'x % 3, 1')};"
+    " INSERT INTO handle VALUES (zeroblob(1000)); INSERT INTO chat VALUES (1, 2, 3)",
+    "view": "DROP TABLE handle; CREATE TABLE handle (id, x AS (zeroblob(200000000)))",
+}
+
+
 def database(folder: Path, name: str, script: str) -> Path:
     with closing(sqlite3.connect(folder / f"{name}.sqlite")) as db:
         db.executescript(f"{USUAL} {script}")
@@ -60,6 +84,12 @@ def damaged(folder: Path, name: str, change: Callable[[bytearray], object]) -> N
 
 def overwrite(place: int, content: bytes, file: bytearray) -> None:
     file[place : place + len(content)] = content
+
+
+@kind
+def databases_of_messages() -> Iterator[Hostile]:
+    for name, script in CHATS_OF_MESSAGES.items():
+        yield Hostile(name, lambda folder, n=name, s=script: database(folder, n, CHATS + s))
 
 
 @kind
