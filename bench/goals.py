@@ -221,7 +221,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("sync", "sync-arrival", "new mail in that mailbox: time until a search finds it", "most"),
-        *(5.0, "s", "From the end of APPEND, with `rung sync --every` and IDLE."),
+        *(5.0, "s", "From before the sign-in for APPEND, with `rung sync --every` and IDLE."),
     ),
     row(
         "footprint",

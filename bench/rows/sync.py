@@ -100,8 +100,9 @@ def _arrivals(synced: Synced, server: Dovecot, count: int) -> Iterator[float]:
         for number in range(count):
             word = f"zwyrkon{number}falt"
             mail = MAIL.format(id=word, title="Arrival", body=word).encode()
+            begun = time.perf_counter()
             server.add(INBOX, mail)
-            yield _found_after(synced, word)
+            yield _found_after(synced, word, begun)
 
 
 @contextmanager
@@ -114,10 +115,10 @@ def _going_on(synced: Synced) -> Iterator["subprocess.Popen[bytes]"]:
         process.communicate()
 
 
-def _found_after(synced: Synced, word: str) -> float:
-    begun = time.perf_counter()
+def _found_after(synced: Synced, word: str, begun: float) -> float:
+    """The seconds from a moment until a search finds a word, which is quoted: not a similar one."""
     owner = Store(synced.store).open_owner()
-    while not owner.search(ports.SearchQuery(query=word)).value.hits:
+    while not owner.search(ports.SearchQuery(query=f'"{word}"')).value.hits:
         if time.perf_counter() - begun > ARRIVAL_SECONDS:
             raise RuntimeError("a new mail did not arrive")
         time.sleep(LOOK_SECONDS)
