@@ -49,9 +49,9 @@ make soak          # an hour of mixed load while the store is written to; adds i
 them in the saved run and on the page; `--without million` skips groups and writes the page, which
 names their rows; `--gate` exits with 1 if a goal is missed. The benchmark needs Linux with two
 cores, 16 GB of memory and 25 GB of disk. `wrk` makes the load if it is installed; otherwise a loop
-in Python does. npm installs the TypeScript peers; without npm they are left out. Built files stay
-under `var/bench` and are built again when the code that writes them changes; `make clean` removes
-them.
+in Python does. npm installs the TypeScript peers; without npm they are left out. The group `sync`
+needs root, and what `.ci/run sources` installs. Built files stay under `var/bench` and are
+built again when the code that writes them changes; `make clean` removes them.
 """
 
 _METHOD = """\

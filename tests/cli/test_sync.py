@@ -1,10 +1,15 @@
 """`rung source` and `rung sync`: after each round, the store has what the source has."""
 
 import json
+import re
 import signal
 import stat
 import sys
+from collections.abc import Iterator
+from csv import DictReader
+from itertools import count
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -266,6 +271,60 @@ def test_a_round_that_is_killed_at_any_transaction_is_completed_by_the_next(sync
         if not killed:
             break
     assert commits > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_folder_is_followed_through_renames_deletions_and_partial_writes(
+    synced: Synced, seed: int
+) -> None:
+    """Some changes between two rounds; after each round, the store has the rows of the files."""
+    random, docs, ids = Random(seed), synced.folder / "docs", count()
+    synced.ok("source", "add", "files", str(docs), "--kind", "folder")
+    for _ in range(10):
+        for _ in range(random.randint(1, 4)):
+            change_folder(random, docs, ids)
+        synced.run("sync", "files", "--accept-deletions")
+        stored = [
+            row["title"] for rows in synced.records("files").values() for row in rows.values()
+        ]
+        assert sorted(stored) == sorted(titles(docs))
+
+
+def change_folder(random: Random, docs: Path, ids: Iterator[int]) -> None:
+    """Writes, renames, moves, cuts or deletes a file, or renames a folder."""
+    files = sorted(docs.rglob("*.csv"))
+    folders = sorted(path for path in docs.iterdir() if path.is_dir())
+    name, folder = f"{next(ids)}.csv", docs / random.choice(["a", "b", ""])
+    folder.mkdir(exist_ok=True)
+    change = random.choice(
+        ["write", "write", "rewrite", "rename", "move", "cut", "delete", "folder"]
+    )
+    file = random.choice(files) if files else folder / name
+    if change == "write" or not files:
+        rows = "".join(f"x{next(ids)},Row {next(ids)}\n" for _ in range(5))
+        (folder / name).write_text(f"id,title\n{rows}", encoding="utf-8")
+    elif change == "rewrite":
+        file.write_text(file.read_text("utf-8").replace("Row", "Line"), encoding="utf-8")
+    elif change == "rename":
+        file.rename(file.with_name(name))
+    elif change == "move":
+        file.rename(folder / name)
+    elif change == "cut":  # inside a title: a row that cannot be read would remove nothing
+        content = file.read_text("utf-8")
+        ends = [match.end() for match in re.finditer(r",\w", content)]
+        file.write_text(content[: random.choice(ends) + random.randint(0, 2)], "utf-8")
+    elif change == "folder" and folders:
+        random.choice(folders).rename(docs / f"c{next(ids)}")
+    else:
+        file.unlink()
+
+
+def titles(docs: Path) -> Iterator[str]:
+    """The titles in all files, as another program reads them."""
+    for path in docs.rglob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from (row["title"] for row in DictReader(file))
 
 
 def test_sync_goes_on_and_notices_changes(synced: Synced) -> None:
