@@ -69,12 +69,6 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
             "a part of a Twitter archive that has no posts or messages",
         ),
         ("page.json", b"<!DOCTYPE html><p>", "a web page"),
-        (
-            "a.bib",
-            b"Made by JabRef.\n\n@Article{ada, title = {Tides, and moons}}\n",
-            "a BibTeX file",
-        ),
-        ("a.ris", b"\r\n1.\r\nTY  - JOUR\r\nTI  - Tides\r\n", "an RIS file"),
         ("a.enw", b"%0 Journal Article\n%T Tides\n", "an EndNote file"),
         ("a.nbib", b"PMID- 123\nOWN - NLM\n", "a PubMed file"),
         ("a.txt", b"FN Clarivate Analytics Web of Science\nVR 1.0\n", "a Web of Science file"),

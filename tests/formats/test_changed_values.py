@@ -24,6 +24,7 @@ from service.records.writing import Writing
 from tests.formats.exports import VALUES, chatgpt, claude, slack
 from tests.formats.owner import write
 from tests.formats.test_imessage import ROWS, database
+from tests.formats.test_references import BIBTEX, RIS
 from tests.formats.test_takeout import SECOND, SPACE
 from tests.formats.test_twitter import ARCHIVE, TWEETS, part
 from tests.formats.written import WRITERS
@@ -43,6 +44,8 @@ TABLES = {
     "g.qif": "!Account\nNGiro\n^\n!Type:Bank\nD03/13'26\nT-12.34\nPEbbe\nSFlut\n$-12.34\n^\n",
     "h.js": part("tweets", TWEETS[1:3]),
     "i.js": ARCHIVE["data/direct-messages.js"],
+    "k.bib": BIBTEX,
+    "l.ris": RIS,
     "chat.db": database(*ROWS),
     "MyActivity.json": SECOND["Takeout/My Activity/Gemini Apps/MyActivity.json"],
     "messages.json": SECOND[f"{SPACE}/messages.json"],

@@ -1,4 +1,4 @@
-"""Notebooks, outlines and payments made to stop or swell an import."""
+"""Notebooks, outlines, payments and references made to stop or swell an import."""
 
 from collections.abc import Iterator
 
@@ -55,3 +55,35 @@ def payments() -> Iterator[Hostile]:
         "amounts": f"T{'9' * 100_000}\nD99/99'99\n^\n",
     }
     yield from several(".qif", {name: begin + body for name, body in bodies.items()})
+
+
+@kind
+def references() -> Iterator[Hostile]:
+    doubled = "".join(f"@string{{a{n} = a{n - 1} # a{n - 1}}}\n" for n in range(1, 60))
+    entry, count = "@article{x, title = {A}, abstract = %s}\n", 300_000
+    bodies = {
+        "doubled": f"@string{{a0 = {{x}}}}\n{doubled}" + entry % "a59",
+        "open": entry % "{" + "{" * count,
+        "closed": entry % ("}" * count),
+        "quotes": entry % ('"' * count),
+        "parts": entry % (" # " * count),
+        "equals": "@article{x, " + "=" * count,
+        "commands": entry % ("{" + "\\o\\'{" * count + "}" * count + "}"),
+        "spaces": f"@article{{x, author = {{A {' ' * count}B}}, title = {{{' ' * count}}}}}",
+        "heads": "@article{" * count,
+        "at": "@" * 3_000_000,
+        "dollars": entry % ("{" + "$" * count + "}"),
+        "macros": "".join(f"@string{{m{n} = {{x}}}}\n" for n in range(50_000)) + entry % "m1",
+    }
+    good = entry.replace("x,", "good,") % "{ebb}"
+    yield from several(".bib", {f"bibtex-{name}": good + body for name, body in bodies.items()})
+    begin = "TY  - JOUR\nTI  - A\n"
+    lines = {
+        "types": "TY  - JOUR\n" * 100_000,
+        "endless": "AB  - x\n" * 300_000,
+        "plain": "x\n" * 300_000,
+        "line": "AB  - " + "x" * 3_000_000,
+        "words": "KW  - " + ",;" * count,
+        "dates": f"DA  - {'9' * count}\nPY  - {'9/' * count}\n",
+    }
+    yield from several(".ris", {f"ris-{name}": begin + body for name, body in lines.items()})
