@@ -126,16 +126,25 @@ def on_starting(server: Any) -> None:
         os.chown(counts, server.cfg.uid, server.cfg.gid)
 
 
-#: The process that builds vectors, if any. It ends when its standard input is closed.
-builder: "subprocess.Popen[bytes] | None" = None
+#: The processes beside the workers. Each ends when its standard input is closed.
+helpers: "list[subprocess.Popen[bytes]]" = []
 
 
 def when_ready(server: Any) -> None:
+    """Starts the sender of events if there is a webhook, and the builder of vectors.
+
+    A read-only store has neither.
+    """
+    if deployment.webhook_url and not deployment.store_url:
+        _start(server, "service.webhook")
+    _start_builder(server)
+
+
+def _start_builder(server: Any) -> None:
     """Starts the builder of vectors, unless search by meaning is off.
 
     A database has a builder of its own, because several servers may share it.
     """
-    global builder
     file = file_of(deployment.store)
     has_papers = deployment.papers_db is not None and deployment.papers_url is None
     if file is None or encoder_of(deployment) is None or not (has_papers or file.exists()):
@@ -144,16 +153,21 @@ def when_ready(server: Any) -> None:
     if deployment.store_url or not all(os.access(path, os.W_OK) for path in written):
         server.log.info("The store is read-only: no vectors are built.")
         return
-    command = [sys.executable, "-m", "service", "vectors", "build", "--watch"]
+    _start(server, "service", "vectors", "build", "--watch", "--store", str(file))
+
+
+def _start(server: Any, *words: str) -> None:
+    """Starts a Python module with its arguments, as the user of the workers."""
     own = server.cfg.uid == os.geteuid()
     user = {} if own else {"user": server.cfg.uid, "group": server.cfg.gid}
-    builder = subprocess.Popen([*command, "--store", str(file)], stdin=subprocess.PIPE, **user)
+    command = [sys.executable, "-m", *words]
+    helpers.append(subprocess.Popen(command, stdin=subprocess.PIPE, **user))
 
 
 def on_exit(server: Any) -> None:
-    """Ends the builder of vectors."""
-    if builder is not None:
-        builder.terminate()
+    """Ends the processes beside the workers."""
+    for process in helpers:
+        process.terminate()
 
 
 def pre_fork(server: Any, worker: Any) -> None:

@@ -16,6 +16,7 @@ from evidence.errors import InvalidRequest
 from evidence.manifest import StreamManifest
 from service.place import Place
 from service.cli import import_report
+from service.cli.events import send_events
 from service.cli.source import FILE, NEW_FILE, read_json, store_option, explicit_names
 from service.cli.output import FileRows, Meter, say
 from service.cli.store import existing, teaching
@@ -107,6 +108,7 @@ def import_(paths: tuple[str, ...], written: Path | None, store: Place, **option
         if not report.undone:
             with existing(store) as writer:
                 import_report.of_coverage(writer, report)
+            send_events(store)
         if written is not None:
             _write_manifest(report.manifests, written)
     _leave(report, plan)

@@ -13,6 +13,7 @@ from evidence.errors import EvidenceError, InvalidRequest
 from service import settings
 from service.access.entries import Entries
 from service.cli import config, import_report
+from service.cli.events import send_events, start_sending
 from service.cli.output import counted, say, text
 from service.cli.source import store_option
 from service.cli.store import existing, source_states, stop_on_signals, teaching
@@ -218,6 +219,7 @@ def sync(
         _go_on(store, chosen)
         return
     codes = [_one_round(store, entry, accept_deletions) for entry in chosen]
+    send_events(store)
     _build_vectors(store)
     if code := max(codes):
         context.exit(code)
@@ -275,6 +277,7 @@ def _go_on(store: Place, chosen: list[SourceSettings]) -> None:
         with context:
             syncing.go_on(store, entry, stop, lambda source: _one_round(store, source) == 0)
 
+    start_sending(store, stop)
     if (encoder := encoder_of(settings.load())) is not None:
         words = (store, encoder, stop, lambda progress: None, lambda error: None)
         Thread(target=build, args=words, daemon=True).start()

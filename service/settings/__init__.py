@@ -103,6 +103,8 @@ class Settings:
     embeddings_batch: int = _setting(parsing.count, default=16)
     embeddings_seconds: int = _setting(parsing.count, default=30)
     embeddings_send_texts: str = _setting(parsing.choice("yes", "no"), default="no")
+    webhook_url: str | None = _setting(parsing.webhook, secret=True)
+    webhook_secret_file: Path | None = _setting(place.path)
 
     @property
     def served(self) -> Place:
@@ -226,6 +228,8 @@ _NEEDS = (
     ("introspection_client_secret", "introspection_url"),
     ("audience", "introspection_url"),
     ("embeddings_url", "embeddings_model"),
+    ("webhook_url", "webhook_secret_file"),
+    ("webhook_secret_file", "webhook_url"),
 )
 
 

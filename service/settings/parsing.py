@@ -38,6 +38,15 @@ def address(value: str) -> str:
     return parsed
 
 
+def webhook(value: str) -> str:
+    """A URL that is private enough for events."""
+    parts = urlsplit(value)
+    is_private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+    if not (is_private and parts.hostname) or "@" in parts.netloc or parts.fragment:
+        raise ValueError("must be an https URL without user and #, or http on this machine")
+    return value
+
+
 def urls(value: str) -> tuple[str, ...]:
     return tuple(url(part) for part in words(value))
 

@@ -111,6 +111,14 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "sources fill a store through the importer, and serve nobody",
     ),
     (
+        "service/webhook/",
+        (
+            *("evidence", "service.webhook", "service.access.entries", "service.place"),
+            *("service.records", "service.settings", "service.sources.remote.outbound"),
+        ),
+        "it reads which streams changed, and no record",
+    ),
+    (
         "service/sources/remote/",
         (
             *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
@@ -332,7 +340,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("service.place", "service.statuses"),
             *("service.sources.remote.remote_authority", "service.keys", "service.ports"),
             *("service.access", "service.importing", "service.pdpp", "service.meaning"),
-            *("service.syncing", "service.extras"),
+            *("service.syncing", "service.extras", "service.webhook"),
         ),
         "commands use the store and the snapshot, and no other surface",
     ),

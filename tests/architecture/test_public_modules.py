@@ -13,7 +13,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.records.writing": ("", "arrivals", "derived", "ingest", "streams"),
     "service.records": (
         *("copying", "freshness", "intake", "near", "opening"),
-        *("overview", "sidecar", "sql", "store"),
+        *("overview", "sidecar", "sql", "store", "stream_changes"),
     ),
     "service.access": (
         *(
@@ -58,6 +58,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "service.doctor": ("findings", "local", "remote", "sources"),
     "service.clients": ("servers", "table", "toml", "writing"),
     "service.running": ("hooks", "metrics", "readiness"),
+    "service.webhook": ("delivery",),
     "service.settings": ("", "explanation", "parsing"),
 }
 

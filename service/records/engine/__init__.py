@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from evidence.question import Term
 from service.access.port import Tables
 from service.records.engine.content import Content
-from service.records.engine.change_log import Change, RecordState
+from service.records.engine.change_log import Change, RecordState, StreamChange
 from service.records.engine.later import Later
 from evidence.manifest import StreamManifest
 from service.records.engine.matches import Scoring
@@ -325,6 +325,9 @@ class Snapshot(Tables, VectorReads, Protocol):
 
     def last_change(self, stream: int) -> str | None:
         """When a record of a stream was last added, changed or deleted."""
+
+    def changed_streams(self, after: int) -> list[StreamChange]:
+        """The streams with changes behind a version."""
 
     def epoch(self, version: int) -> str | None:
         """The epoch of the commit that has a version, or None. It differs if others had it before.

@@ -42,8 +42,9 @@ ELSE -{_FRACTION.format(_REVERSED, MIDDLE)} END
 """
 _ZERO: Final = "timestamp '1970-01-01'"
 
-_NAMES = """
-SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.conn
+_STREAMS = "stream s JOIN connection c ON c.id = s.conn"
+_NAMES = f"""
+SELECT c.connection_id, s.name FROM {_STREAMS}
 ORDER BY c.connection_id COLLATE "C", s.name COLLATE "C"
 """
 _LOAD = f"{RECORDS} WHERE d.seq = ANY(%s)"
@@ -66,6 +67,7 @@ class PostgresSnapshot(SearchMethods):
     whole = "v.number::bigint"
     commit_order = "version, generation"
     no_cursor = "''::bytea"
+    streams = _STREAMS
     merges_fields = True
     figure = "?::numeric"
     metrics = {

@@ -12,7 +12,8 @@ from typing import Any
 from service.records.writing.arrivals import Entry
 from service.records.postgres.connections import Connection, explained
 from service.records.postgres.ddl import BLOCK, HELD, KEEP, OPEN
-from service.records.writing.steps import BaseWriter, new_epoch
+from service.records.engine.change_log import new_epoch
+from service.records.writing.steps import BaseWriter
 
 _COUNT = """
 WITH counted AS (

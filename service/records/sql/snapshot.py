@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import orjson
 
-from service.records.engine.change_log import Change, RecordState
+from service.records.engine.change_log import Change, RecordState, StreamChange
 from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
 from service.records.engine.matches import Scoring
 from service.records.engine.later import Later, ready
@@ -41,6 +41,11 @@ WHERE n.stream = r.stream AND n.thread = r.thread
 ORDER BY n.place {1}, n.record_key {2} LIMIT 2
 """
 _LOG = "SELECT version, seq, fields, was_at, left_at FROM change"
+_CHANGED = """
+SELECT c.connection_id, s.name, count(DISTINCT l.seq), max(l.version)
+FROM {} JOIN change l ON l.stream = s.id AND l.version > ?
+GROUP BY c.connection_id, s.name ORDER BY 4
+"""
 _BLOBS = """
 SELECT b.id, u.media_type, b.size_bytes, b.sha256, u.field, u.seq FROM blob b
 JOIN blob_use u ON u.blob = b.id JOIN record r ON r.seq = u.seq
@@ -59,6 +64,8 @@ class SharedMethods(VectorMethods):
     no_cursor: ClassVar[str]
     #: An array of the one column of a statement, which has the name `seq`.
     array: ClassVar[str]
+    #: Streams `s` that are not hidden, and their connections `c`.
+    streams: ClassVar[str]
     #: The columns of `commit_log` by which commits ascend.
     commit_order: ClassVar[str] = "version"
 
@@ -198,6 +205,9 @@ class SharedMethods(VectorMethods):
     def last_change(self, stream: int) -> str | None:
         row = self.row(_LAST_CHANGE, stream)
         return None if row is None else row[0]
+
+    def changed_streams(self, after: int) -> list[StreamChange]:
+        return [StreamChange(*row) for row in self.run(_CHANGED.format(self.streams), after)]
 
     def epoch(self, version: int) -> str | None:
         order = f"ORDER BY {self.commit_order} LIMIT 1"

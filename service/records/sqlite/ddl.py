@@ -31,7 +31,7 @@ How it fits together:
   `was_at` is the record's `at` before the change, `NO_TIME` if it had none or was not there; older
   versions of Rung did not store it. `left_at` is when the change was emitted, if it deleted the
   record or changed its `at`.
-* `commit_log` has the random epoch of each commit by the last version in it. Versions repeat after
+* `commit_log` has the epoch of each commit by the last version in it. Versions repeat after
   an older backup is restored, epochs do not.
 * A stream whose name begins with NUL is hidden: it is being prepared, or waits to be erased.
 * `stream.records` counts the live records, `scope.languages` lists what a field's texts are in.

@@ -24,10 +24,8 @@ SELECT s.id, s.manifest, c.connector_key, c.display_name,
 FROM stream s JOIN connection c ON c.id = s.connection
 WHERE c.connection_id = ? AND s.name = ?
 """
-_NAMES = """
-SELECT c.connection_id, s.name FROM stream s JOIN connection c ON c.id = s.connection
-WHERE s.name >= char(1) ORDER BY 1, 2
-"""
+_STREAMS = "stream s JOIN connection c ON c.id = s.connection AND s.name >= char(1)"
+_NAMES = f"SELECT c.connection_id, s.name FROM {_STREAMS} ORDER BY 1, 2"
 # CROSS JOIN: the list is the outer loop, so rows come in its order and one at a time.
 _EACH = """
 SELECT d.seq, r.stream, r.record_key, d.emitted_at, d.data, d.big, d.changed
@@ -43,6 +41,7 @@ class SqliteSnapshot(SearchMethods):
 
     whole = "v.value"
     no_cursor = "0"
+    streams = _STREAMS
     merges_fields = False  # an index gives one field's values in their order
     figure = "?"
     metrics = {

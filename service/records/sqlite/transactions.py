@@ -15,7 +15,8 @@ from evidence.work import Deadline
 from service import database_files
 from service.database_files import LOCK_SECONDS, LOG_SECONDS
 from service.records.sqlite.recent_words import RecentWords
-from service.records.writing.steps import BaseWriter, new_epoch
+from service.records.engine.change_log import new_epoch
+from service.records.writing.steps import BaseWriter
 
 CACHE_KIB = 65_536
 #: Above this size of the log, a commit waits up to `LOG_SECONDS` for readers, so that the log can

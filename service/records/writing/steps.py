@@ -1,6 +1,5 @@
 """The steps that the writers of all engines share. An engine adds its SQL and its index."""
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -10,7 +9,6 @@ import orjson
 from evidence.fold import FOLD_VERSION
 from service.records.writing.arrivals import Change, Entry, pieces, stored
 from service.records.writing.attachments import Attachment
-from service.records.engine.change_log import EPOCH_CHARS
 from service.records.writing.languages import Sample, merged
 from service.records.engine.large import LargeValue, Place
 from evidence.manifest import StreamManifest, link, parse_stored
@@ -18,11 +16,6 @@ from service.records.engine.scopes import Scopes, StreamHandle
 from service.records.sql.conditions import Statements
 from service.records.writing.streams import all_streams
 from service.records.writing import StreamCount, Writing
-
-
-def new_epoch() -> str:
-    """The random epoch of a commit, 12 characters long."""
-    return secrets.token_hex(EPOCH_CHARS // 2)
 
 
 class Rows(NamedTuple):

@@ -1,0 +1,1 @@
+"""The owner's webhook gets events about changed streams, without any text of a record."""

@@ -1,0 +1,24 @@
+"""The process of a server that sends events to the webhook. It ends with the server."""
+
+import sys
+from threading import Event, Thread
+
+from service import settings
+from service.webhook.delivery import keep_sending, open_delivery
+
+
+def main() -> None:
+    """Sends events until standard input, whose other end the server has, is closed."""
+    configuration = settings.load()
+    delivery = open_delivery(configuration, configuration.store)
+    if delivery is not None:
+        Thread(target=keep_sending, args=(delivery, Event(), _report), daemon=True).start()
+        sys.stdin.buffer.read()
+
+
+def _report(failure: str) -> None:
+    print(failure, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
