@@ -216,6 +216,31 @@ def test_what_a_killed_process_has_not_sent_is_sent_by_the_next(receiver: Receiv
     assert receiver.counts == [("notes", 1)]
 
 
+def test_an_event_keeps_its_id_if_its_process_is_killed_while_it_sends(receiver: Receiver) -> None:
+    path = receiver.synced.folder / "notes.csv"
+    path.write_text("id,title\n1,One\n")
+    script, started = f"import os\nos.environ.update({receiver.environ!r})", Event()
+
+    def kill(asked: Asked) -> Reply:
+        assert started.wait(WAIT_SECONDS)
+        process.kill()
+        process.wait(WAIT_SECONDS)
+        return Reply(204)
+
+    receiver.server.answer = kill
+    process = receiver.synced.start("import", str(path), "--connection", "c", script=script)
+    started.set()
+    process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == -signal.SIGKILL
+    receiver.server.answer = receiver.answer
+    receiver.now = datetime.now(UTC).timestamp()
+    receiver.deliver(1)
+    assert len(receiver.ids) == 1  # the killed process may still be sending
+    receiver.now += webhook.LEASE_SECONDS
+    receiver.deliver()
+    assert receiver.counts == [("notes", 1), ("notes", 1)] and len(set(receiver.ids)) == 1
+
+
 def test_an_older_store_that_is_restored_is_announced_as_a_whole(receiver: Receiver) -> None:
     receiver.write(notes=2)
     if not isinstance(receiver.synced.store, Path):

@@ -13,6 +13,7 @@ from tests.postgres.server import VARIABLE, found
 SUITES = (
     *("tests/contract", "tests/golden", "tests/journeys", "tests/postgres"),
     *("tests/spec/sign_in", "tests/cli/test_grant_commands.py"),
+    "tests/cli/test_webhook.py",
     *(
         f"tests/spec/test_{name}.py"
         for name in (
