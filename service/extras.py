@@ -4,7 +4,10 @@ from typing import Final
 
 #: What needs the packages of each extra in setup.cfg, and the packages as arguments of pip.
 EXTRAS: Final = {
-    "documents": ("the text of PDF and RTF files", "'pypdf>=6' 'striprtf>=0.0.28'"),
+    "documents": (
+        "the text of PDF and RTF files, messages of Outlook",
+        "'olefile>=0.47' 'pypdf>=6' 'striprtf>=0.0.28'",
+    ),
     "postgres": ("a store in PostgreSQL", "'psycopg[binary,pool]>=3.3,<4'"),
     "redis": ("`RUNG_RATE_LIMIT_STORAGE`", "'redis>=6'"),
     "semantic": (

@@ -47,6 +47,7 @@ FORMATS: dict[str, Format] = {
             json_files.JSON,
             mbox.MBOX,
             mbox.EML,
+            mbox.MSG,
         ),
         *(calendars_and_cards.ICS, calendars_and_cards.VCARD, sqlite_tables.FORMAT, notes.FORMAT),
         *(tables.TSV, tables.CSV, zotero.FORMAT, imessage.FORMAT),
@@ -102,6 +103,8 @@ def detect(name: str, head: bytes = b"") -> str:
     suffix = Path(name).suffix.lower()
     by_suffix = FORMATS.get(_SUFFIXES.get(suffix, ""))
     if by_suffix and by_suffix.last and (by_suffix.begins.match(text) or head.startswith(ZIP)):
+        return by_suffix.name
+    if by_suffix and by_suffix.requires and by_suffix.begins.match(text):
         return by_suffix.name
     if by_suffix is json_files.NDJSON and json_files.is_document(text):
         return json_files.JSON.name

@@ -8,7 +8,7 @@ WORKER = tuple(f"service/running/{name}.py" for name in ("draining", "buffering"
 
 IMPORTING = (
     *(("charset_normalizer", "source"), ("clevercsv", "readers/tables"), ("pypdf", "readers/pdf")),
-    *(("inscriptis", "rows"), ("striprtf", "readers/documents")),
+    *(("inscriptis", "rows"), ("olefile", "readers/outlook")),
     *(
         ("icalendar", "readers/calendars_and_cards"),
         ("vobject", "readers/calendars_and_cards"),
@@ -38,6 +38,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("service/running/metrics.py", "service/running/noted.py", "service/serving.py"),
     ),
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
+    "striprtf": tuple(f"service/importing/readers/{name}.py" for name in ("documents", "outlook")),
     "imapclient": ("service/syncing/kinds/imap.py",),
     "keyring": ("service/syncing/secrets.py",),
     "watchfiles": ("service/syncing/kinds/folder.py",),

@@ -82,7 +82,7 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
             "a CAMT statement",
         ),
         ("a.gpx", b'<?xml version="1.0"?>\n<gpx version="1.1">', "a GPX track"),
-        ("a.msg", b"\xd0\xcf\x11\xe0", "an old Office document or an Outlook message"),
+        ("a.doc", b"\xd0\xcf\x11\xe0", "an old Office document"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_for_what_it_is(

@@ -131,7 +131,12 @@ def test_the_extras_of_the_wheel_install_what_their_code_imports(
 ) -> None:
     pip, python = environment / "pip", environment / "python"
     run(pip, home, "install", "-q", f"{built[1]}[{EXTRAS}]")
-    run(python, home, "-c", "import onnxruntime, sentencepiece, psycopg_pool, pypdf, striprtf")
+    run(
+        python,
+        home,
+        "-c",
+        "import onnxruntime, olefile, sentencepiece, psycopg_pool, pypdf, striprtf",
+    )
     run(pip, home, "check")
 
 

@@ -21,9 +21,11 @@ from evidence.names import Refused
 from service.records.opening import open_writer
 from service.records.writing.streams import connect
 from service.records.writing import Writing
+from tests.formats.compound import compound
 from tests.formats.exports import VALUES, chatgpt, claude, slack
 from tests.formats.owner import write
 from tests.formats.test_imessage import ROWS, database
+from tests.formats.test_outlook import SENT
 from tests.formats.test_references import BIBTEX, RIS
 from tests.formats.test_takeout import SECOND, SPACE
 from tests.formats.test_twitter import ARCHIVE, TWEETS, part
@@ -46,6 +48,7 @@ TABLES = {
     "i.js": ARCHIVE["data/direct-messages.js"],
     "k.bib": BIBTEX,
     "l.ris": RIS,
+    "m.msg": compound(SENT),
     "chat.db": database(*ROWS),
     "MyActivity.json": SECOND["Takeout/My Activity/Gemini Apps/MyActivity.json"],
     "messages.json": SECOND[f"{SPACE}/messages.json"],

@@ -17,6 +17,7 @@ from typing import BinaryIO, cast
 
 from evidence.limits import BUDGETS
 from service.importing.charsets import POLICY
+from service.importing.readers.outlook import as_mail
 from service.importing.rows import Attached, manifest, record_id, stream
 from service.importing.source import UTF_16, Format, Item, Raw, Source, bounded_lines
 from service.importing.tree import MAILDIR
@@ -78,6 +79,19 @@ def read_message(source: Source) -> Iterator[Item]:
     if path.suffix.lower() == ".emlx" and (length := _LENGTH.match(raw)):
         raw = raw[length.end() : length.end() + int(length[1])]
     yield from _read(source, iter([(1, raw, "")]), next(boxes, folder.strip(".")))
+
+
+def read_outlook(source: Source) -> Iterator[Item]:
+    """The message in a file of Outlook; its folder is that of the file."""
+    attached, alone = Attached(source), source.tree.path == source.name
+    folder = "" if alone else Path(source.name).parent.name
+    raw = source.file.read(BUDGETS.import_row_bytes)
+
+    def rows() -> Iterator[Row]:
+        yield from _rows(as_mail(raw), "", source, folder, attached)
+
+    yield 1, Raw(rows, raw, f"\0{folder}")
+    attached.report()
 
 
 def _read(source: Source, mails: Iterator[tuple[int, bytes, str]], folder: str) -> Iterator[Item]:
@@ -259,3 +273,12 @@ def text_of_part(part: object, attached: Attached) -> str:
 _BEGINS = re.compile(rb"\s*+%b\r?\n(?:%b)" % (_SEPARATOR, _FOLLOWS))
 MBOX = Format("mbox", (".mbox", ".mbx"), _BEGINS, read, MANIFEST, unique=True)
 EML = Format("eml", (".eml", ".emlx"), HEADERS, read_message, MANIFEST, unique=True)
+MSG = Format(
+    "msg",
+    (".msg",),
+    re.compile(rb"\xd0\xcf\x11\xe0"),
+    read_outlook,
+    MANIFEST,
+    unique=True,
+    requires="olefile",
+)

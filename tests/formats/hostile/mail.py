@@ -3,7 +3,9 @@
 import zlib
 from base64 import encodebytes
 from collections.abc import Iterator
+from typing import Any
 
+from tests.formats.compound import compound
 from tests.formats.hostile.files import Hostile, kind, several
 
 PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj"
@@ -187,3 +189,32 @@ def pdf_of(packed: bytes) -> bytes:
     start = b"<</Filter/FlateDecode/Length %d>>stream\n" % len(packed)
     end = b"\nendstream endobj\ntrailer<</Root 1 0 R>>\n%%EOF"
     return head + page + start + packed + end
+
+
+@kind
+def messages_of_outlook() -> Iterator[Hostile]:
+    inner: dict[str, Any] = {"__properties_version1.0": bytes(24)}
+    for _ in range(100):
+        storage = {"__substg1.0_3701000D": inner, "__properties_version1.0": bytes(8)}
+        inner = {"__properties_version1.0": bytes(24), "__attach_version1.0_#0": storage}
+    good: dict[str, Any] = {"__substg1.0_1000001F": "ebb".encode("utf-16-le")}
+    whole = compound(good)
+    rtf = b"\0" * 8 + b"LZFu" + bytes(4) + b"\xff" + b"\x0b\x0f" * 1_000_000
+    attached = {"__substg1.0_37010102": b"x"}
+    streams: dict[str, Any] = {
+        "deep": good | inner,
+        "rtf": {"__substg1.0_10090102": rtf},
+        "headers": good | {"__substg1.0_007D001E": b"From: x\n" * 100_000},
+        "lines": good | {"__substg1.0_0037001E": b"a\r\nBcc: b\r\n\r\n" * 9_000},
+        "many": good | {f"__attach_version1.0_#{n:08X}": attached for n in range(300)},
+        "page": {"__substg1.0_10130102": b"<div>" * 200_000},
+        "time": good | {"__properties_version1.0": bytes(32) + b"\x40\0\x39\0" + b"\xff" * 12},
+        "pages": good | {"__properties_version1.0": bytes(32) + b"\xff" * 99},
+    }
+    files = {f"outlook-{name}": compound(content) for name, content in streams.items()}
+    yield from several(".msg", files)
+    damaged = {f"{n}": whole[:n] + b"\xfe" * 4 + whole[n + 4 :] for n in range(44, 80, 4)}
+    loops = {"sectors": whole.replace(b"\xfe\xff\xff\xff", bytes(4)), "cut": whole[:700]}
+    yield from several(
+        ".msg", {f"damaged-{name}": text for name, text in (damaged | loops).items()}
+    )
