@@ -3,10 +3,13 @@
 import base64
 import hashlib
 import hmac
+import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -281,6 +284,13 @@ def test_a_failure_is_reported_without_the_url(
     assert "RUNG_WEBHOOK_URL" in explained.stdout and "hush" not in explained.stdout
 
 
+def test_a_signature_is_that_of_the_libraries_of_standard_webhooks() -> None:
+    key = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    signed = b'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
+    expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert webhook.signature(key, signed) == expected
+
+
 @pytest.mark.parametrize("text", ["", "whsec_", "whsec_YWJj", "whsec_ä", "hello there"])
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "secret").write_text(text)
@@ -301,6 +311,34 @@ def test_a_server_sends_from_a_process_of_its_own(receiver: Receiver) -> None:
     with serving("service.app:create_app()", env, config="python:service.serving", cwd=ROOT):
         assert arrived.wait(WAIT_SECONDS)
     assert receiver.counts == [("notes", 1)]
+
+
+def senders(server: Loopback) -> list[int]:
+    """The processes whose environment names this webhook."""
+    named = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            url = f"RUNG_WEBHOOK_URL={server.url}/".encode()
+            if b"service.webhook" in words and url in (process / "environ").read_bytes():
+                named.append(int(process.name))
+    return named
+
+
+def test_the_process_that_sends_ends_with_a_server_that_is_killed(receiver: Receiver) -> None:
+    receiver.write(notes=1)
+    started = list[int]()
+    env = {**receiver.synced.environ, **receiver.environ}
+    app, config = "service.app:create_app()", "python:service.serving"
+    with serving(app, env, config=config, cwd=ROOT, started=started):
+        (sender,) = senders(receiver.server)
+        with open(f"/proc/{sender}/cmdline", "rb") as words:
+            assert b"hush" not in words.read()
+        ended = os.pidfd_open(sender)
+        os.kill(started[0], signal.SIGKILL)
+        readable, _, _ = select.select([ended], [], [], WAIT_SECONDS)
+        assert readable
+        os.close(ended)
 
 
 def test_a_worker_does_not_load_what_sends() -> None:
