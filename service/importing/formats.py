@@ -11,16 +11,8 @@ from typing import Final
 from evidence.errors import InvalidRequest
 from service.importing.readers import assistants, bookmarks, calendars_and_cards, chats_in_json
 from service.importing.readers import documents, evernote, imessage, json_files, mbox
-from service.importing.readers import (
-    messengers,
-    notes,
-    outlines,
-    qif,
-    references,
-    sqlite_tables,
-    tables,
-)
-from service.importing.readers import takeout, twitter, zotero
+from service.importing.readers import messengers, notes, outlines, qif, references
+from service.importing.readers import sqlite_tables, statements, tables, takeout, twitter, zotero
 from service.importing.source import Format
 from service.importing.tree import ZIP
 
@@ -38,7 +30,7 @@ FORMATS: dict[str, Format] = {
         *(chats_in_json.TELEGRAM, chats_in_json.MESSENGER, twitter.FORMAT),
         *(takeout.MY_ACTIVITY, takeout.CHAT),
         *(bookmarks.BACKUP, notes.KEEP, evernote.FORMAT, outlines.FORMAT, qif.FORMAT),
-        *(references.BIBTEX, references.RIS),
+        *(references.BIBTEX, references.RIS, statements.MT940, statements.CAMT),
         *(
             bookmarks.FORMAT,
             *documents.FORMATS,

@@ -122,6 +122,7 @@ _KINDS: Final[dict[str, tuple[dict[str, str], str, str]]] = {
     "list": ({"type": "array"}, "", "search"),
     "when": (_TIME, "", "range"),
     "number": (_NUMBER, "", "range"),
+    "amount": ({"type": "string", "format": "decimal"}, "", "range sum"),
     "flag": ({"type": "boolean"}, "", "filter group"),
     "object": ({"type": "object"}, "", ""),
     "objects": ({"type": "array"}, "", ""),
@@ -141,7 +142,7 @@ def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any
     kinds = dict(pair.split(":") for pair in declared.split())
     fields_by_query: dict[str, list[str]] = {
         word: [field for field, kind in kinds.items() if word in _KINDS[kind][2].split()]
-        for word in ("search", "filter", "group", "distinct", "range")
+        for word in ("search", "filter", "group", "distinct", "range", "sum")
     }
     properties = {
         field: {**_KINDS[kind][0], **({"x_pdpp_role": role} if (role := _KINDS[kind][1]) else {})}
@@ -165,6 +166,8 @@ def stream(name: str, declared: str, *, attached: bool = False) -> dict[str, Any
             "search": {"lexical_fields": fields_by_query["search"]},
         },
     }
+    if amounts := fields_by_query["sum"]:
+        document["query"]["aggregations"] |= {"sum": amounts}
     if cursor := next((field for field, kind in kinds.items() if kind == "time"), None):
         document["cursor_field"] = cursor
     if attached:

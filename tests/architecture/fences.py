@@ -46,7 +46,10 @@ FENCES: dict[str, tuple[str, ...]] = {
     "lxml": (
         "service/importing/rows.py",
         "service/syncing/kinds/webdav.py",
-        *(f"service/importing/readers/{name}.py" for name in ("evernote", "office", "outlines")),
+        *(
+            f"service/importing/readers/{name}.py"
+            for name in ("evernote", "office", "outlines", "statements")
+        ),
     ),
     "requests": ("service/sources/remote/connections.py", "service/sources/remote/outbound.py"),
     "urllib3": ("service/sources/remote/connections.py",),

@@ -74,13 +74,7 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
         ("a.txt", b"FN Clarivate Analytics Web of Science\nVR 1.0\n", "a Web of Science file"),
         ("a.ofx", b"OFXHEADER:100\nDATA:OFXSGML\n", "an OFX or QFX file"),
         ("a.qfx", b'<?xml version="1.0"?>\n<?OFX VERSION="2"?>\n<OFX></OFX>', "an OFX or QFX file"),
-        ("a.sta", b":20:STARTUMS\n:25:50010517/123\n:28C:1/1\n", "an MT940 statement"),
         ("a.iif", b"!TRNS\tTRNSID\tDATE\nTRNS\t1\t3/3/2026\n", "an IIF file of QuickBooks"),
-        (
-            "a.xml",
-            b"<Document xmlns='urn:iso:std:iso:20022:tech:xsd:camt.053.001.02'>",
-            "a CAMT statement",
-        ),
         ("a.gpx", b'<?xml version="1.0"?>\n<gpx version="1.1">', "a GPX track"),
         ("a.doc", b"\xd0\xcf\x11\xe0", "an old Office document"),
     ],

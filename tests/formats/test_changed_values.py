@@ -27,6 +27,7 @@ from tests.formats.owner import write
 from tests.formats.test_imessage import ROWS, database
 from tests.formats.test_outlook import SENT
 from tests.formats.test_references import BIBTEX, RIS
+from tests.formats.test_statements import CAMT, MT940
 from tests.formats.test_takeout import SECOND, SPACE
 from tests.formats.test_twitter import ARCHIVE, TWEETS, part
 from tests.formats.written import WRITERS
@@ -49,6 +50,8 @@ TABLES = {
     "k.bib": BIBTEX,
     "l.ris": RIS,
     "m.msg": compound(SENT),
+    "n.sta": MT940,
+    "o.xml": CAMT % ("02", "<Nm>", "</Nm>"),
     "chat.db": database(*ROWS),
     "MyActivity.json": SECOND["Takeout/My Activity/Gemini Apps/MyActivity.json"],
     "messages.json": SECOND[f"{SPACE}/messages.json"],

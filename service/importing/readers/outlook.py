@@ -26,7 +26,7 @@ _TIMES: Final = (0x00390040, 0x0E060040)
 _CODE_PAGES: Final = (0x3FFD0003, 0x3FDE0003)
 _IDS: Final = {"Message-ID": 0x1035, "In-Reply-To": 0x1042, "References": 0x1039}
 _ADDRESSED: Final = {1: "To", 2: "Cc"}
-_KEPT: Final = ("From", "To", "Cc", "Date", *_IDS)
+_COPIED: Final = ("From", "To", "Cc", "Date", *_IDS)
 #: The bytes before the properties of a message, a message in one, and its parts.
 _OUTER, _INNER, _PART = 32, 24, 8
 _PROPERTY_BYTES: Final = 16
@@ -103,7 +103,7 @@ def _message(ole: Any, path: list[str], begin: int) -> Message:
     for file in about.parts(_FILES):
         mail.attach(_file(ole, file))
     received, own = HeaderParser().parsestr(about.text(_HEADERS).lstrip()), _own(about)
-    headers = {name: str(received.get(name) or own.get(name) or "") for name in _KEPT}
+    headers = {name: str(received.get(name) or own.get(name) or "") for name in _COPIED}
     headers["Subject"] = about.text(_SUBJECT)
     lines = (f"{name}: {' '.join(text.split())}\r\n" for name, text in headers.items() if text)
     return message_from_bytes("".join(lines).encode("utf-8", "replace") + mail.as_bytes())
@@ -148,8 +148,8 @@ def _file(ole: Any, file: _Properties) -> Message:
     if ole.exists([*inner, "__properties_version1.0"]):
         return MIMEMessage(_message(ole, inner, _INNER))
     kind, _, subtype = file.text(_KIND).partition("/")
-    known = kind.isalnum() and subtype.isascii() and not set(subtype) & set(" ;\r\n\0")
-    part = MIMEBase(*(kind, subtype) if known and subtype else ("application", "octet-stream"))
+    usable = kind.isalnum() and subtype.isascii() and not set(subtype) & set(" ;\r\n\0")
+    part = MIMEBase(*(kind, subtype) if usable and subtype else ("application", "octet-stream"))
     part.set_payload(file.binary(_FILE))
     encode_base64(part)
     names = ("utf-8", "", " ".join(name.split()))

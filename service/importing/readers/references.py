@@ -147,8 +147,8 @@ def _fields(text: str, start: int, strings: Mapping[str, str]) -> tuple[dict[str
     """The fields of an entry, and where it ends; -1 if it is cut."""
     fields = dict[str, str]()
     while name := _NAME.match(text, start):
-        parts, start, more = list[str](), name.end(), True
-        while more:
+        parts, start, joined = list[str](), name.end(), True
+        while joined:
             start = _blank(text, start)
             if text[start : start + 1] in ("{", '"'):
                 if (closing := _closing(text, start)) < 0:
@@ -159,8 +159,8 @@ def _fields(text: str, start: int, strings: Mapping[str, str]) -> tuple[dict[str
                 parts.append(strings.get(word[0].lower(), word[0]))
                 start = word.end()
             start = _blank(text, start)
-            more = text[start : start + 1] == "#"
-            start += more
+            joined = text[start : start + 1] == "#"
+            start += joined
         if len(parts) > 1 and sum(map(len, parts)) > _VALUE_CHARS:
             return fields, -1
         fields.setdefault(name[1].lower(), "".join(parts))
@@ -262,7 +262,7 @@ def _record(source: Source, entries: list[list[str]]) -> Row | str:
     data |= {own: sum((values.pop(tag, []) for tag in tags), []) for own, tags in _LISTS.items()}
     data["keywords"] = [word for text in data["keywords"] for word in _words(text)]
     kind, year = _first(values, ("TY",)) or "", _first(values, ("PY", "Y1"))
-    data["other"] = [f"{tag}: {value}" for tag, left in values.items() for value in left]
+    data["other"] = [f"{tag}: {value}" for tag, rest in values.items() for value in rest]
     return _paper(source, data["id"] or "", kind, data | {"year": year})
 
 

@@ -87,3 +87,35 @@ def references() -> Iterator[Hostile]:
         "dates": f"DA  - {'9' * count}\nPY  - {'9/' * count}\n",
     }
     yield from several(".ris", {f"ris-{name}": begin + body for name, body in lines.items()})
+
+
+@kind
+def statements() -> Iterator[Hostile]:
+    begin, count = ":20:A\n:25:1\n:60F:C260301EUR1,00\n:61:260313D1,00NMSC\n", 300_000
+    bodies = {
+        "lines": ":86:x\n" + "y\n" * count,
+        "line": ":86:" + "x" * 3_000_000,
+        "codes": ":86:166" + "?20" * count,
+        "marks": ":86:166?" * count,
+        "slashes": ":86:/" + "/NAME/IBAN" * count,
+        "digits": f":61:{'9' * count}\n:61:260313D{'1' * count},{'1' * count}\n",
+        "fields": ":61:991399RC1,NMSC\n" * 50_000,
+        "block": "{4:" * count,
+    }
+    yield from several(".sta", {f"mt940-{name}": begin + body for name, body in bodies.items()})
+    camt = '<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.02"><Stmt>'
+    good = "<Ntry><Amt>1</Amt></Ntry>"
+    entries = {
+        "deep": "<a>" * 50_000,
+        "entry": "<Ntry>" + "<a>" * 50_000,
+        "nested": "<Ntry>" * 20_000,
+        "many": good * 50_000,
+        "details": f"<Ntry><Amt>1</Amt><NtryDtls>{'<TxDtls/>' * 50_000}</NtryDtls></Ntry>",
+        "entity": "<Ntry><Amt>&i;</Amt></Ntry>",
+        "amount": f"<Ntry><Amt>{'9' * count}</Amt><BookgDt><Dt>x</Dt></BookgDt></Ntry>",
+    }
+    xml = {f"camt-{name}": camt + good + body for name, body in entries.items()}
+    secret = '<!DOCTYPE x [<!ENTITY s SYSTEM "file:///etc/passwd">]>'
+    xml["camt-file"] = f"{secret}{camt}<Ntry><Amt>&s;</Amt></Ntry></Stmt></Document>"
+    xml["camt-bomb"] = f"{BOMB}{camt}<Ntry><Amt>&i;</Amt></Ntry></Stmt></Document>"
+    yield from several(".xml", xml)
