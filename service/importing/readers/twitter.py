@@ -35,6 +35,7 @@ _WRAPPERS: Final = {"like": "like", "note_tweet": "noteTweet"}
 NO_ID: Final = "This has no id, as posts, messages and conversations of Twitter have one."
 #: The bits of an id below its time.
 _SEQUENCE_BITS: Final = 22
+_NOTICES: Final = "Notices in conversations, such as a new name or member, left out: {}."
 _HEADER_CHARS: Final = 100
 _MEDIA: Final = re.compile(r"_media/(\d+)-[^/]+$")
 #: The time of a post, such as `Tue Mar 03 09:15:00 +0000 2026`, in UTC.
@@ -90,8 +91,8 @@ class _Archive:
         """Remembers which post another one replies to."""
         with suppress(ValueError):
             post = _inner(orjson.loads(content), "tweet")
-            if parent := post.get("in_reply_to_status_id_str"):
-                self._parents[_key(post)] = str(parent)
+            if parent := _parent(post):
+                self._parents[_key(post)] = parent
 
     def _thread(self, key: str) -> str:
         """The first post of the thread of a post, as far as the archive has it."""
@@ -125,7 +126,7 @@ class _Archive:
                 },
             )
             return
-        entities, reply = get(data, "entities", dict), data.get("in_reply_to_status_id_str")
+        entities, reply = get(data, "entities", dict), _parent(data)
         text = unescape(get(data, "full_text", str) or get(data, "text", str))
         form = "repost" if text.startswith("RT @") else "reply" if reply else "post"
         post = {
@@ -161,6 +162,8 @@ class _Archive:
         for event in events:
             if message := members.get(event, "messageCreate", dict):
                 yield partial(self._message, key, title, message)
+            else:
+                self.chats.attached.problems[_NOTICES] += 1
 
     def _message(self, conversation: str, title: str, data: dict[str, Any]) -> Iterator[Content]:
         if not (key := _key(data)):
@@ -202,6 +205,12 @@ def _inner(data: Any, name: str) -> dict[str, Any]:
 def _key(data: dict[str, Any]) -> str:
     values = map(data.get, ("id_str", "id", "noteTweetId", "tweetId"))
     return next((str(value) for value in values if isinstance(value, (str, int)) and value), "")
+
+
+def _parent(post: dict[str, Any]) -> str | None:
+    """The id of the post that a post replies to."""
+    parent = post.get("in_reply_to_status_id_str") or post.get("in_reply_to_status_id")
+    return str(parent) if parent else None
 
 
 def _number(value: Any) -> int | None:
