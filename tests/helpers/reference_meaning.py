@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from evidence.windows import windows
 
-SAMPLED, FEWEST = 200, 20
+SAMPLED, FEWEST, COMMON = 200, 20, 0.25
 RESCORED, NEAREST = 2_000, 50
 NEIGHBOURS = {1: 0.3, 2: 0.15}
 DIGITS = 9
@@ -52,19 +52,36 @@ class Meaning:
         self._calibration = calibration
 
     @cached_property
-    def scale(self) -> tuple[float, float]:
-        """Mean and deviation of the sampled first windows."""
+    def sample(self) -> list[Vector]:
+        """The sampled first windows."""
         every = [one for each in self.vectors.values() for one in each if one.start == 0]
-        sample = sorted(every, key=lambda one: one.lot)[:SAMPLED]
-        if len(sample) < FEWEST:
+        return sorted(every, key=lambda one: one.lot)[:SAMPLED]
+
+    @cached_property
+    def scale(self) -> tuple[float, float]:
+        """Mean and deviation of the cosines of the sample."""
+        if len(self.sample) < FEWEST:
             return self._calibration
-        cosines = list(map(self._cosine, sample))
+        cosines = list(map(self._cosine, self.sample))
         mean = math.fsum(cosines) / len(cosines)
         squares = math.fsum((cosine - mean) ** 2 for cosine in cosines)
         return mean, max(1e-6, math.sqrt(squares / len(cosines)))
 
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The question without part of what the sample has in common."""
+        if len(self.sample) < FEWEST:
+            return self.question
+        lengths = [_length(one.numbers) or 1.0 for one in self.sample]
+        share = COMMON * (_length(self.question) or 1.0) / len(self.sample)
+        common = (
+            math.fsum(number / length for number, length in zip(column, lengths))
+            for column in zip(*(one.numbers for one in self.sample))
+        )
+        return tuple(number - round(share * mean) for number, mean in zip(self.question, common))
+
     def _cosine(self, vector: Vector) -> float:
-        product = sum(map(int.__mul__, vector.numbers, self.question))
+        product = sum(map(int.__mul__, vector.numbers, self.numbers))
         return product / ((_length(vector.numbers) or 1.0) * (_length(self.question) or 1.0))
 
     def _nearness(self, vectors: Iterable[Vector]) -> float:

@@ -131,11 +131,15 @@ def exact(snapshot: Snapshot, scope: Scope) -> dict[int, float]:
     chosen = [rows[n] for away, n in distances if away <= last]
     assert len(chosen) <= nearest.TIED
     sample = snapshot.vector_sample(vectors.id, scope, SAMPLED).get()
-    cosines = [cosine(vector) for vector in sample]
+    question = components(QUESTION)
+    if len(sample) >= 20:
+        common = numpy.mean([components(one) / length(one) for one in sample], axis=0)
+        question = question - numpy.rint(0.25 * length(QUESTION) * common)
+    cosines = [cosine(vector, question) for vector in sample]
     mean, deviation = (numpy.mean(cosines), numpy.std(cosines)) if len(sample) >= 20 else (0.0, 1.0)
     found = dict[int, float]()
     for row in chosen:
-        near = float((cosine(row.vector) - mean) / deviation)
+        near = float((cosine(row.vector, question) - mean) / deviation)
         found[row.seq] = max(found.get(row.seq, near), near)
     return found
 
@@ -154,6 +158,6 @@ def length(vector: bytes) -> float:
     return float(numpy.sqrt((components(vector) ** 2).sum()))
 
 
-def cosine(vector: bytes) -> float:
-    product = components(vector) @ components(QUESTION)
+def cosine(vector: bytes, question: Any) -> float:
+    product = components(vector) @ question
     return float(product / (length(vector) * length(QUESTION)))

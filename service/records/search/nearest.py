@@ -19,6 +19,9 @@ from service.records.engine.vectors import NUMBER_BYTES, VectorRow, VectorSet, c
 
 #: The fewest vectors whose mean and deviation mean much.
 FEWEST: Final = 20
+#: The share of what the texts of a grant have in common that is taken out of a question, so that a
+#: text that is near to all others is not near to every question.
+COMMON: Final = 0.25
 #: Vectors whose cosines are computed because their codes are nearest, and those that tie, at most.
 RESCORED, TIED = 2_000, 4_000
 #: A scope with at most so many records is filtered by these, a larger one by parts.
@@ -55,6 +58,10 @@ class Nearness:
         self._bytes, self._calibration = question, calibration
         self._question = numpy.frombuffer(question, numpy.int8).astype(numpy.float32)
         self._length = max(1.0, float(numpy.linalg.norm(self._question)))
+        if len(sample) >= FEWEST:
+            rows, lengths = _rows_of(sample)
+            common = (rows / lengths[:, None]).mean(axis=0)
+            self._question -= numpy.rint(COMMON * self._length * common).astype(numpy.float32)
 
     @property
     def version(self) -> tuple[str, bytes]:
@@ -71,9 +78,7 @@ class Nearness:
 
     def _cosines(self, vectors: Sequence[bytes]) -> Any:
         # Products of whole numbers are exact, so equal vectors are equally near in any order.
-        matrix = numpy.frombuffer(b"".join(vectors), numpy.int8).reshape(len(vectors), -1)
-        rows = matrix.astype(numpy.float32)
-        lengths = numpy.maximum(numpy.linalg.norm(rows, axis=1), 1.0).astype(numpy.float64)
+        rows, lengths = _rows_of(vectors)
         return rows @ self._question / (lengths * self._length)
 
     def of(self, seqs: Iterable[int]) -> Later[dict[int, NearText]]:
@@ -153,3 +158,10 @@ class Nearness:
             inside = self._snapshot.within(scope, numpy.unique(seqs[part]).tolist()).get()
             yield part[numpy.isin(seqs[part], numpy.array(inside, "<i8"))], part[-1]
             start, size = start + size, size * 2
+
+
+def _rows_of(vectors: Sequence[bytes]) -> tuple[Any, Any]:
+    """(the vectors as rows of whole numbers, their lengths)."""
+    matrix = numpy.frombuffer(b"".join(vectors), numpy.int8).reshape(len(vectors), -1)
+    rows = matrix.astype(numpy.float32)
+    return rows, numpy.maximum(numpy.linalg.norm(rows, axis=1), 1.0).astype(numpy.float64)
