@@ -74,14 +74,14 @@ def test_amounts_with_a_currency_are_numbers_unless_there_are_two(owner: Owner) 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("z.bib", "% x\n@article{a1,\n title = {Tide},\n}\n"),
-        ("z.ris", "TY  - JOUR\nTI  - Tide\nER  -\n"),
-        ("z.txt", "TY  - JOUR\nTI  - Tide\nER  -\n"),
+        ("z.enw", "%0 Journal Article\n%T Tide\n"),
+        ("z.nbib", "PMID- 123\nOWN - NLM\n"),
+        ("z.txt", "FN Clarivate Analytics Web of Science\nVR 1.0\n"),
     ],
 )
 def test_libraries_of_papers_are_refused_by_name(owner: Owner, name: str, content: str) -> None:
     report = owner.bring(write(owner.home, {name: content}) / name, code=1)
-    assert "This looks like a" in report and "Export the library as CSV" in report
+    assert "This looks like a" in report and "Export the library as BibTeX or RIS" in report
 
 
 def ledger(*last: str) -> str:
