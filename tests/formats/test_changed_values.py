@@ -28,8 +28,8 @@ from tests.formats.test_imessage import ROWS, database
 from tests.formats.test_outlook import SENT
 from tests.formats.test_references import BIBTEX, RIS
 from tests.formats.test_statements import CAMT, MT940
-from tests.formats.test_takeout import SECOND, SPACE
-from tests.formats.test_twitter import ARCHIVE, TWEETS, part
+from tests.formats.test_takeout import GEMINI, MESSAGES, SEARCH, SECOND, SPACE
+from tests.formats.test_twitter import ARCHIVE, CONVERSATION, NOTE, TWEETS, part
 from tests.formats.written import WRITERS
 from tests.helpers.scale import times
 
@@ -123,6 +123,29 @@ def test_a_changed_value_costs_at_most_its_own_part_of_a_workspace(
     task = imported(writer, write(tmp_path / "x", files))
     assert not errors(task)
     assert task.counts.rows > 3 * count
+
+
+#: What is before and after the entries of a file, and an entry.
+ENTRIES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "tweets.js": ("window.YTD.tweets.part0 = [", "]", TWEETS[2]),
+    "note-tweet.js": ("window.YTD.note_tweet.part0 = [", "]", {"noteTweet": NOTE}),
+    "direct-messages.js": ("window.YTD.direct_messages.part0 = [", "]", CONVERSATION),
+    "MyActivity.json": ("[", "]", GEMINI),
+    "Activity.json": ("[", "]", SEARCH),
+    "messages.json": ('{"messages": [', "]}", MESSAGES[0]),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_changed_value_costs_at_most_its_own_entry(
+    writer: Writing, tmp_path: Path, name: str
+) -> None:
+    begin, end, entry = ENTRIES[name]
+    entries = list(changes(entry))
+    text = ", ".join(map(json.dumps, [entry, *entries, entry]))
+    task = imported(writer, write(tmp_path / "x", {name: f"{begin}{text}{end}"}))
+    assert not errors(task), errors(task)
+    assert task.counts.rows > len(entries) // 2
 
 
 @pytest.mark.parametrize("form", [*WRITERS, *TABLES])

@@ -54,6 +54,12 @@ MESSAGE = {
 ANSWER = {**MESSAGE, "id": "1600000000000000002", "senderId": "9", "text": "Um 8", "urls": []}
 RENAMED = {"conversationNameUpdate": {"initiatingUserId": "9", "name": "Lotsen"}}
 ACCOUNT = {"accountId": "42", "username": "ada_hafen", "accountDisplayName": "Ada König"}
+CONVERSATION = {
+    "dmConversation": {
+        "conversationId": "42-9",
+        "messages": [{"messageCreate": ANSWER}, {"messageCreate": MESSAGE}],
+    }
+}
 ARCHIVE: dict[str, bytes | str] = {
     "data/manifest.js": "window.__THAR_CONFIG = {}",
     "data/account.js": part("account", [{"account": ACCOUNT}]),
@@ -63,17 +69,7 @@ ARCHIVE: dict[str, bytes | str] = {
     ),
     "data/note-tweet.js": part("note_tweet", [{"noteTweet": NOTE}]),
     "data/like.js": part("like", [{"like": LIKE}]),
-    "data/direct-messages.js": part(
-        "direct_messages",
-        [
-            {
-                "dmConversation": {
-                    "conversationId": "42-9",
-                    "messages": [{"messageCreate": ANSWER}, {"messageCreate": MESSAGE}],
-                }
-            }
-        ],
-    ),
+    "data/direct-messages.js": part("direct_messages", [CONVERSATION]),
     "data/direct-messages-group.js": part(
         "direct_messages_group",
         [
