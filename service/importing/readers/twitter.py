@@ -99,6 +99,7 @@ class _Archive:
         visited = {key}
         while (parent := self._parents.get(key)) and parent not in visited:
             visited.add(key := parent)
+        self._parents |= dict.fromkeys(visited - {key}, key)  # long threads take linear time
         return key
 
     def post(self, kind: str, content: str) -> Iterator[Content]:

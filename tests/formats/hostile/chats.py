@@ -12,7 +12,9 @@ from tests.formats.owner import write
 @kind
 def archives_of_twitter() -> Iterator[Hostile]:
     begin, count = "window.YTD.tweets.part0 = ", 50_000
-    chain = [{"tweet": {"id": str(n), "in_reply_to_status_id_str": str(n + 1)}} for n in range(500)]
+    chain = [
+        {"tweet": {"id": str(n), "in_reply_to_status_id_str": str(n + 1)}} for n in range(count)
+    ]
     ring = [{"id": str(n), "in_reply_to_status_id_str": str((n + 1) % 9)} for n in range(9)]
     bodies = {
         "chain": json.dumps(chain),
