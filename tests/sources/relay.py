@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
 class Wire(ThreadingTCPServer):
     """Passes bytes on to a port. `change` makes what a client gets from its command and the answer.
 
-    A connection ends if it raises an `OSError`.
+    A connection ends if it raises an `OSError`. `ask` makes what the server gets.
     """
 
     daemon_threads = True
@@ -88,6 +88,7 @@ class Wire(ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Connection)
         self.target, self.port = port, self.server_address[1]
         self.change: Callable[[bytes, bytes], bytes] = lambda command, answer: answer
+        self.ask: Callable[[bytes], bytes] = lambda command: command
 
 
 class _Connection(BaseRequestHandler):
@@ -110,7 +111,7 @@ class _Connection(BaseRequestHandler):
         with suppress(OSError):
             while part := self.request.recv(1 << 20):
                 self.command = (b"" if self.command.endswith(b"\n") else self.command) + part
-                target.sendall(part)
+                target.sendall(self.server.ask(part))
             target.shutdown(socket.SHUT_RDWR)
 
 

@@ -289,6 +289,44 @@ def test_a_server_that_lies_loses_nothing(synced: Synced, server: Dovecot, wire:
         assert mails(synced) == server.mails(), name
 
 
+def test_labels_of_gmail_are_folders(synced: Synced, server: Dovecot, wire: Wire) -> None:
+    """The server has flags in place of labels, whose names the relay changes."""
+    server.add("Everything", *map(mail, range(4)))
+    server.add(INBOX, mail(0))  # Gmail has a mail in all folders of its labels
+
+    def change(command: bytes, answer: bytes) -> bytes:
+        answer = re.sub(rb"(?<=CAPABILITY IMAP4rev1)", b" X-GM-EXT-1", answer)
+        answer = re.sub(rb'(?=\) "/" "?Everything)', rb" \\All", answer)
+        answer = answer.replace(b"FLAGS (", b"X-GM-LABELS (") if b"X-GM" in command else answer
+        return (
+            answer.replace(b"\\Flagged", b'"\\\\Inbox"')
+            .replace(b"Reisen", b"&ANw-ber")
+            .replace(b"\\Recent", b"")
+        )
+
+    wire.change = change
+    wire.ask = lambda command: command.replace(b"X-GM-LABELS", b"FLAGS")
+    with server.client() as client:
+        client.select("Everything")
+        client.store("1", "+FLAGS", "(Reisen \\Flagged)")
+        client.store("2", "+FLAGS", "(Work)")
+    assert "mail: 4 new." in synced.ok("sync").stderr
+    labels = {0: [INBOX, "Über"], 1: ["Work"], 2: ["Everything"], 3: ["Everything"]}
+    assert folders(synced) == labels
+    with server.client() as client:
+        client.select("Everything")
+        client.store("2", "FLAGS", "(Later 2026)")
+        client.store("3,4", "+FLAGS", "\\Deleted")
+        client.uid("EXPUNGE", "4")
+    server.add("Everything", mail(4))
+    assert "mail: 1 new, 2 changed, 1 deleted." in synced.ok("sync").stderr
+    assert folders(synced) == {
+        **{0: labels[0], 1: ["2026", "Later"], 2: ["Deleted"]},
+        4: ["Everything"],
+    }
+    assert "mail: nothing new." in synced.ok("sync").stderr
+
+
 @pytest.mark.slow
 def test_a_round_that_is_killed_is_completed_by_the_next(synced: Synced, server: Dovecot) -> None:
     """Each kill comes some commits later; in between, mail arrives, moves and goes."""

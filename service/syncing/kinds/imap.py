@@ -1,10 +1,12 @@
 """Mailboxes over IMAP: each mail in a folder is a part. Reads only, and changes no flag.
 
 A mail that is in several folders is one record, which lists them in `labels`. A folder is listed
-again only if its UIDVALIDITY, its next UID or its number of mails has changed.
+again only if its UIDVALIDITY, its next UID or its number of mails has changed. At Gmail, the folder
+of all mails is read alone, and the labels of a mail are its folders; they are its version.
 """
 
 import imaplib
+import json
 import ssl
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +28,8 @@ from service.syncing.kinds.web import is_loopback, split
 CONNECT_SECONDS, ANSWER_SECONDS = 30, 120
 #: The mails that are fetched and imported together.
 MAILS_TOGETHER, BYTES_TOGETHER = 200, 32 << 20
+#: The mails whose labels are fetched together; a command must not be too long.
+LABELS_TOGETHER: Final = 1_000
 #: IDLE is renewed after so many seconds; servers may end it after 29 minutes.
 IDLE_SECONDS, LOOK_SECONDS = 1_500, 5
 INBOX: Final = "INBOX"
@@ -34,6 +38,10 @@ MESSAGES: Final = "messages"
 #: Folders that are left out unless they are named.
 _LEFT_OUT: Final = frozenset({b"\\noselect", b"\\nonexistent", b"\\trash", b"\\junk"})
 _STATUS: Final = ("UIDVALIDITY", "UIDNEXT", "MESSAGES")
+_GMAIL, _ALL, _MODIFIED, _LABELS = "X-GM-EXT-1", b"\\all", "HIGHESTMODSEQ", "X-GM-LABELS"
+_SYSTEM: Final = {"\\Inbox": INBOX}
+#: The version of a mail without labels of Gmail.
+_PLAIN: Final = "1"
 _OAUTH: Final = ";auth=xoauth2"
 _ADVICE: Final = {
     "gmail.com": "Google requires an app password: myaccount.google.com/apppasswords.",
@@ -61,6 +69,7 @@ class Mailbox(Connector):
         self._host, self._chosen = str(split_url.hostname), source.folders
         #: UIDVALIDITY, next UID and number of mails by folder.
         self._statuses = dict[str, list[int]]()
+        self._versions, self._is_gmail = dict[str, str](), False
         timeout = SocketTimeout(CONNECT_SECONDS, ANSWER_SECONDS)
         secure = split_url.scheme == "imaps"
         context = ssl.create_default_context() if secure else None
@@ -101,16 +110,43 @@ class Mailbox(Connector):
             if self._statuses == position:
                 return None
             parts = stored()
-            versions = dict[str, str]()
             for name, status in self._statuses.items():
-                if position.get(name) == status:
-                    versions |= {part: "1" for part in parts if _split(part)[0] == name}
-                else:
-                    versions |= {_part(name, status[0], uid): "1" for uid in self._uids(name)}
-        return Listing(versions, self._statuses)
+                earlier = position.get(name, [])
+                if earlier == status:
+                    unread = {part: text or _PLAIN for part, text in parts.items()}
+                    self._versions |= {p: v for p, v in unread.items() if _split(p)[0] == name}
+                    continue
+                uids = self._uids(name)
+                versions = {_part(name, status[0], uid): _PLAIN for uid in uids}
+                if self._is_gmail:
+                    since = earlier[-1] if earlier[:1] == status[:1] else 0
+                    labels = parts | self._labels(name, status[0], uids, since)
+                    versions |= {p: text for p, text in labels.items() if p in versions and text}
+                self._versions |= versions
+        return Listing(self._versions, self._statuses)
+
+    def _labels(
+        self, folder: str, validity: int, uids: Sequence[int], since: int
+    ) -> dict[str, str]:
+        """The versions of those mails of the selected folder whose labels may have changed."""
+        from imapclient.imap_utf7 import decode
+
+        modifiers = [f"CHANGEDSINCE {since}"] if since else None
+        versions = dict[str, str]()
+        for start in range(0, len(uids), LABELS_TOGETHER):
+            some = uids[start : start + LABELS_TOGETHER]
+            for uid, answer in self._client.fetch(some, [_LABELS], modifiers).items():
+                names = [str(decode(label)) for label in answer.get(_LABELS.encode(), ())]
+                labels = {_SYSTEM.get(name, name.removeprefix("\\")) for name in names}
+                versions[_part(folder, validity, uid)] = json.dumps(_ordered(labels or {folder}))
+        return versions
 
     def _folders(self) -> list[str]:
         listed = self._client.list_folders()
+        every = [name for flags, _, name in listed if _ALL in map(bytes.lower, flags)]
+        self._is_gmail = bool(every and not self._chosen and self._client.has_capability(_GMAIL))
+        if self._is_gmail:
+            return every
         if not self._chosen:
             return sorted(
                 name
@@ -125,8 +161,9 @@ class Mailbox(Connector):
         return list(self._chosen)
 
     def _status(self, folder: str) -> list[int]:
-        status = self._client.folder_status(folder, _STATUS)
-        return [int(status[name.encode()]) for name in _STATUS]
+        names = (*_STATUS, _MODIFIED) if self._is_gmail else _STATUS
+        status = self._client.folder_status(folder, names)
+        return [int(status[name.encode()]) for name in names]
 
     def _uids(self, folder: str) -> list[int]:
         """The UIDs of the mails of a folder."""
@@ -183,13 +220,19 @@ class Mailbox(Connector):
     def adapt(self, part: str, row: Row) -> Row:
         if row.stream != MESSAGES:
             return row
-        folder = _split(part)[0]
-        return row._replace(data={**row.data, "folder": folder, "labels": [folder]}, digest=None)
+        return row._replace(data={**row.data, **self._folders_of([part])}, digest=None)
 
     def members(self, parts: Collection[str]) -> dict[str, dict[str, Any]]:
-        folders = {_split(part)[0] for part in parts}
-        labels = sorted(folders, key=lambda name: (name.upper() != INBOX, name))
-        return {MESSAGES: {"folder": labels[0], "labels": labels}} if labels else {}
+        return {MESSAGES: self._folders_of(parts)} if parts else {}
+
+    def _folders_of(self, parts: Collection[str]) -> dict[str, Any]:
+        """The fields of a mail in these parts that name its folders."""
+        labels = set[str]()
+        for part in parts:
+            text = self._versions.get(part, _PLAIN)
+            labels |= {_split(part)[0]} if text == _PLAIN else set(json.loads(text))
+        ordered = _ordered(labels)
+        return {"folder": ordered[0], "labels": ordered}
 
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
         if not self._client.has_capability("IDLE"):
@@ -224,6 +267,10 @@ def explained(host: str) -> Iterator[None]:
         ) from error
     except (imaplib.IMAP4.error, LookupError, ValueError, AssertionError) as error:
         raise Unavailable(f"{host} closed the connection or broke the protocol.") from error
+
+
+def _ordered(folders: Collection[str]) -> list[str]:
+    return sorted(folders, key=lambda name: (name.upper() != INBOX, name))
 
 
 def _part(folder: str, validity: int, uid: int) -> str:
