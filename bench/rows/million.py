@@ -18,6 +18,7 @@ from bench.peers.environments import HITS, OFFICIAL
 from bench.plan import Plan
 from bench.rows.search import (
     CLIENTS,
+    MB,
     MS,
     RUNG,
     Requests,
@@ -50,6 +51,9 @@ def measure(plan: Plan) -> Iterator[Line]:
         for kind, asked in (("natural", queries.natural), ("rare", queries.rare)):
             requests = requests_for(large.token, asked, [OFFICIAL])
             yield from _compared(plan, servers, requests, kind)
+        yield _scorer_memory(
+            large, ours, requests_for(large.token, queries.natural, ())[RUNG], core
+        )
         few = stack.enter_context(rung(small.store, core))
         yield from _common(plan, ours, large, few, small, queries.common)
     yield from _in_process(large, small, queries.common)
@@ -75,6 +79,14 @@ def _compared(
     answers = (ask(servers[RUNG].port, request) for request in requests[RUNG])
     whole = sum(complete(answer) for answer in answers)
     yield Note(f"{kind} questions with complete recall", f"{whole} of {total}")
+
+
+def _scorer_memory(found: Corpus, scoring: Server, requests: Sequence[bytes], core: int) -> Finding:
+    """What the scorer adds to the private memory of a worker that has answered all questions."""
+    with rung(found.store, core, RUNG_COMPILED="off") as plain:
+        for server in (scoring, plain):
+            drive(server.port, requests, total=len(requests), connections=CLIENTS)
+        return Finding("scorer-memory", ((scoring.memory() - plain.memory()) / MB,))
 
 
 def _searches(token: str, queries: Sequence[str]) -> Sequence[bytes]:

@@ -27,6 +27,7 @@ from bench.stores import open_corpus, open_queries
 
 RUNG, LIMIT = "Rung", "limit endpoint"
 CACHED = "Rung with its answer cache"
+PLAIN = "Rung without its scorer"
 CLIENTS = 8
 CHECKED = 5  # one question in five is checked
 TIES = 2  # hits in ten that may differ, because many records tie with the tenth
@@ -43,6 +44,9 @@ ROWS = {
         "carried-fastmcp": FASTMCP_CARRYING.title,
     },
 }
+
+#: The rows of a server without the compiled scorer, compared with the official SDK.
+PLAIN_ROWS = {"natural": "natural-plain", "rare": "rare-plain"}
 
 Requests = Mapping[str, Sequence[bytes]]
 Rounds = list[dict[str, Load]]  # the load of each server, by its name
@@ -65,6 +69,7 @@ def measure(plan: Plan) -> Iterator[Line]:
     }
     with ExitStack() as stack:
         servers = {RUNG: stack.enter_context(rung(found.store, core))}
+        servers[PLAIN] = stack.enter_context(rung(found.store, core, RUNG_COMPILED="off"))
         servers[LIMIT] = stack.enter_context(limit(found.plain, core))
         for each in peers:
             servers[each.title] = stack.enter_context(peer(each, found.plain, core))
@@ -74,6 +79,7 @@ def measure(plan: Plan) -> Iterator[Line]:
             yield from check_alike(servers, asked, peers, kind)
             rounds = in_turns(servers, asked, plan.rounds, loads[kind])
             yield from rate_rows(ROWS[kind], rounds)
+            yield from rate_rows({PLAIN_ROWS[kind]: OFFICIAL.title}, rounds, ours=PLAIN)
             yield from described(rounds, f"{kind}, {CLIENTS} clients")
             every += rounds
         yield busiest(every)
@@ -111,7 +117,7 @@ def requests_for(token: str, queries: Sequence[str], peers: Sequence[Peer]) -> R
     """The same searches for every server, each in the server's own form."""
     arguments = [{"query": query, "limit": HITS} for query in queries]
     ours = [call(token, "search", each, era=MODERN) for each in arguments]
-    found = {RUNG: ours, CACHED: ours}
+    found = {RUNG: ours, CACHED: ours, PLAIN: ours}
     for each in peers:
         found[each.title] = ours if each.carrying else [each.request(query) for query in queries]
     found[LIMIT] = [call(None, "search", each, era=MODERN) for each in arguments]

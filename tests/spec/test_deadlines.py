@@ -196,9 +196,9 @@ def test_a_costly_call_stops_soon_after_the_deadline(
     costly: Callable[[], Session], name: str, arguments: dict[str, Any]
 ) -> None:
     surface = RecordsSurface()
-    whole = Clock()
-    with request_by(whole):
-        assert not surface.call(name, arguments, costly()).get("isError")
+    for whole in (Clock(), Clock()):  # the first call also does what is kept for later ones
+        with request_by(whole):
+            assert not surface.call(name, arguments, costly()).get("isError")
     assert whole.longest < OVERSHOOT_SECONDS
     for share in (0.0, 0.2, 0.4, 0.6, 0.8):
         clock = Clock(late_after=max(1, int(whole.looks * share)))  # the first is its arrival
