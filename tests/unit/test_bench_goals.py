@@ -169,11 +169,11 @@ def test_half_of_a_soak_is_searches_and_all_kinds_are_in_it() -> None:
 
 
 def test_a_goal_is_judged_by_what_was_measured_not_by_what_is_printed() -> None:
-    assert goals.goal("rare-sdk").bound == "least" and goals.goal("start").bound == "most"
-    assert Finding("rare-sdk", (0.8999,)).verdict == "missed"
-    assert Finding("rare-sdk", (0.9,)).verdict == "held"
-    assert Finding("start", (1.0,)).verdict == "held"
-    assert Finding("start", (1.0001,)).verdict == "missed"
+    for key, bound, beyond in (("rare-sdk", "least", -0.0001), ("start", "most", 0.0001)):
+        row = goals.goal(key)
+        assert row.bound == bound
+        assert Finding(key, (row.goal,)).verdict == "held"
+        assert Finding(key, (row.goal + beyond,)).verdict == "missed"
 
 
 def test_a_figure_is_the_median_of_its_rounds_and_the_spread_is_all_of_them() -> None:
