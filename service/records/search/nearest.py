@@ -58,8 +58,9 @@ class Nearness:
         self._bytes, self._calibration = question, calibration
         self._question = numpy.frombuffer(question, numpy.int8).astype(numpy.float32)
         self._length = max(1.0, float(numpy.linalg.norm(self._question)))
-        if len(sample) >= FEWEST:
-            rows, lengths = _rows_of(sample)
+        self._sampled = _rows_of(sample) if len(sample) >= FEWEST else None
+        if self._sampled is not None:
+            rows, lengths = self._sampled
             common = (rows / lengths[:, None]).mean(axis=0)
             self._question -= numpy.rint(COMMON * self._length * common).astype(numpy.float32)
 
@@ -71,14 +72,13 @@ class Nearness:
     @cached_property
     def _scale(self) -> tuple[float, float]:
         """Mean and deviation of the cosines in the grant."""
-        if len(self._sample) < FEWEST:
+        if self._sampled is None:
             return self._calibration
-        cosines = self._cosines(self._sample)
+        cosines = self._cosines(*self._sampled)
         return float(cosines.mean()), max(LEAST_DEVIATION, float(cosines.std()))
 
-    def _cosines(self, vectors: Sequence[bytes]) -> Any:
+    def _cosines(self, rows: Any, lengths: Any) -> Any:
         # Products of whole numbers are exact, so equal vectors are equally near in any order.
-        rows, lengths = _rows_of(vectors)
         return rows @ self._question / (lengths * self._length)
 
     def of(self, seqs: Iterable[int]) -> Later[dict[int, NearText]]:
@@ -90,7 +90,7 @@ class Nearness:
         nearest = dict[int, NearText]()
         if rows:
             mean, deviation = self._scale
-            cosines = self._cosines([row.vector for row in rows]).tolist()
+            cosines = self._cosines(*_rows_of([row.vector for row in rows])).tolist()
             for cosine, row in sorted(
                 zip(cosines, rows), key=lambda pair: (pair[0], -pair[1].start, -pair[1].ordinal)
             ):
