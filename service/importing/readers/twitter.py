@@ -78,7 +78,7 @@ class _Archive:
                 self._media.setdefault(match[1], []).append(name)
 
     def _owner(self) -> tuple[str, str]:
-        """The id and the name of the owner, from the file beside this one; empty without it."""
+        """The id and the name of the owner, from the file next to this one, if it is there."""
         file = self._source.tree.find("account.js", self._source.name)
         try:
             content = file.read().partition(b"=")[2] if file is not None else b"[]"
@@ -110,22 +110,7 @@ class _Archive:
             yield NO_ID
             return
         if kind in _WRAPPERS:
-            core = get(data, "core", dict)
-            yield row(
-                self._source,
-                POSTS,
-                {
-                    "id": f"{kind.removesuffix('_tweet')}-{key}",
-                    "author": self._name if core else None,
-                    "text": unescape(get(core, "text", str) or get(data, "fullText", str)),
-                    "written_at": data.get("createdAt"),
-                    "kind": kind.removesuffix("_tweet"),
-                    "tags": self._each(core, "hashtags", "text"),
-                    "mentions": self._each(core, "mentions", "screenName"),
-                    "links": self._each(core, "urls", "expandedUrl")
-                    or list(filter(None, [get(data, "expandedUrl", str)])),
-                },
-            )
+            yield row(self._source, POSTS, self._wrapped(kind.removesuffix("_tweet"), key, data))
             return
         entities, reply = get(data, "entities", dict), _parent(data)
         text = unescape(get(data, "full_text", str) or get(data, "text", str))
@@ -148,6 +133,22 @@ class _Archive:
         }
         yield row(self._source, POSTS, post)
         yield from self.chats.attached.files(key, self._media.get(key, []), at=post["written_at"])
+
+    def _wrapped(self, kind: str, key: str, data: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a long post, which has a `core`, or of a post that was liked."""
+        get = self.chats.members.get
+        core = get(data, "core", dict)
+        links = self._each(core, "urls", "expandedUrl") or [get(data, "expandedUrl", str)]
+        return {
+            "id": f"{kind}-{key}",
+            "author": self._name if core else None,
+            "text": unescape(get(core, "text", str) or get(data, "fullText", str)),
+            "written_at": data.get("createdAt"),
+            "kind": kind,
+            "tags": self._each(core, "hashtags", "text"),
+            "mentions": self._each(core, "mentions", "screenName"),
+            "links": [link for link in links if link],
+        }
 
     def conversation(self, content: str) -> Iterator[Content]:
         """A conversation and its messages. Except for the owner, people have only a number."""
