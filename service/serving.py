@@ -126,7 +126,7 @@ def on_starting(server: Any) -> None:
         os.chown(counts, server.cfg.uid, server.cfg.gid)
 
 
-#: The processes beside the workers. Each ends when its standard input is closed.
+#: The sender of events and the builder of vectors. Each ends when its standard input is closed.
 helpers: "list[subprocess.Popen[bytes]]" = []
 
 
@@ -165,7 +165,7 @@ def _start(server: Any, *words: str) -> None:
 
 
 def on_exit(server: Any) -> None:
-    """Ends the processes beside the workers."""
+    """Ends the sender of events and the builder of vectors."""
     for process in helpers:
         process.terminate()
 

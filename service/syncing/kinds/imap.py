@@ -226,7 +226,7 @@ class Mailbox(Connector):
         return {MESSAGES: self._folders_of(parts)} if parts else {}
 
     def _folders_of(self, parts: Collection[str]) -> dict[str, Any]:
-        """The fields of a mail in these parts that name its folders."""
+        """The fields that name the folders of a mail, which is in these parts."""
         labels = set[str]()
         for part in parts:
             text = self._versions.get(part, _PLAIN)

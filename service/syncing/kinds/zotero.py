@@ -153,7 +153,7 @@ class WebLibrary(Connector):
         return names
 
     def _download(self, keys: Iterable[str]) -> None:
-        """Reads the items with these keys, unless they are gone by now."""
+        """Reads those items with these keys that still exist."""
         missing = sorted(set(keys) - self._items.keys())
         for start in range(0, len(missing), ITEMS_TOGETHER):
             some = ",".join(missing[start : start + ITEMS_TOGETHER])
