@@ -198,6 +198,8 @@ class Format:
     tables: tuple[str, ...] = ()
 
 
+#: Options of parsers of XML, which then read no entities, DTDs and other parts.
+SAFE_XML: Final = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 UTF_8: Final = ("utf-8", "utf-8-sig", "ascii")
 #: Encodings to detect: those in common use.
@@ -263,13 +265,17 @@ def bounded_lines(file: BinaryIO) -> Iterator[bytes]:
     if head[:2] in UTF_16:
         text = io.TextIOWrapper(file, "utf-16", errors="replace", newline="")
         try:
-            lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
-            yield from (line.encode() for line in lines)
+            yield from (line.encode() for line in text_lines(text))
         finally:
             text.detach()
         return
     yield file.readline(BUDGETS.import_row_bytes).removeprefix(codecs.BOM_UTF8)
     yield from iter(partial(file.readline, BUDGETS.import_row_bytes), b"")
+
+
+def text_lines(text: TextIO, most: int = BUDGETS.import_row_bytes) -> Iterator[str]:
+    """The lines of a text from here on; those over `most` characters are cut into several."""
+    return iter(partial(text.readline, most), "")
 
 
 def _detect(file: BinaryIO) -> str:

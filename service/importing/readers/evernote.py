@@ -12,7 +12,7 @@ from typing import Any, Final
 from evidence.errors import InvalidRequest
 from evidence.limits import BUDGETS
 from service.importing.rows import Attached, manifest, row, stream, text_of
-from service.importing.source import Format, Item, Source, titled
+from service.importing.source import SAFE_XML, Format, Item, Source, titled
 from service.records.intake import Row, content_key
 
 NOTES: Final = "notes"
@@ -51,7 +51,7 @@ def read(source: Source) -> Iterator[Item]:
 def _note(source: Source, content: bytes) -> Iterator[Row | str]:
     from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
-    parser = XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+    parser = XMLParser(**SAFE_XML, huge_tree=True)
     try:
         note = fromstring(content, parser)
     except XMLSyntaxError as error:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from zipfile import ZipFile
 
 from evidence.errors import InvalidRequest
+from service.importing.source import SAFE_XML
 
 #: A label, and the text below it.
 Part = tuple[str, str]
@@ -40,9 +41,7 @@ def xml(archive: ZipFile, name: str) -> Any:
     """The root element of a member. Entities and remote parts are not read, but refused."""
     from lxml.etree import XMLParser, XMLSyntaxError, parse
 
-    parser = XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True
-    )
+    parser = XMLParser(**SAFE_XML, remove_comments=True)
     try:
         with archive.open(name) as member:
             tree = parse(member, parser)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from service.importing.rows import row, stream
-from service.importing.source import Format, Item, Source, titled
+from service.importing.source import SAFE_XML, Format, Item, Source, titled
 from service.records.intake import content_key
 
 BOOKMARKS, NOTES = "bookmarks", "notes"
@@ -34,9 +34,7 @@ def read(source: Source) -> Iterator[Item]:
         source.file,
         events=("start", "end"),
         tag="outline",
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
+        **SAFE_XML,
     )
     try:
         for event, element in events:

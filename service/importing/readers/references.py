@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final, TextIO
+from typing import Any, Final
 from unicodedata import normalize
 
 from evidence.limits import BUDGETS
 from service.importing.rows import record_id, row, stream
-from service.importing.source import Format, Item, Source, as_text
+from service.importing.source import Format, Item, Source, as_text, text_lines
 from service.records.intake import Row, content_key
 
 PAPERS: Final = "papers"
@@ -48,11 +48,6 @@ def _paper(source: Source, key: str, kind: str, fields: Mapping[str, Any]) -> Ro
         "year": year[0] if year else None,
     }
     return row(source, PAPERS, data)
-
-
-def _lines(text: TextIO) -> Iterator[tuple[int, str]]:
-    """The numbered lines, of which none is larger than a record."""
-    yield from enumerate(iter(partial(text.readline, BUDGETS.import_row_bytes), ""), start=1)
 
 
 _ENTRY: Final = re.compile(r"@\s*+([A-Za-z]++)\s*+[{(]\s*+")
@@ -98,7 +93,7 @@ def read_bibtex(source: Source) -> Iterator[Item]:
     """The entries of a file; an entry ends at the next line that begins one."""
     strings, first, lines, size = dict[str, str](), 1, list[str](), 0
     with as_text(source) as text:
-        for number, line in _lines(text):
+        for number, line in enumerate(text_lines(text), start=1):
             if _ENTRY.match(line.lstrip()):
                 yield from _entry(source, first, "".join(lines), strings)
                 first, lines, size = number, [], 0
@@ -237,7 +232,7 @@ def read_ris(source: Source) -> Iterator[Item]:
     """The records of a file, each from its type to its end, or to the next type."""
     first, entries, size = 1, list[list[str]](), 0
     with as_text(source) as text:
-        for number, line in _lines(text):
+        for number, line in enumerate(text_lines(text), start=1):
             tag = _TAG.match(line)
             if tag and tag[1] in ("TY", "ER"):
                 if entries:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest
 from service.importing.rows import row, stream
-from service.importing.source import Format, Item, Source, as_text
+from service.importing.source import SAFE_XML, Format, Item, Source, as_text, text_lines
 from service.records.intake import Row
 
 TRANSACTIONS: Final = "transactions"
@@ -74,7 +74,7 @@ def _fields(source: Source) -> Iterator[tuple[int, str, str]]:
     """The line, the number and the text of each field."""
     first, tag, lines = 1, "", list[str]()
     with as_text(source) as text:
-        for number, line in enumerate(iter(partial(text.readline, _LINE_CHARS), ""), start=1):
+        for number, line in enumerate(text_lines(text, _LINE_CHARS), start=1):
             line = line.rstrip()
             if match := _TAG.match(line.rpartition("{4:")[2].lstrip()):
                 yield first, tag, "\n".join(lines)
@@ -171,9 +171,7 @@ def read_camt(source: Source) -> Iterator[Item]:
     events = iterparse(
         source.file,
         tag=("{*}Ntry", "{*}Acct"),
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
+        **SAFE_XML,
     )
     try:
         for _, element in events:
@@ -204,7 +202,7 @@ def _entry(source: Source, account: str, content: bytes) -> Iterator[Row | str]:
     """The payments of an entry: several if it has details with an amount for each."""
     from lxml.etree import XMLParser, fromstring
 
-    entry = fromstring(content, XMLParser(resolve_entities=False, no_network=True, load_dtd=False))
+    entry = fromstring(content, XMLParser(**SAFE_XML))
     if not _at(entry, "Amt"):
         yield "This entry has no amount."
         return

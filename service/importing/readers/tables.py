@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, time
-from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from evidence.limits import BUDGETS, CONTRACT
 from service.extras import install_command
 from service.importing.column_types import decisive, kind_of
 from service.importing.source import Format, Item, Source, Undecodable, as_text, seekable
+from service.importing.source import text_lines
 from service.importing.tree import check, most
 from service.records.intake import Row
 
@@ -181,7 +181,7 @@ def read_csv(source: Source) -> Iterator[Item]:
     """The rows of a table, with the names of its columns from its header."""
     csv.field_size_limit(BUDGETS.import_row_bytes)
     with seekable(source), as_text(source, newline="") as text:
-        lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
+        lines = text_lines(text)
         head = list(islice(lines, HEAD_LINES))
         hint = _HINT.fullmatch(head[0]) if head else None
         chosen = source.reading.delimiter or ("\t" if source.format == "tsv" else hint and hint[1])
@@ -192,7 +192,7 @@ def read_csv(source: Source) -> Iterator[Item]:
         def read() -> Iterator[Cells]:
             nonlocal reader
             text.seek(0)
-            lines = iter(partial(text.readline, BUDGETS.import_row_bytes), "")
+            lines = text_lines(text)
             reader = csv.reader(islice(lines, bool(hint), None), dialect)
             yield from ((reader.line_num, cells) for cells in reader if cells)
 

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit
 
 from evidence.errors import TooLarge, Unavailable
+from service.importing.source import SAFE_XML
 from service.syncing.connector import SourceSettings
 from service.syncing.kinds.web import Site
 
@@ -177,7 +178,7 @@ def _body(
 def _multistatus(url: str, body: bytes) -> Multistatus:
     from lxml.etree import XMLParser, XMLSyntaxError, fromstring
 
-    parser = XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    parser = XMLParser(**SAFE_XML)
     try:
         root = fromstring(body, parser)
     except XMLSyntaxError:
