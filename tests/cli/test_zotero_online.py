@@ -1,11 +1,8 @@
 """A library at api.zotero.org is a source: what has changed is read, in few requests."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,6 +11,7 @@ import pytest
 
 from service.cli.sources import WAITING
 from service.syncing.kinds import zotero
+from tests.helpers.loopback import Asked, Reply, answering
 from tests.helpers.synced import Synced
 
 KEY = "P9NiFoyLeZu2bZNvvuQPDWsd"
@@ -21,14 +19,11 @@ PREFIX = "/users/475425"
 TIMES = {"dateAdded": "2026-03-01T08:00:00Z", "dateModified": "2026-03-02T09:00:00Z"}
 
 
-class Zotero(ThreadingHTTPServer):
+class Zotero:
     """The documented read requests of a library, whose objects have versions."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.version, self.status = 0, 200
+        self.url, self.version, self.status = "", 0, 200
         self.headers = dict[str, str]()
         self.items = dict[str, dict[str, Any]]()
         self.collections = dict[str, dict[str, Any]]()
@@ -36,7 +31,7 @@ class Zotero(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}{PREFIX}"
+        return f"{self.url}{PREFIX}"
 
     def put(self, key: str, kind: str, **data: Any) -> None:
         """Adds an item, or replaces it."""
@@ -50,35 +45,30 @@ class Zotero(ThreadingHTTPServer):
         self.collections[key] = {"key": key, "data": {"key": key, "name": name}}
 
     def drop(self, *keys: str) -> None:
-        """Moves items to the trash, with which they are listed no more."""
+        """Moves items to the trash, so that they are no longer listed."""
         self.version += 1
         for key in keys:
             del self.items[key]
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Zotero
-
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
+    def answer(self, asked: Asked) -> Reply:
+        assert asked.method == "GET"
+        url = urlsplit(asked.target)
         words = {name: values[0] for name, values in parse_qs(url.query).items()}
-        self.server.requests.append((time.monotonic(), url.path.removeprefix(PREFIX), words))
-        if self.headers["Authorization"] != f"Bearer {KEY}":
-            self._send(403, b"Invalid key")
-        elif self.server.status != 200:
-            self._send(self.server.status, b"")
-        elif int(self.headers.get("If-Modified-Since-Version", 0)) == self.server.version > 0:
-            self._send(304, b"")
-        else:
-            self._send(200, *self._page(url.path, words))
+        self.requests.append((time.monotonic(), url.path.removeprefix(PREFIX), words))
+        if asked.headers.get("authorization") != f"Bearer {KEY}":
+            return self._reply(403, b"Invalid key")
+        if self.status != 200:
+            return self._reply(self.status, b"")
+        if int(asked.headers.get("if-modified-since-version", 0)) == self.version > 0:
+            return self._reply(304, b"")
+        assert asked.headers["zotero-api-version"] == "3"
+        return self._reply(200, *self._page(url.path, words))
 
     def _page(self, path: str, words: dict[str, str]) -> tuple[bytes, int]:
         """The body of a page, and the number of all results."""
-        assert self.headers["Zotero-API-Version"] == "3"
         if words.get("format") == "versions":
-            return json.dumps({k: i["version"] for k, i in self.server.items.items()}).encode(), 0
-        objects = self.server.items if path == f"{PREFIX}/items" else self.server.collections
+            return json.dumps({k: i["version"] for k, i in self.items.items()}).encode(), 0
+        objects = self.items if path == f"{PREFIX}/items" else self.collections
         chosen = list(objects.values())
         if "itemKey" in words:
             keys = words["itemKey"].split(",")
@@ -87,35 +77,17 @@ class _Handler(BaseHTTPRequestHandler):
         start, limit = int(words.get("start", 0)), min(int(words.get("limit", 25)), 100)
         return json.dumps(chosen[start : start + limit]).encode(), len(chosen)
 
-    def _send(self, status: int, body: bytes, total: int = 0) -> None:
-        self.send_response(status)
-        headers = {"Content-Length": len(body), "Total-Results": total}
-        headers |= {"Last-Modified-Version": self.server.version, **self.server.headers}
-        for name, value in headers.items():
-            self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Prints nothing."""
-
-
-@contextmanager
-def zotero_online() -> Iterator[Zotero]:
-    with Zotero() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    def _reply(self, status: int, body: bytes, total: int = 0) -> Reply:
+        headers = {"Total-Results": f"{total}", "Last-Modified-Version": f"{self.version}"}
+        return Reply(status, body, headers | self.headers)
 
 
 @pytest.fixture
 def server() -> Iterator[Zotero]:
     """A library with an article, what belongs to it, and a note."""
-    with zotero_online() as server:
+    server = Zotero()
+    with answering(server.answer) as listening:
+        server.url = listening.url
         server.name("COLLECT1", "Reading")
         server.put(
             "ARTICLE1",

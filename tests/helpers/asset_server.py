@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from tests.helpers.loopback import running
+
 Mode = Literal[
     "good",
     "404",
@@ -112,14 +114,8 @@ def asset_server(
     files: Mapping[str, bytes], mode: Mode = "good", tls: ssl.SSLContext | None = None
 ) -> Iterator[AssetServer]:
     """Runs a server. On exit it stops, along with every answer it is still sending."""
-    with AssetServer(files, mode, tls) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.end()
-            thread.join()
+    with AssetServer(files, mode, tls) as server, running(server, server.end):
+        yield server
 
 
 class _Handler(StreamRequestHandler):

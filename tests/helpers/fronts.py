@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import requests
 
-from tests.helpers.loopback import Asked, Loopback, Reply, answering
+from tests.helpers.loopback import Asked, Loopback, Reply, answering, running
 from tests.helpers.waiting import WAIT_SECONDS
 
 Bend = Callable[[Asked, Callable[[Asked], Reply]], Reply]
@@ -156,11 +156,5 @@ def _pour(source: socket.socket, target: socket.socket) -> None:
 @contextmanager
 def tunnels(status: str = "200 Connection established") -> Iterator[Tunnels]:
     """Runs a proxy for TLS."""
-    with Tunnels(status) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with Tunnels(status) as server, running(server):
+        yield server

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseServer
 
 import orjson
 
@@ -58,6 +59,13 @@ class Loopback(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
+    def end(self) -> None:
+        """Stops the server, and closes its connections."""
+        self.shutdown()
+        for line in self.lines:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Prints nothing: readers that hang up are part of the tests."""
 
@@ -100,19 +108,22 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
+def running(server: BaseServer, end: Callable[[], None] | None = None) -> Iterator[None]:
+    """Runs a server in a thread. On exit `end` stops it, by default its own method."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        (end or server.shutdown)()
+        thread.join()
+
+
+@contextmanager
 def answering(answer: Answering) -> Iterator[Loopback]:
     """Runs a server. On exit it stops, and its connections are closed."""
-    with Loopback(answer) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            for line in server.lines:
-                with suppress(OSError):
-                    line.shutdown(socket.SHUT_RDWR)
-            thread.join()
+    with Loopback(answer) as server, running(server, server.end):
+        yield server
 
 
 def free_port() -> int:

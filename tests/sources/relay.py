@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import requests
 
+from tests.helpers.loopback import running
 from tests.helpers.waiting import WAIT_SECONDS
 
 
@@ -118,23 +119,12 @@ class _Connection(BaseRequestHandler):
 @contextmanager
 def relay_to(port: int) -> Iterator[Relay]:
     """Runs a relay of HTTP to a port."""
-    with Relay(port) as relay, _serving(relay):
+    with Relay(port) as relay, running(relay):
         yield relay
 
 
 @contextmanager
 def wire_to(port: int) -> Iterator[Wire]:
     """Runs a relay of bytes to a port."""
-    with Wire(port) as wire, _serving(wire):
+    with Wire(port) as wire, running(wire):
         yield wire
-
-
-@contextmanager
-def _serving(relay: ThreadingTCPServer) -> Iterator[None]:
-    thread = threading.Thread(target=relay.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield
-    finally:
-        relay.shutdown()
-        thread.join()

@@ -1,7 +1,6 @@
 """`rung stdio` in front of a PDPP provider: whose token it uses, what a bad provider costs."""
 
 import io
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from service.mcp.stdio import serve
 from service.operations.base import Session
 from service.sources.remote.origin import Origin
 from service.sources.remote.remote_authority import RemoteAuthority
-from tests.helpers.loopback import free_port, silent
+from tests.helpers.loopback import free_port, running, silent
 from tests.helpers.caller import Local
 from tests.helpers.posting import legacy_body
 from tests.helpers.stdio import ERAS, started, stdio
@@ -68,14 +67,8 @@ class Provider:
 def listening(provider: Provider, port: int = 0) -> Iterator[str]:
     """Serves a provider on loopback; yields its address."""
     server = make_server("127.0.0.1", port, provider, threaded=True, request_handler=Quiet)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with server, running(server):
         yield f"http://127.0.0.1:{server.port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture(scope="module")
