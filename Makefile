@@ -118,7 +118,7 @@ $(VENV)/.audit: $(VENV)/.tools
 figures: $(VENV)/.audit $(VENV)/.browser ## Break Rung on purpose, all rows or those in ROWS; write docs/figures.md
 	$(PYTHON) -m tests.figures $(ROWS)
 
-audit: $(VENV)/.audit ## Check pinned hashes, licences and known vulnerabilities; write var/sbom.json
+audit: $(VENV)/.audit ## Check pinned hashes, licenses and known vulnerabilities; write var/sbom.json
 	$(PYTHON) -m tests.figures.audit
 
 proxies: $(VENV)/.tools $(VENV)/.dist ## Test behind nginx and squid, and test the systemd units

@@ -1,4 +1,4 @@
-"""Measured figures, with a goal or without one."""
+"""Measured figures, with or without a goal."""
 
 import statistics
 from dataclasses import dataclass, field

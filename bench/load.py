@@ -1,4 +1,4 @@
-"""A closed loop of HTTP requests: each connection sends its next request when it has its answer.
+"""A closed loop of HTTP requests: each connection sends its next request when it gets an answer.
 
 `wrk` makes the load if it is installed, because it needs least of the client's core. Otherwise the
 loop below does, over plain sockets. `Load.client_share` shows how busy the client was: below one,

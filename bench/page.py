@@ -1,4 +1,4 @@
-"""`docs/benchmarks.md`: the results of a run, how they were measured, how to repeat them."""
+"""`docs/benchmarks.md`: the results of a run, how they were measured, and how to repeat them."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,19 +11,24 @@ from tests.helpers import commits
 
 CALM = 0.7  # load average, above which other programs are at work
 BUSY_PERCENT = 50  # of the client's core, above which the generator may have been the limit
-COLUMNS = ("row", "work", "goal", "median", "least - most", "")
+COLUMNS = ("row", "work", "goal", "median", "least - most", "verdict")
 
 TITLES = {
     "search": "Search compared with the peers",
     "million": "A million records",
+    "postgres": "PostgreSQL",
     "fields": "Fields",
+    "streams": "Many streams",
     "lists": "Lists and counts",
     "imports": "Imports",
+    "sync": "A mailbox that is kept up to date",
+    "formats": "Imports of messages, tables and streams",
     "footprint": "Memory",
     "budgets": "Sizes",
     "stages": "Where the time of a search goes",
     "pages": "Pages for people",
     "upstreams": "Other servers",
+    "meaning": "Search by meaning",
     "papers": "Papers",
 }
 
@@ -32,12 +37,12 @@ _HEAD = """\
 
 How fast Rung is and how much memory it takes, compared with other servers on the same machine: the
 official MCP SDK, fastmcp, Datasette, and a minimal Flask endpoint without any guarantees. Ratios
-compare servers in one run; absolute figures hold for this machine only. Written by `make bench`;
-do not edit.
+compare servers in one run; absolute figures hold for this machine only. `make bench` writes this
+page; do not edit it.
 """
 
 _REPEAT = """\
-## Repeating it
+## Repeat the benchmark
 
 ```sh
 make bench         # every row, half an hour or more if nothing is built; rewrites this page
@@ -47,43 +52,45 @@ make soak          # an hour of mixed load while the store is written to; adds i
 
 `.venv/bin/python -m bench --only search million` measures some groups of rows again and replaces
 them in the saved run and on the page; `--without million` skips groups and writes the page, which
-names their rows; `--gate` exits with 1 if a goal is missed. The benchmark needs Linux with two
-cores, 16 GB of memory and 25 GB of disk. `wrk` makes the load if it is installed; otherwise a loop
-in Python does. npm installs the TypeScript peers; without npm they are left out. The group `sync`
-needs root, and what `.ci/run sources` installs. Built files stay under `var/bench` and are
-built again when the code that writes them changes; `make clean` removes them.
+lists their rows as not measured; with `--gate`, the command exits with 1 if a goal is missed. The
+benchmark needs Linux with two cores, 16 GB of memory and 25 GB of disk. `wrk` makes the load if it
+is installed; if not, a loop in Python does. npm installs the TypeScript peers; without npm, they
+are left out. The group `sync` needs root and the packages that `.ci/run sources` installs. Built
+files stay under `var/bench` and are built again when the code that writes them changes;
+`make clean` removes them.
 """
 
 _METHOD = """\
 ## How it is measured
 
 - The corpus is generated from a seed. English function words and made-up words follow Zipf's law.
-  Lengths are log-normal from 200 characters up, with some of 200,000. One record in ten has
-  accents, one in forty Chinese or Japanese. There are 64 connections with 4 streams each. A field
-  of 100 MB is in a store of its own.
-- Natural questions have as many words, and as frequent ones, as questions of public English
+  Lengths are log-normal from 200 characters up, and some records have 200,000. One record in ten
+  contains accents, and one in forty contains Chinese or Japanese text. There are 64 connections
+  with 4 streams each. A field of 100 MB is in a separate store.
+- Natural questions have as many words, and as frequent ones, as the questions of public English
   collections: 3 to 13 content words, each in 0.03 to 46 % of the records, and 2 to 10 function
-  words. Questions of rare words have only words in at most 1 % of the records. Common words are
-  single words in 5 to 20 %. There are 100, 100 and 40 of them; mixed means the first two kinds
-  alternate.
+  words. Questions of rare words contain only words that are in at most 1 % of the records. Common
+  words are single words in 5 to 20 % of the records. There are 100 natural questions, 100 questions
+  of rare words, and 40 common words. *Mixed* means that the first two kinds alternate.
 - Each server is one process on one core; the load is made on the other core. Everything runs on one
   machine, over loopback, without TLS.
-- Compared servers are up at the same time and loaded in turn, every second round in the opposite
-  order. A row shows the median of the ratios of its rounds, then the least and the most of them. A
-  row without these was measured once.
+- Servers that are compared run at the same time. They get the load in turn, in the opposite order
+  in every second round. A row shows the median of the ratios of its rounds, then the lowest and the
+  highest ratio. A row without these two was measured once.
 - Rung runs with its defaults: it checks the token and the grant, proves its windows, fills both
-  channels, and logs every request. Only its answer cache is off, so that every request is work. The
-  cache is on when an identical call is repeated, in the soak, and for the memory after mixed load.
+  channels of a result (text and structured content), and logs every request. Only its answer cache
+  is off, so that Rung has to compute every answer. The cache is on when an identical call is
+  repeated, in the soak, and when the memory after mixed load is measured.
 - Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite
   file with a `porter` index. They search for any word of the question except Rung's stop words.
-  They keep their connection to the file open, check no token, log nothing, and answer stateless
+  They keep their connection to the file open, check no token, log nothing, and answer in stateless
   JSON. Before anything is measured, one question in five must find the same records on every
   server, except for ties.
-- The official SDK and fastmcp also carry Rung's own search: their server calls it in its process,
-  with the same token, and sends both channels. It must find what Rung finds.
-- The limit endpoint is the fastest honest search we can write with the same parts: Flask under
-  gunicorn with as many threads as Rung, bm25 in two steps, plain windows, both channels, and no
-  token, no grant, no cursor, no proof.
+- The official SDK and fastmcp also carry Rung's own search: their servers call it in their own
+  process, with the same token, and send both channels. They must find what Rung finds.
+- The limit endpoint is the fastest honest search that we can write with the same parts: Flask under
+  gunicorn with as many threads as Rung, bm25 in two steps, plain windows and both channels, but no
+  token, no grant, no cursor and no proof.
 - A missed goal is not lowered; the reason is given above.
 """
 
@@ -94,11 +101,11 @@ _LIMITS = """\
 - TLS, proxies and the network between client and server.
 - More than one worker or core, and machines other than this one. Workers share nothing but files.
 - Stores of more than a million records or more than 64 connections.
-- Whether the ten hits are the ones a reader wants: the words are made up. `make quality` measures
-  that and writes [Search quality](search-quality.md).
-- Searches while a large import writes; the soak writes small ones.
+- Whether the ten hits are the ones that a reader wants, because the words are made up.
+  `make quality` measures this and writes [Search quality](search-quality.md).
+- Searches during a large import; the soak runs only small imports.
 - Peers with engines other than SQLite, or tuned beyond what their documentation suggests. The rate
-  of the official SDK when it also searches for stop words is given below the search rows.
+  of the official SDK when it also searches for stop words is among the other figures of search.
 """
 
 #: (title, home page, names of its versions, how it is served, its code under bench/peers)
@@ -110,12 +117,18 @@ _PEERS = (
         "uvicorn with uvloop and httptools",
         "official.py",
     ),
-    ("fastmcp", "https://gofastmcp.com", ("fastmcp",), "the same", "fast.py"),
+    (
+        "fastmcp",
+        "https://gofastmcp.com",
+        ("fastmcp",),
+        "uvicorn with uvloop and httptools",
+        "fast.py",
+    ),
     (
         "Datasette",
         "https://datasette.io",
         ("datasette",),
-        "the same; a canned query, as JSON",
+        "uvicorn with uvloop and httptools; a canned query, as JSON",
         "canned.py",
     ),
     (
@@ -129,7 +142,7 @@ _PEERS = (
         "official SDK for TypeScript, 2.x",
         "https://github.com/modelcontextprotocol/typescript-sdk",
         ("@modelcontextprotocol/server",),
-        "`node:http`, its own handler",
+        "`node:http`, with the SDK's own handler",
         "typescript/second.mjs",
     ),
     (
@@ -169,7 +182,7 @@ def _about(found: dict[str, Any]) -> str:
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     took = f" The run took {found['minutes']:.0f} minutes." if found.get("minutes") else ""
     if again := found.get("again"):
-        took += f" Measured again after it, with later code: {', '.join(again)}."
+        took += f" Some groups were measured again afterwards, with later code: {', '.join(again)}."
     stamp = commits.stamp(found["when"], found.get("commit", ""))
     text = f"{stamp} {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
     if found["load_before"] > CALM:
@@ -189,7 +202,7 @@ def _counted(findings: Sequence[Finding]) -> str:
     held = sum(line.verdict == "held" for line in findings)
     measured = {line.key for line in findings}
     left = [f"`{row.key}`" for row in GOALS if row.key not in measured]
-    text = f"{held} of {len(findings)} held."
+    text = f"{held} of {len(findings)} goals are met."
     return _paragraph(f"{text} Not measured in this run: {', '.join(left)}." if left else text)
 
 
@@ -256,9 +269,10 @@ def _details(lines: Sequence[Line]) -> Iterator[str]:
 def _soaked(soak: dict[str, Any]) -> Iterator[str]:
     yield "## Soak\n"
     yield (
-        f"From `make soak` on {soak['when']}, {soak['machine']}: every kind of call over MCP in "
-        "both eras and over REST, and errors, while small imports and grants change the store. "
-        "Growth is the slope of the peaks, without the first quarter.\n"
+        f"From `make soak` on {soak['when']}, {soak['machine']}: every kind of call over MCP, with "
+        "old and new protocol revisions, and over REST, and calls that fail, while small imports "
+        "and new grants change the store. Growth is the slope of the peaks after the first "
+        "quarter of the time.\n"
     )
     yield markdown(("what", "measured", ""), soak["lines"])
 

@@ -1,4 +1,4 @@
-"""Questions over the corpus, the same for its seed, with words as frequent as in real questions.
+"""Questions over the corpus, fixed by a seed, with words as frequent as in real questions.
 
 The number of words in a question and the frequency of each come from quantiles of the questions of
 public English collections with equal weights: chats, abstracts and encyclopedia passages. A word's

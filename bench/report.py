@@ -1,4 +1,4 @@
-"""The results of a run: saved as JSON, printed line by line, written as `docs/benchmarks.md`."""
+"""The results of a run: saved as JSON, printed by line, and written as `docs/benchmarks.md`."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Real servers on a core of their own, and what the system reports about their workers."""
+"""Real servers on their own core, and what the system reports about their workers."""
 
 import os
 import socket
@@ -14,12 +14,15 @@ from typing import IO
 from bench.load import HOST
 from bench.peers import environments
 from bench.peers.environments import Peer
+from service.place import Place, spelled
 from service.settings import THREADS
 from tests.helpers.server import ROOT, serving
 
 RUNG, LIMIT = "service.app:create_app()", "bench.peers.limit:create_app()"
 #: Limits that count requests and work, and refuse none.
 COUNTED = {"RUNG_RATE_LIMIT_TOKEN": "999999999/minute", "RUNG_WORK_SECONDS": "999999999"}
+#: Search by words, also where a model is installed.
+BY_WORDS = {"RUNG_SEMANTIC": "off"}
 #: Turns the answer cache off.
 UNCACHED = {"RUNG_ANSWER_CACHE_BYTES": "0"}
 
@@ -73,12 +76,18 @@ def running(
 ) -> Iterator[Server]:
     """Serves an application from one core, as Rung is served: one worker with threads.
 
-    The answer cache is off, so that every request is work, unless `cached`.
+    The answer cache is off, so that every request is work, unless `cached`. Search is by words.
     """
     own, before = os.sched_getaffinity(0), _children(os.getpid())
     os.sched_setaffinity(0, {core})  # the server inherits it
     begun = time.perf_counter()
-    env = {**({} if cached else UNCACHED), **COUNTED, **env, "RUNG_THREADS": str(threads)}
+    env = {
+        **({} if cached else UNCACHED),
+        **COUNTED,
+        **BY_WORDS,
+        **env,
+        "RUNG_THREADS": str(threads),
+    }
     with serving(app_import, env, workers=1, threads=threads, config=config, cwd=cwd) as url:
         boot = time.perf_counter() - begun
         os.sched_setaffinity(0, own)
@@ -88,9 +97,9 @@ def running(
 
 
 @contextmanager
-def rung(store: Path, core: int, *, cached: bool = False, **env: str) -> Iterator[Server]:
-    """Serves Rung over a store by words, with its defaults except for what `running` sets."""
-    env = {"RUNG_STORE": str(store.absolute()), "RUNG_SEMANTIC": "off", **env}
+def rung(store: Place, core: int, *, cached: bool = False, **env: str) -> Iterator[Server]:
+    """Serves Rung over a store, with its defaults except for what `running` sets."""
+    env = {"RUNG_STORE": spelled(store.absolute()), **env}
     with running(RUNG, env, core=core, cached=cached) as server:
         yield server
 

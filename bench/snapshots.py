@@ -1,4 +1,4 @@
-"""A real snapshot grown to thousands of papers: twins of its papers with new ids, varied texts."""
+"""A real snapshot grown to thousands of papers: twins with new ids and varied texts."""
 
 import hashlib
 import re

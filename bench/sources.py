@@ -1,4 +1,4 @@
-"""Upstreams that answer every request with one body after a delay, and callers that repeat."""
+"""Upstreams that answer every request with one body after a delay; callers that repeat requests."""
 
 import asyncio
 import threading

@@ -52,7 +52,7 @@ class InvalidRequest(EvidenceError, kind="invalid", code="invalid_request"):
 
 
 class Unauthenticated(EvidenceError, kind="unauthenticated", code="authentication_error"):
-    """No token, or one that is unknown, expired or revoked."""
+    """The token is missing, unknown, expired or revoked."""
 
 
 #: Codes for a token that is unknown or whose grant has ended. Without a token the code is
@@ -66,11 +66,11 @@ class Forbidden(EvidenceError, kind="forbidden", code="permission_error"):
 
 
 class NotFound(EvidenceError, kind="not_found", code="not_found"):
-    """It does not exist, or this token cannot read it."""
+    """The requested resource does not exist, or the token does not allow access to it."""
 
 
 class Ambiguous(EvidenceError, kind="ambiguous", code="ambiguous_connection"):
-    """Several sources match; `retry_with` names the argument."""
+    """Several sources match; `retry_with` names the argument that selects one."""
 
 
 class Gone(EvidenceError, kind="gone", code="cursor_expired"):
@@ -98,11 +98,11 @@ class TimedOut(EvidenceError, kind="timed_out", code="deadline_exceeded"):
 
 
 class Internal(EvidenceError, kind="internal", code="api_error"):
-    """A bug in Rung; the message is fixed, the cause is logged."""
+    """A bug in Rung. The message is always the same; the cause is logged."""
 
     def __init__(self, message: str = "Something went wrong on our side.", **details: Any) -> None:
         super().__init__(
-            message, hint="Try again. If it fails again, report the request id.", **details
+            message, hint="Try again. If the error persists, report the request id.", **details
         )
 
 

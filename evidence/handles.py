@@ -117,8 +117,8 @@ def from_address(text: str, base: str) -> str:
             connection = dict(parse_qsl(address.query)).get("connection_id")
             return str(RecordRef(unquote(route[1]), unquote(route[2]), connection))
     raise InvalidRequest(
-        "This is not the address of a record on this server, and no other address is opened. "
-        "Pass an id as search or query_records printed it.",
+        "This is not the address of a record on this server. "
+        "Pass an id exactly as search or query_records returned it.",
         param="id",
     )
 
@@ -231,7 +231,8 @@ def _parse_plain(text: str) -> RecordRef:
 def _checked(part: str, name: str, refused: tuple[str, ...] = _DOTS) -> str:
     if not part or part in refused or "\0" in part:
         raise InvalidRequest(
-            f"The {name} in this id is empty or not allowed. Pass an id exactly as it was printed.",
+            f"The {name} in this id is empty or not allowed. Pass the id exactly as it was "
+            "returned.",
             param="id",
         )
     return part
@@ -243,7 +244,7 @@ def _agree(ref: RecordRef, connection_id: str | None) -> RecordRef:
     if ref.connection_id is None:
         return RecordRef(ref.stream, ref.record_id, _checked(connection_id, "connection_id"))
     raise InvalidRequest(
-        "The id already names another connection. Leave connection_id out, or make them equal.",
+        "The id and connection_id name different connections. Leave connection_id out.",
         code="conflicting_connection_id",
         param="connection_id",
     )
@@ -251,7 +252,7 @@ def _agree(ref: RecordRef, connection_id: str | None) -> RecordRef:
 
 def _malformed(text: str) -> InvalidRequest:
     return InvalidRequest(
-        "This is not a record id. Pass an id as search or query_records printed it, "
+        "This is not a record id. Pass an id as search or query_records returned it, "
         "in the form connection_id/stream:record_id.",
         param="id",
     )
@@ -269,7 +270,7 @@ def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:
         return None
     if body.get("v") != HANDLE_VERSION or body.get("kind") != kind:
         raise InvalidRequest(
-            f"This handle is not a {kind} handle of version 1. Pass an id as it was printed.",
+            f"This is not a version 1 {kind} handle. Pass the id as it was returned.",
             param="id",
         )
     return body
@@ -279,9 +280,13 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
     parts = [fields.get(name) for name in ("stream", "record_id", "connection_id")]
     stream, record_id, connection = parts
     if not isinstance(stream, str) or not isinstance(record_id, str):
-        raise InvalidRequest("This handle does not contain a record id.", param="id")
+        raise InvalidRequest(
+            "This handle does not contain a record id. Pass the id as it was returned.", param="id"
+        )
     if connection is not None and not isinstance(connection, str):
-        raise InvalidRequest("The connection in this handle is not text.", param="id")
+        raise InvalidRequest(
+            "The connection in this handle is not text. Pass the id as it was returned.", param="id"
+        )
     return RecordRef(
         _checked(stream, "stream"),
         _checked(record_id, "record_id", _NOT_IDS),

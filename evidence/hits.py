@@ -1,4 +1,4 @@
-"""Search results as typed values: hits with their proven windows, their page, and their MCP JSON.
+"""Search results as typed values: hits with their proven windows, search pages, and MCP JSON.
 
 The text channel has the same information.
 """
@@ -12,19 +12,21 @@ from evidence.cached import cached_property
 from evidence.fold import folded_words
 from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
-from evidence.model import Continuation, Source, absolute, chars, known, label_of
-from evidence.model import next_page, source_of
-from evidence.text import clip, split
+from evidence.model import DELETED_AT, Continuation, FanIn, Source, absolute, chars, known
+from evidence.model import label_of, next_page, source_of
+from evidence.text import clip, marked_texts, split
 
 #: Calls for words that no window of a hit shows, besides those of its windows and the whole record.
 CALLS_MAX: Final = 2
-#: Words of questions, folded: each is compared with the windows of every hit.
+#: Words of questions and of marks, folded: many hits have the same ones.
 _folded = lru_cache(maxsize=1024)(folded_words)
 #: Optional members of a hit in `results`, in addition to its identity.
 FACTS: Final = (
     *("at", "rank", "coverage"),
-    *("matched_words", "missing_words", "forms", "matched_fields"),
+    *("matched_words", "missing_words", "forms", "matched_fields", DELETED_AT),
 )
+#: Cached properties of a hit that depend on its windows.
+OF_WINDOWS: Final = frozenset({"hidden", "result", "rung"})
 
 
 @dataclass
@@ -47,10 +49,14 @@ class Match:
     read: Continuation
 
     @cached_property
+    def plain(self) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """The text without its marks, and the marked ranges."""
+        return split(self.shown)
+
+    @cached_property
     def marked(self) -> list[str]:
         """The marked words and phrases, folded."""
-        text, marks = split(self.shown)
-        return [folded_words(text[start:end]) for start, end in marks]
+        return list(map(_folded, marked_texts(self.shown)))
 
     @property
     def evidence(self) -> dict[str, Any]:
@@ -93,6 +99,7 @@ class Hidden(NamedTuple):
 class Hit:
     """One search hit. `id` is the printed handle of `ref`, `rank` its number among all hits.
 
+    `deleted_at` is when its source deleted the record, if the owner keeps such records.
     `coverage` is the share of the question that the record contains, 0 to 1, None if the source
     does not report it; `forms` maps a word of the question to its form in the text. `uncut` are
     its windows before some were cut or left out to fit a page. A `related` hit holds no word of the
@@ -114,12 +121,29 @@ class Hit:
     missing_words: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
     related: Related | None = None
+    deleted_at: str | None = None
     uncut: Sequence[Match] = field(default=(), compare=False)
+
+    def showing(self, matches: list[Match], uncut: Sequence[Match] | None = None) -> "Hit":
+        """The hit with other windows. It keeps what was computed and does not depend on them."""
+        hit = object.__new__(Hit)
+        computed = vars(self).items()
+        vars(hit).update((name, value) for name, value in computed if name not in OF_WINDOWS)
+        hit.matches = matches
+        if uncut is not None:
+            hit.uncut = uncut
+            vars(hit).pop("_words_uncut", None)
+        return hit
 
     @cached_property
     def at(self) -> str | None:
         """The time of the event, in short form; never the time of import."""
         return clip(self.authored_at, BUDGETS.time_chars) if self.authored_at else None
+
+    @property
+    def deleted_at_source(self) -> str | None:
+        """When its source deleted the record, in short form."""
+        return clip(self.deleted_at, BUDGETS.time_chars) if self.deleted_at else None
 
     @cached_property
     def heading(self) -> str:
@@ -134,12 +158,14 @@ class Hit:
             return []
         heading = self._folded_heading
         visible = {word for word in self.matched_words if f" {_folded(word)} " in heading}
-        visible |= {word for match in self.matches for word in self._words(match)}
-        visible |= {word for match in self.matches for word in self._alike(match)}
+        words_of = dict(zip(map(id, self.uncut), self._words_uncut))
+        for match in self.matches:
+            visible |= words_of[id(match)] if id(match) in words_of else self._words(match)
+            visible.update(self._alike(match))
         calls = {match.read.key: Hidden([], match.read) for match in self.matches}
         most = len(calls) + CALLS_MAX
-        for match in self.uncut:
-            if words := self._words(match) - visible:
+        for match, words_uncut in zip(self.uncut, self._words_uncut):
+            if words := words_uncut - visible:
                 read = self.fetch if len(calls) >= most else match.read
                 calls.setdefault(read.key, Hidden([], read)).words.extend(sorted(words))
                 visible |= words
@@ -164,8 +190,16 @@ class Hit:
     @cached_property
     def _spellings(self) -> dict[str, str]:
         """The words of the question by their folded forms, and by themselves."""
-        spellings = {_folded(self.forms.get(word, word)): word for word in self.matched_words}
-        return spellings | {_folded(word): word for word in self.matched_words}
+        spellings = {_folded(word): word for word in self.matched_words}
+        if not self.forms:
+            return spellings
+        forms = {_folded(self.forms.get(word, word)): word for word in self.matched_words}
+        return forms | spellings
+
+    @cached_property
+    def _words_uncut(self) -> list[set[str]]:
+        """The words of the question that each window marked before some were cut."""
+        return list(map(self._words, self.uncut))
 
     def _words(self, match: Match) -> set[str]:
         """The words of the question that a window marks, as far as it is known which they are."""
@@ -189,19 +223,23 @@ class Hit:
 
         Shared, so never modify it. Its `url` is relative.
         """
-        entry = {
+        if not self.matches:
+            return self._record | self.kind
+        return self._record | {"evidence_preview": self.matches[0].shown} | self.kind
+
+    @cached_property
+    def _record(self) -> dict[str, Any]:
+        """What the hit is, and how it matches."""
+        facts = ((name, getattr(self, name)) for name in FACTS)
+        return {
             "id": self.id,
             "title": self.heading,
             "url": self.url,
             **source_of(self.source),
             "stream": self.ref.stream,
             "record_id": self.ref.record_id,
+            **{name: value for name, value in facts if value not in (None, [], {})},
         }
-        facts = ((name, getattr(self, name)) for name in FACTS)
-        entry |= {name: value for name, value in facts if value not in (None, [], {})}
-        if self.matches:
-            entry["evidence_preview"] = self.matches[0].shown
-        return entry | self.kind
 
     @property
     def kind(self) -> dict[str, Any]:
@@ -234,45 +272,6 @@ class Hit:
                 {"words": entry.words, "read": entry.read.as_json} for entry in self.hidden
             ]
         return rung
-
-
-@dataclass(frozen=True, slots=True)
-class SourceReport:
-    """What one source of a package contributed to a page.
-
-    `state` is answered, failed or timed_out; `hits` counts its hits on the page; `next_step` is
-    what to do if it did not answer.
-    """
-
-    name: str
-    state: str
-    hits: int = 0
-    grant_id: str | None = None
-    code: str | None = None
-    message: str | None = None
-    next_step: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FanIn:
-    """The `members` of a package that were asked for a page; `waiting` ones will be asked later."""
-
-    members: int
-    waiting: int
-    sources: list[SourceReport]
-
-    def of(self, state: str) -> list[SourceReport]:
-        return [source for source in self.sources if source.state == state]
-
-    @property
-    def silent(self) -> list[SourceReport]:
-        """The sources that did not answer."""
-        return [source for source in self.sources if source.state != "answered"]
-
-    @property
-    def incomplete(self) -> bool:
-        """True if hits of some source may be missing so far."""
-        return bool(self.silent) or self.waiting > 0
 
 
 @dataclass(frozen=True, slots=True)

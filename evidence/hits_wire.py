@@ -1,12 +1,13 @@
-"""Search results as the MCP JSON. The text channel has the same information."""
+"""Converts search results to MCP JSON. The text channel has the same information."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evidence.hits import Counts, FanIn, SearchPage, SourceReport
+from evidence.hits import Counts, SearchPage
 from evidence.limits import CONTRACT
-from evidence.model import READ_FIELD, Continuation, as_of_json, known, paged, spelled
+from evidence.model import READ_FIELD, Continuation, FanIn, SourceReport
+from evidence.model import as_of_json, known, paged, spelled
 
 #: How to read any field of a hit, because windows of whole fields have no call.
 READ_ANY_FIELD = Continuation(

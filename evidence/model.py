@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
+from evidence.cached import cached_property
 from evidence.limits import BUDGETS, CONTRACT
 from evidence.text import clip, json_line
 
@@ -28,7 +29,7 @@ class MemberStream:
     display_name: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Continuation:
     """A complete call of one operation: `args` are its arguments as MCP spells them.
 
@@ -40,10 +41,15 @@ class Continuation:
     args: dict[str, Any]
     why: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Equal for equal calls."""
         return f"{self.operation} {sorted(self.args.items())}"
+
+    @cached_property
+    def line(self) -> str:
+        """The call as one line: tool name, space, JSON."""
+        return f"{self.operation} {json_line(self.args)}"
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -52,8 +58,8 @@ class Continuation:
 
 
 def spelled(continuation: Continuation) -> str:
-    """A call as one line: tool name, space, JSON."""
-    return f"{continuation.operation} {json_line(continuation.args)}"
+    """A call as one line, as MCP spells it."""
+    return continuation.line
 
 
 T = TypeVar("T")
@@ -78,6 +84,8 @@ class SyncStatus(NamedTuple):
     is_stale: bool = False
 
 
+#: The field of a record that its source has deleted, if the owner keeps such records.
+DELETED_AT = "deleted_at_source"
 #: The states of a connection, the worst first, and the members of a status in JSON.
 SYNC_STATES = ("failed", "paused", "late", "ok")
 SYNC_MEMBERS = ("state", "complete_until", "synced_at")
@@ -100,6 +108,45 @@ class Source(NamedTuple):
     def label(self) -> str:
         name = clip(self.display_name, BUDGETS.label_chars) if self.display_name else None
         return name or self.connector_key or self.connection_id or ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReport:
+    """What one source of a package contributed to a page.
+
+    `state` is answered, failed or timed_out; `hits` counts its hits on the page; `next_step` is
+    what to do if it did not answer.
+    """
+
+    name: str
+    state: str
+    hits: int = 0
+    grant_id: str | None = None
+    code: str | None = None
+    message: str | None = None
+    next_step: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FanIn:
+    """The `members` of a package that were asked for a page; `waiting` ones will be asked later."""
+
+    members: int
+    waiting: int
+    sources: list[SourceReport]
+
+    def of(self, state: str) -> list[SourceReport]:
+        return [source for source in self.sources if source.state == state]
+
+    @property
+    def silent(self) -> list[SourceReport]:
+        """The sources that did not answer."""
+        return [source for source in self.sources if source.state != "answered"]
+
+    @property
+    def incomplete(self) -> bool:
+        """True if hits of some source may be missing so far."""
+        return bool(self.silent) or self.waiting > 0
 
 
 @lru_cache(maxsize=512)

@@ -1,4 +1,4 @@
-"""Checks the names of streams, fields and connections, and the ids of records."""
+"""Checks record ids and the names of streams, fields and connections."""
 
 from evidence.limits import CONTRACT
 
@@ -19,7 +19,7 @@ def check_connection_id(name: str) -> str:
     if name in _FORBIDDEN_NAMES or "\0" in name or len(name) > CONTRACT.name_chars:
         raise Refused(
             f"{name[:40]!r} is not a valid connection id. Use 1 to {CONTRACT.name_chars} "
-            "characters without NUL, other than '.' and '..'."
+            "characters, without NUL. The ids '.' and '..' are not allowed."
         )
     return name
 
@@ -33,5 +33,5 @@ def _checked(text: str, what: str, most: int, remedy: str) -> str:
     if text in _FORBIDDEN_NAMES or "\0" in text:
         raise Refused(f"{text!r} is not a valid {what}; {remedy}.")
     if len(text) * 4 > most and len(text.encode()) > most:
-        raise Refused(f"The {what} {text[:40]!r}… is over {most} bytes; shorten it.")
+        raise Refused(f"The {what} {text[:40]!r}… is longer than {most} bytes; shorten it.")
     return text

@@ -1,4 +1,4 @@
-"""Comparisons of filters."""
+"""The comparison operators of filters."""
 
 from typing import Final
 

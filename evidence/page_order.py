@@ -1,4 +1,4 @@
-"""The order of a page: what proves a match, then what makes it more likely to be the answer.
+"""Orders the hits of a page: by what proves each match, then by what makes it a likely answer.
 
     S = L / best * min(1, C / .4) + w * (meaning + 1.5 if the record's actor is named) / 6
 
@@ -12,6 +12,7 @@ docs/ranking.md.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 #: A record, by whatever names it.
@@ -42,25 +43,20 @@ class Standard(NamedTuple):
     coverage: float
     words: int
 
-    @property
-    def share(self) -> float:
-        """The weight of the words."""
-        return min(1.0, self.coverage / ENOUGH)
-
-    @property
-    def weight(self) -> float:
-        """The weight of everything else, 0 to 1."""
-        if not self.best:
-            return 1.0
-        few = 2 if self.coverage >= ENOUGH else 1
-        return max(0.0, min(1.0, (self.words - few) / 2))
-
     def value(self, score: float, meaning: float | None, *, names_actor: bool = False) -> float:
         """The value S that a page is ordered by; `meaning` is None without vectors."""
         bonus = ACTOR_BONUS[meaning is not None] if names_actor else 0.0
-        beside = bonus + (meaning or 0.0)
-        by_words = score / self.best * self.share if self.best else 0.0
-        return by_words + self.weight * beside / DEVIATIONS
+        share, weight = _weights(self)
+        by_words = score / self.best * share if self.best else 0.0
+        return by_words + weight * (bonus + (meaning or 0.0)) / DEVIATIONS
+
+
+@lru_cache(maxsize=8)
+def _weights(standard: Standard) -> tuple[float, float]:
+    """The weights of the words and of everything else, 0 to 1."""
+    few = 2 if standard.coverage >= ENOUGH else 1
+    weight = max(0.0, min(1.0, (standard.words - few) / 2)) if standard.best else 1.0
+    return min(1.0, standard.coverage / ENOUGH), weight
 
 
 #: The standard if no record holds a word.

@@ -1,4 +1,4 @@
-"""Answers about papers -> JSON, for MCP `structuredContent` and for REST alike.
+"""Converts answers about papers to JSON, for MCP `structuredContent` and for REST.
 
 The two differ in the form of next calls. `Steps` turns calls into a member: `as_calls` for MCP,
 links for REST.

@@ -12,7 +12,8 @@ def top_level(path: str) -> str:
     """The top-level field of a path; raises 400 `invalid_field_path`."""
     if not path or "\0" in path or path == "/":
         raise InvalidRequest(
-            "field_path is empty. Give a field name, or a JSON Pointer that starts with '/'.",
+            "field_path does not name a field. Pass a field name, or a JSON Pointer that starts "
+            "with '/'.",
             code="invalid_field_path",
             param="field_path",
         )
@@ -68,7 +69,7 @@ def inside(value: Any, path: str) -> Any:
         value = _member(value, token, _ABSENT)
         if value is _ABSENT:
             raise NotFound(
-                f"Nothing at {token!r} in this pointer. Read the whole field to see its shape.",
+                f"There is nothing at {token!r} in the value. Read the whole field instead.",
                 code="field_not_found",
                 param="field_path",
             )

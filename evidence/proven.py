@@ -1,4 +1,4 @@
-"""Coverage and best passage of hits, measured in the same way for all sources by proven windows.
+"""Measures coverage and best passage of hits by proven windows, in the same way for all sources.
 
 Sources report coverage by their own statistics or not at all. If a source reports none, every
 wanted word of the question counts the same, and words that no window shows do not count.
@@ -15,7 +15,6 @@ from evidence.language import detect, stems
 from evidence.find import passages
 from evidence.question import Question, Term, parse, spelling
 from evidence.ranking import Group, Ranker
-from evidence.text import split
 
 
 class Order(NamedTuple):
@@ -40,7 +39,7 @@ class Judge:
 
     def judged(self, hit: Hit) -> tuple[Order, Hit]:
         """The sort key of a hit, and the hit with the coverage that its windows prove."""
-        texts = [split(match.shown)[0] for match in hit.matches]
+        texts = [match.plain[0] for match in hit.matches]
         if not texts or not self._words:
             return Order(-(hit.coverage or 0.0)), hit
         groups = self._groups(texts)

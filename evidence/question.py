@@ -1,4 +1,4 @@
-"""Parses search text: into terms to find in a text, or into a question about records.
+"""Parses search text into terms to find in a text, or into a question about records.
 
 A query is a list of terms:
 

@@ -1,4 +1,4 @@
-"""Scores how well a record answers a question: the rarity of its words, times its passage.
+"""Scores how well a record answers a question, by the rarity of its words and by its best passage.
 
     R = sum over the words of idf * tf * 2.5 / (tf + 1.5 * (.25 + .75 * length / mean length))
     C = at the best position: sum over the words of idf / (1 + distance / 40), as a share
@@ -121,9 +121,11 @@ class Ranker:
         most = max((group.idf for group in groups), default=0.0)
         # A word that occurs nowhere counts as much as the rarest that does.
         self._coverage_weights = [group.idf if group.count else most or 1.0 for group in groups]
+        self._coverage_whole = sum(self._coverage_weights)
         #: Numbers of the groups that occur, as bits.
         self._occurring = sum(1 << number for number, group in enumerate(groups) if group.count)
         self._needles: dict[int, list[tuple[str, int, re.Pattern[str] | None, int]]] = {}
+        self._unchecked = TEXTS_UNCHECKED
         order = sorted(range(len(groups)), key=lambda index: -groups[index].idf)
         self._rarest = [number for number in order if groups[number].idf]
         self.centres = 2 if len(groups) >= 4 else 1
@@ -135,8 +137,8 @@ class Ranker:
 
     def coverage(self, present: Iterable[int]) -> float:
         """The share of the question a record holds, 0 to 1."""
-        whole = sum(self._coverage_weights)
-        return sum(self._coverage_weights[number] for number in present) / whole if whole else 0.0
+        weights, whole = self._coverage_weights, self._coverage_whole
+        return sum([weights[number] for number in present]) / whole if whole else 0.0
 
     def score(self, texts: Sequence[Text], length: int, least: float = 0.0) -> Score:
         """The score of a record of `length` words with these texts.
@@ -146,8 +148,11 @@ class Ranker:
         counts, parts = dict[int, int](), dict[int, int]()
         free, worths, idfs = set[int](), list[float](), self._idfs
         placed = list[tuple[float, dict[int, list[int]]]]()
-        for folded, weight, everywhere, part, possible in checked(texts, RANKING, TEXTS_UNCHECKED):
+        for folded, weight, everywhere, part, possible in self._checked(texts):
             places = self.places(folded, possible)
+            if not places:
+                worths.append(0.0)
+                continue
             worth = sum([idfs[number] for number in places])
             worths.append(worth)
             for number, starts in places.items():
@@ -158,7 +163,7 @@ class Ranker:
                     parts[number] = count
             if everywhere:
                 free.update(places)
-            elif places:
+            else:
                 placed.append((worth, places))
         for number, count in parts.items():
             counts[number] = counts.get(number, 0) + count
@@ -174,7 +179,8 @@ class Ranker:
         places: dict[int, list[int]] = {}
         padded = f" {folded} "
         find = padded.find
-        for word, step, pattern, number in self._looked_for(possible & self._occurring):
+        bits = possible & self._occurring
+        for word, step, pattern, number in self._needles.get(bits) or self._looked_for(bits):
             position = find(word)
             if position < 0:
                 continue
@@ -191,7 +197,8 @@ class Ranker:
 
     def damp(self, length: int) -> float:
         """The saturation term of `length` words: the more there are, the less a word counts."""
-        long = min(length / self.mean, LONGEST)
+        relative = length / self.mean
+        long = relative if relative < LONGEST else LONGEST
         return SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * long)
 
     def length_of(self, passages: int) -> int:
@@ -201,15 +208,21 @@ class Ranker:
 
     def _looked_for(self, bits: int) -> list[tuple[str, int, re.Pattern[str] | None, int]]:
         """The needles of some groups: (text, where the next may begin, pattern, group)."""
-        needles = self._needles.get(bits)
-        if needles is None:
-            needles = self._needles[bits] = [
-                (word, len(word) - 1, pattern, number)
-                for number, group in enumerate(self.groups)
-                if bits >> number & 1
-                for word, pattern in group.needles
-            ]
+        needles = self._needles[bits] = [
+            (word, len(word) - 1, pattern, number)
+            for number, group in enumerate(self.groups)
+            if bits >> number & 1
+            for word, pattern in group.needles
+        ]
         return needles
+
+    def _checked(self, texts: Sequence[Text]) -> Iterable[Text]:
+        """The texts of a record; the deadline is checked before more than `TEXTS_UNCHECKED`."""
+        self._unchecked += len(texts)
+        if self._unchecked <= TEXTS_UNCHECKED:
+            return texts
+        self._unchecked = (len(texts) - 1) % TEXTS_UNCHECKED + 1
+        return checked(texts, RANKING, TEXTS_UNCHECKED)
 
     def _weight(self, counts: Mapping[int, int], length: int) -> float:
         damp = self.damp(length)
@@ -243,7 +256,7 @@ class Ranker:
         apart = present - free
         centres = [number for number in self._rarest if number in apart][: self.centres]
         best_first = sorted(zip(bounds, placed), key=itemgetter(0), reverse=True)
-        for bound, (_, places) in checked(best_first, RANKING, TEXTS_UNCHECKED):
+        for bound, (_, places) in best_first:
             if bound <= best:
                 break
             weighted = [(idfs[number], at) for number, at in places.items() if number not in free]
@@ -252,7 +265,8 @@ class Ranker:
                     break
                 nearness = near
                 for weight, at in weighted:
-                    nearness += weight / (1 + _distance(at, centre) / NEAR_CHARS)
+                    away = _distance(at, centre) if at[1:] else abs(at[0] - centre)
+                    nearness += weight / (1 + away / NEAR_CHARS)
                 if nearness > best:
                     best = nearness
         return best / total
@@ -262,6 +276,8 @@ def with_neighbours(
     own: Mapping[int, float], near: Mapping[int, Mapping[int, int]]
 ) -> dict[int, float]:
     """Scores with what neighbours add; `near` maps a record to {neighbour: distance}."""
+    if not near:
+        return dict(own)
     return {
         record: value
         + sum(
@@ -274,8 +290,6 @@ def with_neighbours(
 
 def _distance(starts: Sequence[int], centre: int) -> int:
     """The distance from an offset to the nearest of ascending offsets."""
-    if len(starts) == 1:
-        return abs(starts[0] - centre)
     index = bisect_left(starts, centre)
     if index == len(starts):
         return centre - starts[-1]

@@ -1,4 +1,4 @@
-"""Typed answers about records: a record, a page of a stream, a document, a window of a field.
+"""Typed answers about records: a record, a page of a stream, a document or a window of a field.
 
 `data` holds JSON values, or the types of `evidence.values` for values not shown whole.
 Offsets and sizes are code points of the stored text.

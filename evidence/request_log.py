@@ -1,6 +1,6 @@
-"""What is recorded about a request while it is answered: for its log line, metrics and trace.
+"""Collects facts about a request while it is answered, for its log line, metrics and trace.
 
-This includes no token, record id, query or text. `used` names streams, for the owner's counts; it
+They include no token, record id, query or text. `used` names streams, for the owner's counts; it
 is never logged.
 """
 

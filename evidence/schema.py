@@ -1,4 +1,4 @@
-"""The schema as typed values: connectors, streams, fields, relations, views.
+"""The schema as typed values: connectors, streams, fields, relations and views.
 
 The compact flags of a field, such as `t=text,eq,r=gte|lt,a=group_by`, are spelled and parsed here.
 """

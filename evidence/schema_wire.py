@@ -1,4 +1,4 @@
-"""Descriptions of streams -> JSON, for MCP `structuredContent` and for REST alike.
+"""Converts stream descriptions to JSON, for MCP `structuredContent` and for REST.
 
 `document`, `connectors`, `streams` and `details` are REST bodies.
 """

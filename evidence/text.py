@@ -1,4 +1,4 @@
-"""Pieces of text as a reader sees them: excerpts, marks, visible control characters.
+"""Prepares text for readers: excerpts, marked matches and visible control characters.
 
 Invisible characters that could mislead are written `\\u{HEX}`, with as many digits as needed. A
 backslash that would begin such an escape in the text itself is written `\\u{5C}`, so that
@@ -44,6 +44,7 @@ _MISLEADING_ALONE = re.compile(f"[{_MISLEADING}]")
 _HARMLESS = b"\t\n" + bytes(range(0x20, 0x7F))  # ASCII that is never escaped, except "\\u{"
 _ESCAPE = re.compile(r"\\u\{((?:10|[0-9A-F])?[0-9A-F]{1,4})\}")
 _TAG = re.compile("</?mark>")
+_MARKED = re.compile("<mark>((?:[^<]|<(?!mark>))*?)</mark>")
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _BASE64_URI = re.compile(r"data:[^,\s]*;base64,")
@@ -217,9 +218,10 @@ def split(marked: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, i
     closed is ignored.
     """
     plain, marks, opened, position = "", list[tuple[int, int]](), -1, 0
+    escaped = escaped and "\\u{" in marked
     for tag in _TAG.finditer(marked):
         segment = marked[position : tag.start()]
-        plain += unmark(segment) if escaped else segment
+        plain += unescape(segment) if escaped else segment
         position = tag.end()
         if tag.group() == "<mark>":
             opened = len(plain)
@@ -227,7 +229,13 @@ def split(marked: str, *, escaped: bool = True) -> tuple[str, tuple[tuple[int, i
             marks.append((opened, len(plain)))
             opened = -1
     segment = marked[position:]
-    return plain + (unmark(segment) if escaped else segment), tuple(marks)
+    return plain + (unescape(segment) if escaped else segment), tuple(marks)
+
+
+def marked_texts(marked: str) -> list[str]:
+    """The texts of the marks of a text from `mark`, as `split` finds them."""
+    texts: list[str] = _MARKED.findall(marked)
+    return list(map(unescape, texts)) if "\\u{" in marked else texts
 
 
 def is_marked(marked: str) -> bool:

@@ -1,4 +1,4 @@
-"""Times as the store has them: microseconds since 1970 UTC, from and to ISO 8601."""
+"""Converts times between ISO 8601 and the store's form: microseconds since 1970 UTC."""
 
 import re
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The windows in which a text is embedded: contiguous pieces that a model can read whole."""
+"""Splits a text into windows for embedding: contiguous pieces that a model can read whole."""
 
 import re
 from collections.abc import Callable

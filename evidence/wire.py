@@ -1,4 +1,4 @@
-"""Typed results -> the JSON of MCP `structuredContent`. The text channel has the same information.
+"""Converts typed results to MCP `structuredContent`. The text channel has the same information.
 
 Calls are `{"tool": …, "args": {…}, "why": …}`. `untrusted` accompanies all record text.
 """

@@ -1,4 +1,4 @@
-"""Parts of words: words that hyphens join, numbers with separators, and compounds.
+"""Words made of parts: hyphenated words, numbers with separators, and compounds.
 
 `E-Mail` is two words, and `0170/1234567` is two numbers. What belongs together is an entry of its
 own, its parts with spaces between them, so that `email` and `+49 170 1234567` find it.

@@ -1,4 +1,4 @@
-"""Limits on work: deadlines, one function applied to many items, JSON from other sources.
+"""Limits work: deadlines, calls of one function for many items, and JSON from other sources.
 
 Deadlines use the monotonic clock. A request has one deadline, counted from its arrival: `begin`
 sets it for the thread of the request, pools copy it to theirs, and loops of Python call `check`.
@@ -52,8 +52,8 @@ class Deadline:
 
     def check(self, doing: str) -> None:
         """Raises `TimedOut` (`deadline_exceeded`) once the deadline has passed."""
-        if self.expired():
-            raise TimedOut(f"The deadline passed while {doing}. Narrow the request and retry.")
+        if self.clock() >= self.at:
+            raise TimedOut(f"Rung ran out of time while {doing}. Narrow the request and retry.")
 
 
 class Spending:
@@ -287,7 +287,7 @@ def _check_structure(raw: bytes) -> None:
         inside ^= len(parts) % 2 == 0
         count += len(structure)
         if count > BUDGETS.json_structure:
-            raise TooManyValues(f"has more than {BUDGETS.json_structure} structural characters")
+            raise TooManyValues(f"has over {BUDGETS.json_structure} brackets, commas and colons")
         level = _level_after(structure, level)
 
 

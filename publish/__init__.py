@@ -1,1 +1,1 @@
-"""What reaches people: sdist and wheel, `server.json`, the bundle, the skill and the plugin."""
+"""What is published: sdist and wheel, `server.json`, the bundle, the skill and the plugin."""

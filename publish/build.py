@@ -1,4 +1,4 @@
-"""Builds the sdist and the wheels from a copy of the source; two builds are equal to the byte."""
+"""Builds the sdist and the wheels from a copy of the source; two builds are identical."""
 
 import gzip
 import io

@@ -5,9 +5,12 @@ import shutil
 import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import gmtime
 from typing import Any, Final
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from publish import registry
+from publish.build import epoch
 from publish.identity import Identity
 from service.operations import OPERATIONS
 
@@ -81,12 +84,23 @@ def pack(identity: Identity, wheel: Path, out: Path) -> Path:
         (folder / "main.py").write_text(_ENTRY, encoding="utf-8")
         shutil.copy(wheel, folder)
         bundle = out.resolve() / "rung.mcpb"
-        _mcpb("validate", str(folder / "manifest.json"))
-        _mcpb("pack", str(folder), str(bundle))
+        run_tool("validate", str(folder / "manifest.json"))
+        run_tool("pack", str(folder), str(bundle))
+    _normalise(bundle)
     return bundle
 
 
-def _mcpb(*words: str) -> None:
+def _normalise(bundle: Path) -> None:
+    """Rewrites the bundle with the time of every file in what is built."""
+    with ZipFile(bundle) as packed:
+        files = {name: packed.read(name) for name in sorted(packed.namelist())}
+    with ZipFile(bundle, "w", ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(ZipInfo(name, gmtime(epoch())[:6]), content, ZIP_DEFLATED)
+
+
+def run_tool(*words: str) -> None:
+    """Runs the official tool. Raises `RuntimeError` with its output if it refuses."""
     command = ["npm", "exec", "--yes", f"--package={TOOL}", "--", "mcpb", *words]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

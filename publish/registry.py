@@ -11,7 +11,7 @@ DESCRIPTION: Final = (
     "Search your own mail, notes, chats and papers, and quote the passage that answers."
 )
 STORE: Final = "The store: the file that rung import wrote."
-TOKEN: Final = "The token that rung grant create printed. It decides what can be read."
+TOKEN: Final = "The token that rung grant create printed. Its grant limits what can be read."
 #: The key of what a publisher adds.
 PUBLISHER: Final = "io.modelcontextprotocol.registry/publisher-provided"
 
@@ -60,7 +60,7 @@ def _remote() -> dict[str, Any]:
         "url": "https://{host}/mcp",
         "variables": {
             "host": {
-                "description": "The host of your own server, with its port if it is not 443.",
+                "description": "The host of your own server, with the port if it is not 443.",
                 "isRequired": True,
                 "placeholder": "rung.example.org",
             }
@@ -68,7 +68,7 @@ def _remote() -> dict[str, Any]:
         "headers": [
             {
                 "name": "Authorization",
-                "description": "Leave it out to sign in instead, if the server allows that.",
+                "description": "Leave this header out to sign in, if the server supports sign-in.",
                 "value": "Bearer {token}",
                 "isSecret": True,
                 "variables": {"token": {"description": TOKEN, "isSecret": True}},

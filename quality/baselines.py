@@ -1,4 +1,4 @@
-"""The searches ours is compared with: SQLite FTS5 with `porter`, and bm25s with Snowball stems.
+"""The searches that ours is compared with: SQLite FTS5 with `porter`, bm25s with Snowball stems.
 
 Each searches the documents of a group for any word of a question, without stop words, and ranks
 them by BM25. They are a few lines of code, as most people would write them.

@@ -103,7 +103,7 @@ def across(collection: Collection) -> Collection:
         for other in collection.groups
         if other != group
     ]
-    kind = "questions in another language than the documents"
+    kind = "questions in a different language from the documents"
     return replace(collection, name="across", kind=kind, queries=queries)
 
 

@@ -1,4 +1,4 @@
-"""Every measure of the search, with its gate. `measured` looks the values up in a run's results."""
+"""Every measure of search quality, with its gate. `measured` reads values from a run's results."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -74,14 +74,14 @@ MEASURES = (
     Measure("cranfield", "Cranfield", "nDCG@10", 1.0, BM25S),
     Measure("cranfield", "Cranfield, mean text of an answer", "bytes", 5_000, most=True),
     Measure("xquad", "XQuAD", "R@5", 0.95, category=EACH),
-    Measure("demo", "forty questions in other words over the demo", "R@5"),
+    Measure("demo", "demo, forty questions in other words", "R@5"),
     Measure(f"locomo{MEANING}", "LoCoMo, by meaning too", "R@10", 0.762),
     Measure(f"locomo{MEANING}", "LoCoMo, by meaning too, first", "R@1", 0.372),
     Measure(f"cranfield{MEANING}", "Cranfield, by meaning too", "nDCG@10", 0.405),
     Measure(f"xquad{MEANING}", "XQuAD, by meaning too", "R@5", 0.98, category=EACH),
     Measure(f"across{MEANING}", "XQuAD across languages, by meaning too", "R@5", 0.895),
     Measure(f"across{MEANING}", "XQuAD across languages", "R@5", 0.8, category=EACH),
-    Measure(f"demo{MEANING}", "forty questions over the demo, by meaning too", "R@5", 0.75),
+    Measure(f"demo{MEANING}", "demo, forty questions, by meaning too", "R@5", 0.75),
     Measure("needles", "needles in long records, among the first three", "R@3", 0.96),
     Measure("needles", "needles in long records, first", "R@1", 0.85),
     Measure("papers", "papers, among the first three", "R@3", 0.95),

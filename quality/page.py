@@ -8,13 +8,13 @@ from quality.runs import BANDS, Run
 
 HEAD = """# Search quality
 
-How often search finds the right record, measured on public collections and on our own.
-`make quality` writes this page.
+This page shows how often search finds the right record in public collections and in our own
+collection. `make quality` writes the page.
 
-Each question is sent as it was typed, in one call for ten hits, to the search that MCP serves.
-Each group of a collection is a connection with a grant of its own. Two baselines answer the same
-questions in the same run: SQLite FTS5 with `tokenize = 'porter unicode61'`, and bm25s with Snowball
-stems. Both remove stop words, join the other words with OR, and rank by BM25.
+Each question is sent as it was typed, in one call for ten hits, to the same search that the MCP
+tools use. Each group of a collection is a connection with its own grant. Two baselines answer the
+same questions in the same run: SQLite FTS5 with `tokenize = 'porter unicode61'`, and bm25s with
+Snowball stems. Both remove stop words, join the other words with OR, and rank by BM25.
 
 """
 
@@ -22,18 +22,18 @@ FIGURES_MEAN = """- **R@k**, recall: the share of the right records that are amo
 - **MRR**: one divided by the rank of the first right record, or 0 if it is not among ten.
 - **nDCG@10**: the gain of ten hits by grade and rank, divided by the best possible gain.
 - **any**: the share of questions with at least one hit.
-- **bytes**: the mean size of the text a model reads for a question, in UTF-8.
+- **bytes**: the mean size, in UTF-8 bytes, of the text that a model reads for a question.
 
-*By meaning too* are runs in which the texts have vectors of multilingual-e5-small. LoCoMo,
-Cranfield and XQuAD are halves of the public collections here. Of the whole of LoCoMo others
+*By meaning too* marks runs in which the texts have vectors from multilingual-e5-small. The figures
+for LoCoMo, Cranfield and XQuAD cover half of each collection. For the whole of LoCoMo, others have
 published these values of R@10: Nemotron-8B .801, bge-gemma2 (9 B) .784, Linq-7B .761, e5-small
-.667, bge-small .585. For questions about all 2,069 paragraphs of SQuAD, [others
+.667, bge-small .585. For multilingual-e5-small alone and all 2,069 paragraphs of SQuAD, [others
 published](https://huggingface.co/pavanyadava07/multilingual-retrieval-lab-e5s) an nDCG@10 of .878
-for multilingual-e5-small alone with English questions of XQuAD, and of .762 with German questions
-about the English paragraphs.
+with XQuAD's English questions, and of .762 with German questions about the English paragraphs.
 
-A ratio is to the search that the gate names, otherwise to FTS5. The baseline of *one typo* is the
-same ratio of FTS5: its recall with typos divided by its recall without.
+A ratio compares Rung with the search that the gate names, or with FTS5 if the gate names none. For
+*one typo*, the ratio is Rung's recall with typos divided by its recall without typos, and the
+baseline is the same ratio for FTS5.
 """
 
 REPEAT = """## Repeat the measurement
@@ -47,43 +47,49 @@ The first command measures our own collection, the needles and the papers, and w
 `var/quality/search-quality.md`. The second also measures every collection in a folder, and writes
 this page. A collection is a folder with three files:
 
-- `about.json`: an object with `kind`, a description; optional `source`, and `languages`, which maps
-  groups to ISO 639-1 codes. A group with a two-letter name is its own code; others are English.
-- `documents.ndjson`: `id` and `group`; optional `title`, `text`, `caption`, `author`, `at`,
-  `session` and `order`. The manifest declares them as title, text, actor, event time, thread and
-  position; a caption has no role.
-- `queries.ndjson`: `id`, `group`, `text`, `category`, and `relevant`, which maps document ids to
-  grades.
+- `about.json`: an object with `kind` (a description), and optionally `source` and `languages`.
+  `languages` maps groups to ISO 639-1 codes. If it does not list a group, a group name of two
+  letters is the code, and the language of any other group is English.
+- `documents.ndjson`: each line has `id` and `group`, and optionally `title`, `text`, `caption`,
+  `author`, `at`, `session` and `order`. The manifest declares these as title, text, actor, event
+  time, thread and position; a caption has no role.
+- `queries.ndjson`: each line has `id`, `group`, `text`, `category` and `relevant`, which maps
+  document ids to grades.
 
 Each run fills a new store. Repeated runs give the same figures, except for times.
 """
 
 NOTES = {
     "own": (
-        "Questions use other word forms than the records, contain typing errors, or spell umlauts "
-        "as two letters. A test holds the gates."
+        "The questions use word forms that differ from those in the records, contain typing "
+        "errors, or spell umlauts as two letters. A test enforces the gates."
     ),
     "needles": (
         "A record of 200,000 characters contains two words in one sentence and, as long texts do, "
-        "repeats each of them elsewhere. Eight short records and two long ones contain the same "
-        "words far apart. The query is the two words."
+        "repeats each of these words elsewhere. Eight short records and two long records contain "
+        "the same words far apart. The query consists of these two words."
     ),
     "papers": (
-        "The demo's papers and those of the tests. Queries are plurals, inflected forms, typing "
-        "errors, and questions that no paper matches in full. There is no baseline."
+        "The snapshots contain the papers of the demo and of the tests. The queries contain "
+        "plurals, inflected forms or typing errors, or are questions that no paper matches in "
+        "full. There is no baseline."
     ),
     "locomo": (
         "The session is the thread. Means leave out category 5, as the authors of the collection "
-        "do. *By session* accepts any hit from the right session, as many publications do. *One "
-        "typo* repeats all questions with one error in the rarest long word: two letters swapped, "
-        "one deleted, replaced or inserted, in turn. The first letter stays."
+        "do. *By session* counts any hit from the right session as right, as many publications do. "
+        "*One typo* repeats all questions with one error in the rarest long word: in turn, two "
+        "letters are swapped, or one letter is deleted, replaced or inserted. The first letter "
+        "stays the same."
     ),
-    "cranfield": "The abstracts are about aerodynamics; the questions are those of engineers.",
+    "cranfield": "The abstracts are about aerodynamics; the questions come from engineers.",
     "demo": (
-        "Ten questions each in another language, with synonyms, in other words, and about parts of "
-        "compounds. None shares a whole word with the record that answers it."
+        "Ten questions are in another language, ten use synonyms, ten use other words, and ten are "
+        "about parts of compounds. No question shares a whole word with the record that answers "
+        "it."
     ),
-    "across, by meaning too": "Each category is the language of the questions, then of the texts.",
+    "across, by meaning too": (
+        "Each category names the language of the questions, then the language of the texts."
+    ),
     "xquad": "Chinese and Thai are written without spaces between words.",
 }
 
@@ -125,8 +131,8 @@ def _collection(run: Run) -> str:
     ]
     median, slow = run.milliseconds
     hits = run.mean(lambda answer: len(answer.ids))
-    speed = f"The median question took {median:.1f} ms, the 95th percentile {slow:.1f} ms."
-    failed = f" {run.failed} questions were refused." if run.failed else ""
+    speed = f"The median question took {median:.1f} ms, and the 95th percentile {slow:.1f} ms."
+    failed = f" Questions refused: {run.failed}." if run.failed else ""
     parts = [
         f"## {run.name}\n",
         " ".join(filter(None, sentences)) + "\n",

@@ -1,4 +1,4 @@
-"""Searches over two snapshots of papers, each with the paper that a person expects."""
+"""Searches of two paper snapshots, each search with the paper that a person expects."""
 
 import time
 from collections.abc import Iterator

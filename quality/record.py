@@ -26,49 +26,54 @@ from tests.helpers.server import ROOT
 PAGE, EVIDENCE = ROOT / "docs/record.md", ROOT / "quality/evidence/results.json"
 HEAD = """# Public record
 
-What was measured, when, at which commit, and the command that repeats it. `make record` runs the
-evidence benchmark and writes this page. Results are out of date if the code of the product has
-changed since their commit; the column *state* was true when this page was written.
+This page lists each measurement with its result, its date, its commit and the command that repeats
+it. `make record` runs the evidence benchmark and writes this page. Results are out of date if the
+product's code has changed since their commit; the column *state* was correct when this page was
+written.
 
 """
 SEARCH = """## Search quality
 
 [Search quality](search-quality.md) compares each figure with two baselines of the same run and, for
-LoCoMo, with what others published. The published figures are for whole collections. Ours are for
-the halves of LoCoMo, Cranfield and XQuAD that we keep, so the two are not the same measurement.
-`COLLECTIONS=FOLDER make record` measures the collections in a folder of yours, whole ones too.
+LoCoMo, with published figures. The published figures are for whole collections. Ours are for the
+halves of LoCoMo, Cranfield and XQuAD that are in this repository, so the two cannot be compared
+directly. `COLLECTIONS=FOLDER make record` measures the collections in a folder of your own, which
+can be whole collections.
 
 """
 ABOUT = """## Evidence benchmark
 
 120 tasks over 2,000 made-up messages and notes in three accounts. A scripted agent searches and
-reads until the text that it sees proves the answer. Most answers are a code: in the one sentence
-with all words of a question, in a text of 200,000 characters, beside the second of two words that
-are 40 words apart, or in a named record. The other tasks are the end of a text, counts, and words
-that no record has together. The agent remembers nothing from earlier tasks, and reads only
-`content[]`.
+reads until the text that it sees proves the answer. Most answers are a code. The code is in the
+only sentence that contains all words of the question, sometimes in a text of 200,000 characters,
+or beside the second of two words that are 40 words apart, or in a named record. The other tasks
+ask for the end of a text, for a count, or for words that no record contains together. The agent
+remembers nothing from earlier tasks, and reads only `content[]`.
 
 """
 COLUMNS = """
-- **text read**: UTF-8 bytes of all answers to the tasks. **largest**: of one answer. Some hosts
-  write long answers to a file, or cut them ([hosts and models](hosts-and-models.md)).
+- **text read**: the UTF-8 bytes of all answers. **largest**: the UTF-8 bytes of the largest answer.
+  Some hosts write long answers to a file, or cut them ([hosts and models](hosts-and-models.md)).
 - **proof rate**: the share of hits that show a word of the question in an excerpt.
-- **at once**: searches whose first page proved the answer, without another call.
-- **dead handles**: ids, cursors and calls that an answer printed and the server then refused.
+- **at once**: the searches whose first page proved the answer, without another call.
+- **dead handles**: the ids, cursors and calls that an answer contained and the server then refused.
 
-The plain server is what a few lines of the official SDK over SQLite FTS5 give: a search for all
-words with a snippet of each hit, `fetch` for a whole record, and `count`. It has no grants and no
-limits, returns whole texts, and sees the same records. Its code is `quality/evidence/fts5.py`.
+The plain server consists of a few lines of code that use the official SDK and SQLite FTS5. It has
+`search`, which requires all words and shows a snippet of each hit, `fetch` for a whole record, and
+`count`. It has no grants and no limits, returns whole texts, and serves the same records. Its code
+is `quality/evidence/fts5.py`.
 
-To run the benchmark against another server, write the records, import them there, and measure:
+To run the benchmark against another server, write the records to files, import the files into that
+server, and measure:
 
 ```console
 $ .venv/bin/python -m quality.evidence corpus var/corpus
 $ .venv/bin/python -m quality.evidence run var/corpus --url https://localhost/mcp --token-file token
 ```
 
-The agent expects tools named `search` and `fetch` that return JSON, and `count`. If the server has
-others, pass `--reader MODULE:CLASS` with a class like those in `quality/evidence/readers.py`.
+The agent expects tools named `search` and `fetch` that return JSON, and a tool named `count`. If
+the server has other tools, pass `--reader MODULE:CLASS` with a class like those in
+`quality/evidence/readers.py`.
 """
 
 
@@ -127,8 +132,8 @@ def page() -> str:
     else:
         parts += ["Not measured yet.\n"]
     behind = [f"- {entry.title}: {'; '.join(entry.missed)}." for entry in entries if entry.missed]
-    parts += [COLUMNS, "\n## What is behind\n\nNot reached, by measurement. "]
-    parts += ["The pages have the figures and the reasons.\n\n", "\n".join(behind), "\n"]
+    parts += [COLUMNS, "\n## What is behind\n\nThese are the goals that each measurement missed. "]
+    parts += ["The linked pages give the figures and the reasons.\n\n", "\n".join(behind), "\n"]
     return "".join(parts)
 
 

@@ -1,1 +1,1 @@
-"""Typed answers to bounded text and structured content. Pure functions: no network, no store."""
+"""Turns typed answers into bounded text and structured content, without a network or a store."""

@@ -1,4 +1,4 @@
-"""A record as a document: title and text by its roles, and calls for everything left out.
+"""Renders a record as a document: title and text by their roles, and calls for everything left out.
 
 `fetch` returns one block, the document as exact JSON; in a shell, its text and the lines about it.
 """

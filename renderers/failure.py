@@ -1,4 +1,4 @@
-"""An error as text: the problem, what to do, arguments that work."""
+"""Renders an error as text: the problem, what to do, and arguments that work."""
 
 from typing import Any
 

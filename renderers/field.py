@@ -1,4 +1,4 @@
-"""A field window as text: its position, the next calls, and the text itself in a fence."""
+"""Renders a field window as text: its position, the next calls, and the text itself in a fence."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Results about papers as text: pages, values of facets, metadata, windows, finds and headings.
+"""Renders results about papers as text: pages, facets, metadata, windows, matches and headings.
 
 Paper bodies are not fenced, so that the first block of a window is exactly the text, plus only the
 marker of a cut.
@@ -84,22 +84,23 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
 def _footer(page: PaperPage) -> list[str]:
     lines = list(map(warning, page.warnings))
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page continues.")
+        lines.append("The page ended early to stay within its size limit; next_page continues.")
     if page.has_more and page.next_cursor is None:
         lines.append(
-            f"Pages end at {CONTRACT.paper_offset_items:,} papers. Narrow the search to see others."
+            f"Paging is limited to {CONTRACT.paper_offset_items:,} papers. Narrow the search to "
+            "see others."
         )
     if any(hit.related for hit in page.hits):
         lines.append(
-            "related: no word of the query occurs in these papers, nothing is proven. They are "
-            "near it in meaning; read them first."
+            "related: no word of the query occurs in these papers, so nothing is proven. They "
+            "are near the query in meaning; read them before you rely on them."
         )
     if page.offset and not page.hits:
-        lines.append("The papers end before this offset.")
+        lines.append("There are no papers at this offset. Use a smaller offset.")
     elif not page.hits:
         lines.append(
-            "No results. Try other words, a prefix (invoi*), or list_top_facets to see what "
-            "there is."
+            "No results. Try other words or a prefix (invoi*). To see what the library contains, "
+            "call list_top_facets."
         )
     return lines
 
@@ -122,7 +123,7 @@ def _facets(facets: PaperFacets, context: Context) -> list[str]:
     for value, count in facets.values:
         lines.append(f"{count} {value_of(value)} {context.step(facets.search(value))}")
     if facets.ended_early:
-        lines.append("The list ended early to stay within its size; next_page continues.")
+        lines.append("The list ended early to stay within its size limit; next_page continues.")
     return lines
 
 
@@ -204,7 +205,7 @@ def _names(paper: Paper, name: str, category: str) -> str:
     """Templates or languages, and where to find those that did not fit."""
     names = ", ".join(value_of(entry) for entry in getattr(paper, name))
     rest = paper.left_out.get(name, 0)
-    tail = f"; {rest} more, all named by list_top_facets with category={category}" if rest else ""
+    tail = f"; for {rest} more, call list_top_facets with category={category}" if rest else ""
     return f"{names}{tail}"
 
 
@@ -243,9 +244,9 @@ def _finds(finds: PaperFinds, context: Context) -> list[str]:
         lines.append(f"  {context.step(finds.read(match))}")
     if not finds.matches:
         lines.append(
-            "Nothing so far; the text is long, next_match searches on."
+            "No match so far. The text is long; next_match continues the search."
             if finds.searched_to < finds.total
-            else "No results. Try other words, or outline=true for the headings."
+            else "No results. Try other words, or list the headings with outline=true."
         )
     return lines
 

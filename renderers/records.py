@@ -1,6 +1,6 @@
-"""A page of records as text: a line with the id, the fenced JSON, and calls that read the rest.
+"""Renders a page of records: a line with each id, the fenced JSON, and calls that read the rest.
 
-Also an aggregate as text: the value, or every group of the page.
+Also renders an aggregate as text: the value, or every group of the page.
 """
 
 from collections.abc import Sequence
@@ -148,7 +148,7 @@ def reads(item: Record, context: Context = Context()) -> list[str]:
         for content in item.bytes
     ]
     if item.left_out and (rest := item.rest):
-        lines.append(f"  {len(item.left_out)} more fields; {context.step(rest)}")
+        lines.append(f"  more fields: {len(item.left_out)}; {context.step(rest)}")
     if item.expanded:
         lines += [f"  {context.step(call)}" for call in item.related]
     return lines
@@ -158,10 +158,10 @@ def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) ->
     """Warnings and next calls."""
     lines = warnings(page)
     if page.ended_early:
-        lines.append("The page ended early to stay within its size; next_page continues.")
+        lines.append("The page ended early to stay within its size limit; next_page continues.")
     lines += [context.step(call) for call in calls]
     if not page.records:
-        lines.append("No records here. Check the filter, or call schema for the streams.")
+        lines.append("No records found. Check the filter, or call schema to list the streams.")
     return lines
 
 
@@ -280,13 +280,15 @@ def groups_footer(buckets: Buckets, context: Context = Context()) -> list[str]:
     """The number of records outside the groups, warnings, and the call for further groups."""
     lines = []
     if buckets.other_count:
-        lines.append(f"other_count={buckets.other_count}: records in groups after these.")
+        lines.append(
+            f"other_count={buckets.other_count}: the number of records in the groups after these."
+        )
     lines += warnings(buckets)
     if buckets.ended_early:
         goes_on = (
             "next_page continues" if buckets.next_cursor else "the groups after these are left out"
         )
-        lines.append(f"The page ended early to stay within its size; {goes_on}.")
+        lines.append(f"The page ended early to stay within its size limit; {goes_on}.")
     return lines + [context.step(continuation) for continuation in buckets.continuations()]
 
 

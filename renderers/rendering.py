@@ -1,4 +1,4 @@
-"""Shared by renderers: their result, their context, the pieces of a line, and fitting to limits.
+"""What renderers share: their result and context, the pieces of a line, and fitting to limits.
 
 Items of a page are rendered in the current thread, or by a pool if together they exceed
 `HEAVY_PAGE_CHARS` (a heavy page). Each item then has `render_seconds`: one that takes longer is
@@ -98,6 +98,10 @@ def value_of(value: Any) -> str:
     return text if _PLAIN.fullmatch(text) else quoted(text)
 
 
+#: Words of questions: each is on the lines of many hits.
+word_of = lru_cache(maxsize=1024)(value_of)
+
+
 def quoted(text: str, limit: int | None = None) -> str:
     """Foreign text for one of our lines: on one line, quoted, control characters escaped."""
     clipped = text if limit is None else clip(text, limit)
@@ -166,7 +170,7 @@ def words_matched(
     line = f" matched {len(matched)} of {len(matched) + len(missing)}{suffix}"
     if forms:
         line += f" ({join([f'{quoted(form)} for {quoted(word)}' for word, form in forms])})"
-    return line + (f", missing: {join(list(map(value_of, missing)))}" if missing else "")
+    return line + (f", missing: {join(list(map(word_of, missing)))}" if missing else "")
 
 
 def fenced(text: str, fence: str = FENCE_SLOT) -> str:
@@ -204,10 +208,11 @@ def rendered_each(
 
 def late_warning(count: int) -> dict[str, Any]:
     """The warning for a page on which this many items are shown without their text."""
-    subject = "One item takes" if count == 1 else f"{count} items take"
+    subject = "One item is" if count == 1 else f"{count} items are"
     return {
         "code": TIMED_OUT,
-        "message": f"{subject} too long to render here and shows no text. Its own call reads it.",
+        "message": f"{subject} shown without text, because rendering took too long. To read an "
+        "item, make the call that is printed with it.",
     }
 
 

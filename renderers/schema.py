@@ -1,4 +1,4 @@
-"""The schema as text: an index of every stream, or the details of one with calls that work.
+"""Renders the schema as text: an index of streams, or one stream's details with calls that work.
 
 The details are its fields and a description of its capabilities.
 """
@@ -44,7 +44,7 @@ def capabilities(stream: StreamSchema) -> list[str]:
     lines = [
         f"filter exact: {_names(exact)}; range: {_list(ranges)}",
         f"sort: {f'-{cursor} (default) or {cursor}' if cursor else 'none'}",
-        f"projection: fields=[names] keeps those fields; {IDENTITY} always stay",
+        f"projection: fields=[names] returns only those fields and always {IDENTITY}",
         'count: count="exact" counts all matches; changes: changes_since="beginning", '
         "then the bookmark",
         f"expand: {_list(_relations(stream))}",
@@ -95,7 +95,7 @@ def _search(stream: StreamSchema) -> str:
     searched = [name for name, field in stream.fields.items() if field.lexical]
     by_meaning = [name for name, field in stream.fields.items() if field.semantic]
     described = any(field.flags != NO_FLAGS for field in stream.fields.values())
-    where = _names(searched) if described else "fields this source does not name"
+    where = _names(searched) if described else "fields that this source does not name"
     semantic = f"by meaning in {_names(by_meaning)}" if by_meaning else "no semantic search"
     return f"search: full text in {where}; {semantic}"
 

@@ -1,4 +1,4 @@
-"""The index of a schema: every granted stream name, in both channels of the first answer."""
+"""Builds the index of a schema: every granted stream name, in both channels of the first answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A search page as text: handles first, at least one line per hit, evidence with its call.
+"""Renders a search page as text: handles first, a line or more per hit, evidence with its call.
 
 Every line is our own text; record text is in fences between them. `fit` returns a new page, cut to
 the limits of both channels.
@@ -15,13 +15,13 @@ from evidence.find import Span
 from evidence.hits import Hit, Match, SearchPage
 from evidence.hits_wire import READ_ANY_FIELD, structured
 from evidence.limits import BUDGETS, CONTRACT, Budgets
-from evidence.model import Continuation, Source, label_of
-from evidence.text import clip, excerpt, mark, split
+from evidence.model import DELETED_AT, Continuation, Source, label_of
+from evidence.text import clip, excerpt, mark
 from evidence.work import Each, serial
 from renderers import rendering
 from renderers.search_notes import meaning, spellings
 from renderers.search_sources import mix, only_sources_miss, recall, sources
-from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warnings
+from renderers.rendering import Context, Rendering, fenced, quoted, value_of, warnings, word_of
 from renderers.rendering import header as head, listed, words_matched
 
 #: A time without a time of day: a bare date is midnight UTC.
@@ -101,11 +101,15 @@ def card(
     keyed: bool = True,
 ) -> str:
     """The lines of a hit: its line, then its evidence with the calls that open it."""
-    lines = [line(number, hit, single_source=single_source, keyed=keyed)]
+    first = line(number, hit, single_source=single_source, keyed=keyed)
+    return "\n".join([first, *windows(number, hit, context)])
+
+
+def windows(number: int, hit: Hit, context: Context = Context()) -> list[str]:
+    """The lines below that of a hit: its evidence with the calls that open it."""
     if hit.related is not None:
-        begins = quoted(hit.related.begins)
-        lines.append(f"  begins {begins} {context.spell(hit.related.read)}")
-        return "\n".join(lines)
+        return [f"  begins {quoted(hit.related.begins)} {context.spell(hit.related.read)}"]
+    lines = list[str]()
     hidden = {read.key: (words, read) for words, read in hit.hidden}
     calls = set[str]()
     for match in hit.matches:
@@ -119,11 +123,13 @@ def card(
     lines += [f"  {_hidden_words(words)}{context.spell(read)}" for words, read in hidden.values()]
     if not hit.matches:
         lines.append(f"  no proven window; {context.step(hit.fetch)}")
-    return "\n".join(lines)
+    return lines
 
 
 def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = True) -> str:
     """A hit: number, id, title, time, source, and the query words it does not contain as typed.
+
+    A record that its source has deleted has the time of that.
 
     After the third hit it has a short title if that holds a word of the query, or if there is no
     time or no quote, and no source: the line of sources says which connection is which. On a page
@@ -141,8 +147,9 @@ def line(number: int, hit: Hit, *, single_source: bool = False, keyed: bool = Tr
         title = f" {quoted(heading)}"
     elif not (hit.matches and at) or hit.names_words:
         title = f" {quoted(clip(heading, BUDGETS.later_title_chars))}"
+    deleted = f" {DELETED_AT}={value_of(hit.deleted_at_source)}" if hit.deleted_at_source else ""
     words = _words(hit, full=full) if hit.related is None else " related"
-    return f"{number} {hit.id}{title}{at}{source}{words}"
+    return f"{number} {hit.id}{title}{at}{source}{deleted}{words}"
 
 
 @lru_cache(maxsize=512)
@@ -159,14 +166,14 @@ def _words(hit: Hit, *, full: bool) -> str:
     `full` adds the coverage, which for first hits shows how likely they are evidence.
     """
     if not full and not hit.forms:
-        missing = listed(list(map(value_of, hit.missing_words)))
+        missing = listed(list(map(word_of, hit.missing_words)))
         return f" missing: {missing}" if missing else ""
     has_coverage = full and hit.coverage is not None
     return words_matched(hit, f" coverage={hit.coverage:.2f}" if has_coverage else "", listed)
 
 
 def _hidden_words(words: Sequence[str]) -> str:
-    return f"not shown: {listed(list(map(value_of, words)))} " if words else ""
+    return f"not shown: {listed(list(map(word_of, words)))} " if words else ""
 
 
 def evidence_line(
@@ -212,16 +219,16 @@ def footer(
         lines.append("Later hits score far lower; next_page shows them.")
     if page.left_out:
         lines.append(
-            f"sort=newest shows one page: {page.left_out} more matching records are left out. "
-            "Narrow with since, until or filter to reach them."
+            f"sort=newest returns only one page. Matching records left out: {page.left_out:,}. "
+            "To reach them, narrow the search with since, until or filter."
         )
     if page.ended_early:
         rest = "; next_page continues" if page.next_cursor else ""
-        lines.append(f"The page ended early to stay within its size{rest}.")
+        lines.append(f"The page ended early to stay within its size limit{rest}.")
     lines += meaning(page)
     if not page.hits and not page.next_cursor and not only_sources_miss(page):
         lines.append(
-            "No results. Search matches words: try synonyms, the records' language, a prefix "
+            "No results. Try synonyms, words in the records' language or a prefix "
             "(invoi*), or remove a filter."
         )
     lines += spellings(page)
@@ -268,20 +275,25 @@ def fit(page: SearchPage, budgets: Budgets, apply: Each = serial) -> SearchPage:
     numbered = page.numbered()
     numbers = [number for number, _ in numbered]
     page, hits = _with_cut_windows(page, numbered, budgets, apply)
-    room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits))
+    lines = [len(line(number, hit).encode()) for number, hit in zip(numbers, hits)]
+    room, costs = Room(replace(page, hits=hits), budgets), list(map(_cost, numbers, hits, lines))
     while not room.holds(costs) and (index := _most_windows(hits)) is not None:
-        hits[index] = replace(hits[index], matches=hits[index].matches[:-1])
-        costs[index] = _cost(numbers[index], hits[index])
+        hits[index] = hits[index].showing(hits[index].matches[:-1])
+        costs[index] = _cost(numbers[index], hits[index], lines[index])
     if room.holds(costs):
         return replace(page, hits=hits)
     least = [_shrunk(hit, 0.0, budgets) for hit in hits]
-    smallest = list(map(_cost, numbers, least))
+    smallest = [
+        cost if small is hit else _cost(number, small, line_bytes)
+        for number, hit, small, cost, line_bytes in zip(numbers, hits, least, costs, lines)
+    ]
     if not room.holds(smallest):
+        room = Room(replace(page, hits=hits, ended_early=True), budgets)
         count = next(n for n in range(len(hits), -1, -1) if room.holds(smallest[:n]))
         return replace(page, hits=least[: max(1, count)])
     share = room.share(costs, smallest)
     shrunk = [_shrunk(hit, share, budgets) for hit in hits]
-    fits = room.holds(list(map(_cost, numbers, shrunk)))
+    fits = room.holds(list(map(_cost, numbers, shrunk, lines)))
     return replace(page, hits=shrunk if fits else least)
 
 
@@ -301,7 +313,7 @@ def _with_cut_windows(
     if chars <= rendering.HEAVY_PAGE_CHARS:
         return page, list(map(reduced, numbered))
     hits, missed = rendering.rendered_each(
-        reduced, numbered, apply, late=lambda entry: replace(entry[1], matches=[])
+        reduced, numbered, apply, late=lambda entry: entry[1].showing([])
     )
     if missed:
         page = replace(page, warnings=[*page.warnings, rendering.late_warning(len(missed))])
@@ -321,30 +333,28 @@ def _reduced(hit: Hit, number: int, budgets: Budgets, quote_chars: int) -> Hit:
     if is_full(number):
         matches = hit.matches[: CONTRACT.windows_per_hit]
         matches = [_cut(match, budgets.excerpt_chars) for match in matches]
-        return replace(hit, matches=matches, uncut=hit.matches)
+        return hit.showing(matches, uncut=hit.matches)
     first = hit.matches[:1]
     # A short field is quoted whole.
-    if not all(
-        match.complete and len(split(match.shown)[0]) <= CONTRACT.quote_chars for match in first
-    ):
+    if not all(match.complete and len(match.plain[0]) <= CONTRACT.quote_chars for match in first):
         first = [_cut(match, quote_chars) for match in first]
-    return replace(hit, matches=first, uncut=hit.matches)
+    return hit.showing(first, uncut=hit.matches)
 
 
 def _shrunk(hit: Hit, share: float, budgets: Budgets) -> Hit:
-    """The hit with only a share of its first window."""
+    """The hit with only a share of its first window; itself if it has no more than that."""
     matches = [
         _cut(match, max(budgets.excerpt_chars_min, int(len(match.shown) * share)))
         for match in hit.matches[:1]
     ]
-    return replace(hit, matches=matches)
+    return hit if matches == hit.matches else hit.showing(matches)
 
 
 def _cut(match: Match, size: int) -> Match:
     """The same window around the same match, of at most `size` code points."""
     if len(match.shown) <= size:  # tags and escapes can only make it longer
         return match
-    text, marks = split(match.shown)
+    text, marks = match.plain
     if len(text) <= size:
         return match
     start, end = excerpt(text, _densest(text, marks, size), size=size)
@@ -370,8 +380,8 @@ def _densest(text: str, marks: Sequence[tuple[int, int]], size: int) -> Span:
     return best
 
 
-def _cost(number: int, hit: Hit) -> tuple[int, int]:
+def _cost(number: int, hit: Hit, line_bytes: int) -> tuple[int, int]:
     """Bytes of a hit in the text and in structured content, separators included."""
-    text = card(number, hit)
+    lines = "\n".join(windows(number, hit))
     data = orjson.dumps([hit.addressed(ADDRESS), hit.rung])
-    return len(text.encode()) + 1, len(data)
+    return line_bytes + len(lines.encode()) + 2, len(data)

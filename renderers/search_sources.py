@@ -1,10 +1,10 @@
-"""Which sources a search page is from, and what it may lack, as text."""
+"""States as text which sources a search page comes from and what the page may lack."""
 
 from collections import Counter
 
-from evidence.hits import FanIn, SearchPage, SourceReport
+from evidence.hits import SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source
+from evidence.model import FanIn, Source, SourceReport
 from evidence.text import clip
 from renderers.rendering import name_source, quoted, value_of
 
@@ -42,7 +42,7 @@ def sources(fan_in: FanIn) -> list[str]:
     counts = {
         "failed": len(fan_in.of("failed")),
         "timed out": len(fan_in.of("timed_out")),
-        "not asked yet": fan_in.waiting,
+        "not queried yet": fan_in.waiting,
     }
     line = f"sources: {len(answered)} answered" + (f" ({', '.join(entries)})" if entries else "")
     line += "".join(f", {count} {state}" for state, count in counts.items() if count)
@@ -67,6 +67,6 @@ def recall(page: SearchPage) -> list[str]:
     limit = page.recall.get("candidate_window_limit")
     ranked = f"the best {limit} candidates" if limit else "the best candidates"
     return [
-        f"recall: {ranked} were ranked, other matches were not; narrow with words=all, since, "
-        "until, streams, connection_id or filter to reach them."
+        f"recall: only {ranked} were ranked. To reach other matches, narrow with words=all, "
+        "since, until, streams, connection_id or filter."
     ]

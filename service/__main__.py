@@ -26,20 +26,20 @@ TABLE = """
     export     export.commands export     Export fields, records, streams and blobs.
     import     importing       import_    Import records from files.
     source     sources         source     Keep the store fresh: add, list and remove sources.
-    sync       sources         sync       Bring what is new at the sources into the store.
+    sync       sources         sync       Import new and changed records from the sources.
     remove     upkeep          remove     Remove a connection or a stream.
     replace    upkeep          replace    Replace a stream with the rows of files.
     backup     upkeep          back_up    Copy the store while it is served.
     restore    upkeep          restore    Put a backup in place of the store.
     check      upkeep          check_     Check the store, and repair its indexes.
     store      upkeep          stores     Copy a store to a file or a database.
-    grant      grants          grant      Create, list and revoke tokens for the store.
+    grant      grants          grant      Create, list, map and revoke grants for the store.
     login      login          login      Sign in to a Rung server.
     logout     login          logout     Sign out of a Rung server and delete the tokens.
     owner      store           owner      Sign in to the owner pages.
-    package    grants          package    Create, list and revoke tokens for several grants.
+    package    grants          package    Create, list and revoke packages of several grants.
     stats      store           stats      Count the connections, streams and records of the store.
-    log        store           log        Show which grants read which streams, by day.
+    log        store           log        Show which streams clients read with which grants.
     model      model          model      Install or show the model for search by meaning.
     vectors    vectors         vectors    Build the vectors for search by meaning.
     papers     papers          papers     Search and read the papers of a snapshot.
@@ -48,7 +48,7 @@ TABLE = """
     doctor     doctor          doctor     Check the setup and report failures with their fixes.
     connect    connect         connect    Set up an MCP client.
     stdio      stdio           stdio      Serve MCP on standard input and output.
-    completion completion      completion Print the completion script of a shell.
+    completion completion      completion Print the completion script for a shell.
     demo       demo            demo       Create a store with demo data.
 """
 #: Commands that run despite a faulty configuration file, to explain it.

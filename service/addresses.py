@@ -1,15 +1,25 @@
-"""Addresses of a running Rung, as people type and copy them."""
+"""Addresses of a running Rung server, as people type and copy them."""
 
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from evidence.errors import InvalidRequest
+from service.credentials import DEFAULT_PORTS as DEFAULT_PORTS
 from service.credentials import provider_url
 
 MCP: Final = "/mcp"
 #: Endings of addresses that people copy, each with its MCP endpoint; longer ones first.
 ENDPOINTS = {"/mcp/papers": "/mcp/papers", "/papers/v1": "/mcp/papers", "/mcp": MCP, "/v1": MCP}
+
+#: The identity of a server: scheme, host and port.
+Origin = tuple[str, str | None, int | None]
+
+
+def origin(url: str) -> Origin:
+    """The server that a URL names."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
 def is_loopback(url: str) -> bool:
@@ -57,7 +67,7 @@ def endpoint(text: str) -> str:
         valid = False
     if not valid or any(char.isspace() or not char.isprintable() for char in url):
         raise InvalidRequest(
-            f"{url!r} is not an http URL. Use the URL of the service, such as "
+            f"{url!r} is not an http or https URL. Use the URL of the service, such as "
             "https://rung.example.com."
         )
     if parts.username or parts.password:

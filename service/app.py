@@ -1,4 +1,4 @@
-"""The Flask application: settings, services, blueprints, errors."""
+"""The Flask application: settings, services, blueprints and errors."""
 
 import codecs
 import logging
@@ -92,8 +92,8 @@ def _services() -> Services:
         state = engine_of(location).check(Depth.HEADER).state
         if state.problem:
             log.warning(
-                f"Cannot serve the store {location}: {state.message}. "
-                "/readyz reports when it is available."
+                f"Cannot serve the store {location}: {state.message}. /readyz reports when the "
+                "store is available."
             )
     return services
 

@@ -187,10 +187,10 @@ class Services:
         grant = self.authority.grant(token or "", path) if self.authority else None
         if grant is None or not grant.papers:
             raise Unauthenticated(
-                "This token cannot read the papers.",
+                "This token does not allow access to the papers.",
                 code=UNKNOWN_TOKEN,
-                hint="Send a token of the library, or of a grant with papers, in the header "
-                "`Authorization: Bearer <token>`.",
+                hint="Send a token for the papers, or a token of a grant that includes papers, in "
+                "the header `Authorization: Bearer <token>`.",
             )
         request_log.current().payer = f"grant:{grant.grant_id}"
 

@@ -42,7 +42,7 @@ def provider_url(text: str) -> str:
         host, port = "", None
     if not _HOST.fullmatch(host) or parts.scheme not in DEFAULT_PORTS:
         raise InvalidRequest(
-            "The provider's URL is invalid.", hint="Use one such as https://pdpp.example.com."
+            "The provider's URL is invalid.", hint="Use a URL such as https://pdpp.example.com."
         )
     name = f"[{host}]" if ":" in host else host
     if port not in (None, DEFAULT_PORTS[parts.scheme]):
@@ -67,22 +67,22 @@ def from_cache(path: Path, provider: str, now: datetime) -> str:
             f"Run `{connect}`, or set RUNG_TOKEN to a client token.",
         ) from None
     except (OSError, orjson.JSONDecodeError):
-        raise _invalid(path, "is not valid JSON", connect) from None
+        raise _invalid(path, "cannot be read as JSON", connect) from None
     credential = document.get("credential") if isinstance(document, dict) else None
     if not isinstance(credential, dict):
-        raise _invalid(path, "has no credential", connect)
+        raise _invalid(path, "contains no credential", connect)
     if _is_owners(document) or _is_owners(credential):
         raise Forbidden(
-            f"{path} has an owner credential, which Rung refuses.",
+            f"{path} contains an owner credential, which Rung refuses.",
             hint=f"Get a client token: run `{connect}`.",
         )
     _check_provider(document, path, provider)
     _check_expiry(credential.get("expires_at"), path, connect, now)
     token, kind = credential.get("access_token"), credential.get("token_type")
     if kind is not None and str(kind).casefold() != "bearer":
-        raise _invalid(path, "has a token that is not a bearer token", connect)
+        raise _invalid(path, "contains a token that is not a bearer token", connect)
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise _invalid(path, "has no token", connect)
+        raise _invalid(path, "contains no token", connect)
     return token
 
 
@@ -91,7 +91,11 @@ def from_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise _invalid(path, "cannot be read", "rung grant create") from None
+        raise _useless(
+            "credential_invalid",
+            f"{path} cannot be read.",
+            "Check the file, or create a token: run `rung grant create`.",
+        ) from None
     return from_text(text, str(path))
 
 
@@ -99,7 +103,9 @@ def from_text(text: str, origin: str) -> str:
     """The token in `text`; `origin` names the origin of the text."""
     token = text.strip()
     if not _TOKEN.fullmatch(token):
-        raise _useless("credential_invalid", f"{origin} has no token.", "Put a client token there.")
+        raise _useless(
+            "credential_invalid", f"{origin} contains no token.", "Provide a client token."
+        )
     return token
 
 
@@ -128,7 +134,7 @@ def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None
         raise _useless(
             "not_connected",
             f"{path} belongs to another provider on the same host, not to {provider}.",
-            f"Use a separate cache: `{connect} DIR`, and the same --cache-root here.",
+            f"Use a separate cache: run `{connect} DIR`, and pass the same --cache-root here.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Replaces the file of an SQLite database, and finds the files that a replaced one left next to it.
+"""Replaces an SQLite database file, and finds the files that a replaced database left next to it.
 
 SQLite keeps a log (`-wal`), an index of the log (`-shm`) or a journal next to a database and finds
 them by path. A file that is copied over the database, or renamed into its place, inherits them. So
@@ -68,8 +68,8 @@ def alone(path: Path) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise Unavailable(
-            f"Another process is replacing, removing, restoring or repairing in {path}. "
-            "Wait until it is done, or stop it; then run this again."
+            "Another process is replacing, removing, restoring or repairing data in "
+            f"{path}. Wait until it has finished, or stop it, then run the command again."
         ) from error
     try:
         yield
@@ -150,7 +150,7 @@ def replacing(draft: Path, target: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(_uri(target), uri=True)) as new:
         forget_stale_index(new, target)
         if not _fits(new, target):
-            raise Unavailable(f"{target} cannot be read as it was written. Run the command again.")
+            raise Unavailable(f"{target} differs from what was written. Run the command again.")
 
 
 def complete(path: Path) -> None:
@@ -201,7 +201,7 @@ def _locked(old: sqlite3.Connection, path: Path) -> Iterator[None]:
                 turn.close()
                 pause.wait(LOG_SECONDS)  # lets the others have a turn
             else:
-                raise Unavailable(f"{path} is being read or written all the time. Try again.")
+                raise Unavailable(f"{path} is in constant use by other processes. Try again later.")
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
                 raise

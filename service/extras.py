@@ -1,11 +1,11 @@
-"""The extras: packages that only a part of Rung needs, and the command that installs them."""
+"""The extras: packages that only part of Rung needs, and the command that installs them."""
 
 from typing import Final
 
 #: What needs the packages of each extra in setup.cfg, and the packages as arguments of pip.
 EXTRAS: Final = {
     "documents": (
-        "the text of PDF and RTF files, messages of Outlook",
+        "the text of PDF and RTF files, Outlook messages",
         "'olefile>=0.47' 'pypdf>=6' 'striprtf>=0.0.28'",
     ),
     "postgres": ("a store in PostgreSQL", "'psycopg[binary,pool]>=3.3,<4'"),
@@ -16,7 +16,7 @@ EXTRAS: Final = {
     ),
     "sync": (
         "sources of the kind `imap`, sources that notice changes within seconds, and passwords in "
-        "the keyring of the system",
+        "the system keyring",
         "'imapclient>=4.0,<5' 'keyring>=25' 'watchfiles>=1.1,<2'",
     ),
     "xlsx": ("Excel workbooks", "'openpyxl>=3.1,<4'"),

@@ -1,4 +1,4 @@
-"""Downloads a store or a snapshot at start, for hosts with an empty disk, and picks its folder."""
+"""Downloads a store or a snapshot at start and picks its folder, for hosts with an empty disk."""
 
 import fcntl
 import gzip
@@ -81,8 +81,8 @@ def fetch(
     checksum = sha256.strip().lower()
     if not CHECKSUM.fullmatch(checksum):
         raise InvalidRequest(
-            f"{download.checksum_variable} is not a SHA-256. Set it to the 64 hexadecimal digits "
-            f"that `sha256sum` prints for the file at {download.variable}."
+            f"{download.checksum_variable} is not a SHA-256 checksum. Set it to the 64 "
+            f"hexadecimal digits that `sha256sum` prints for the file at {download.variable}."
         )
     home = into / checksum
     try:
@@ -96,7 +96,8 @@ def fetch(
         return _find(download, home)
     except OSError as error:
         raise download.unusable(
-            f"could not be written to disk: {reason(error)}", "Free space there, and allow writing."
+            f"could not be written to disk: {reason(error)}",
+            "Free up disk space, or allow Rung to write there.",
         ) from error
 
 
@@ -109,7 +110,8 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
         checksum = _receive(url, body, most_bytes)
         if checksum != home.name:
             raise download.unusable(
-                f"has the SHA-256 {checksum}", f"Correct {download.checksum_variable} or the file."
+                f"has the SHA-256 checksum {checksum}, which is not the expected one",
+                f"Correct {download.checksum_variable}, or replace the file.",
             )
         with body.open("rb") as start:
             is_bare = start.read(len(MAGIC)) == MAGIC
@@ -122,7 +124,7 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
             database_files.complete(file)  # an archive may have a log next to it
         except database_files.DAMAGE as error:
             raise download.unusable(
-                f"has a log that cannot be read: {error}", download.wanted
+                f"comes with a log that cannot be read: {error}", download.wanted
             ) from error
         if download.private:
             file.chmod(OWNER_ONLY)
@@ -150,8 +152,8 @@ def _unpack(download: Download, body: Path, content: Path, most_bytes: int) -> N
                 size += member.size + MEMBER_BYTES
                 if size > most_bytes:
                     raise TooLarge(
-                        f"The archive at {download.variable} has more than {most_bytes} bytes. "
-                        "Remove files that are not needed for serving, such as PDFs."
+                        f"The archive at {download.variable} contains more than {most_bytes} "
+                        "bytes. Remove files that are not needed for serving, such as PDFs."
                     )
                 archive.extract(member, content, filter="data")
     except DAMAGE as error:
@@ -165,7 +167,7 @@ def _find(download: Download, home: Path) -> Path:
     databases = (*home.glob("*.db"), *home.glob("*/*.db"))
     files = [path for path in databases if path.name[0] != "." and path.is_file()]
     if len(files) != 1:
-        raise download.unusable(f"has {len(files)} files named *.db", download.wanted)
+        raise download.unusable(f"contains {len(files)} files named *.db", download.wanted)
     return files[0]
 
 

@@ -1,4 +1,4 @@
-"""Keys derived from the secret of a deployment, values encrypted with them, hashes of tokens.
+"""Keys derived from a deployment's secret, values encrypted with these keys, and token hashes.
 
 Cursors and bookmarks are encrypted, each valid only for the call that returned it. AES-SIV is
 deterministic: the same page gives the same cursor. The key is derived from the secret of the

@@ -21,10 +21,14 @@ def text(mounted: Mounted) -> str:
     base, surfaces = mounted.public_url or "", list[str]()
     if mounted.records:
         needs = "a client token in the header `Authorization: Bearer <token>`. "
-        token = f"Needs {needs}The token allows one grant."
+        token = f"You need {needs}You can read what its grant covers."
         surfaces.append(_section("Records", OPERATIONS, f"{base}/mcp", token))
     if mounted.papers:
-        token = "Needs a token that reads papers." if mounted.closed else "No token is needed."
+        token = (
+            "You need a token that allows reading papers."
+            if mounted.closed
+            else "No token is needed."
+        )
         surfaces.append(_section("Papers", PAPER_OPERATIONS, f"{base}/mcp/papers", token))
     kinds = {"a person's records": mounted.records, "research papers": mounted.papers}
     return PAGE.read_text(encoding="utf-8").format(

@@ -1,4 +1,6 @@
-"""Which IP addresses belong to the public internet.
+"""Determines which IP addresses belong to the public internet.
+
+Loopback addresses are recognized here too.
 
 `ipaddress` differs between versions of Python, and lags behind the registries. So this table
 decides: https://www.iana.org/assignments/iana-ipv4-special-registry and
@@ -36,6 +38,21 @@ def is_public(address: str) -> bool:
     if _in(ip, RESERVED):
         return _in(ip, REACHABLE)
     return ip.version == 4 or _in(ip, UNICAST)
+
+
+def is_loopback(address: str | None) -> bool:
+    """Whether a text is a loopback address, which an IPv6 address may contain."""
+    ip = parse_address(address or "")
+    return ip is not None and ip.is_loopback
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """The IP address in a text; an IPv4 address mapped into IPv6 becomes IPv4."""
+    try:
+        ip = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def _in(ip: IPv4Address | IPv6Address, blocks: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""The place of a store, a file or a database, and the table of engines."""
+"""The location of a store (a file or a database), and the table of engines."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -64,7 +64,7 @@ def replicas(text: str) -> tuple[str, ...]:
     """The URLs of several databases; a comma inside a URL separates its hosts."""
     urls = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text.strip()))
     if not all(url.startswith(SCHEMES) for url in urls):
-        raise ValueError("must be postgresql:// URLs with commas between")
+        raise ValueError("must be postgresql:// URLs, separated by commas")
     return urls
 
 

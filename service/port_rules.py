@@ -16,7 +16,7 @@ from service.ports import WindowRequest
 def unknown_connection(name: str, ids: Iterable[str]) -> NotFound:
     """404 `connection_not_found` with the nearest of the known ids."""
     return NotFound(
-        f"No connection {name!r} in this grant. Call schema for the connections.",
+        f"This grant has no connection {name!r}. Call schema to list its connections.",
         code="connection_not_found",
         param="connection_id",
         did_you_mean=get_close_matches(name, sorted({*ids}), n=3) or None,
@@ -33,8 +33,8 @@ def unknown_stream(
     if elsewhere:
         ids = sorted({*elsewhere})
         return Forbidden(
-            f"This connection has no stream {name!r}. Use one of available_connections, which "
-            "have it.",
+            f"This connection has no stream {name!r}. Use one of the connections in "
+            "available_connections.",
             code="grant_stream_not_allowed",
             param=param,
             retry_with="connection_id",
@@ -42,7 +42,7 @@ def unknown_stream(
             available_connection_count=len(ids),
         )
     return Forbidden(
-        f"The stream {name!r} is not in this grant. Call schema for the granted streams.",
+        f"The stream {name!r} is not in this grant. Call schema to list the granted streams.",
         code="grant_stream_not_allowed",
         param=param,
         did_you_mean=get_close_matches(name, sorted({*streams}), n=3) or None,
@@ -58,11 +58,11 @@ def ambiguous(
     the call even if all are listed.
     """
     total, connections = len(candidates), candidates[: CONTRACT.candidates]
-    message = "Several connections match. Retry with one connection_id of available_connections."
+    message = "Several connections match. Retry with one connection_id from available_connections."
     if stream is not None:
         message = (
-            f"{total} connections have the stream {stream!r}. Retry with one connection_id (at "
-            f"most {CONTRACT.candidates} are listed)."
+            f"{total} connections have the stream {stream!r}. Retry with a connection_id from "
+            f"available_connections (at most {CONTRACT.candidates} are listed)."
         )
         connections = [{**candidate, "stream": stream} for candidate in connections]
     incomplete = always or total > len(connections)
@@ -79,7 +79,7 @@ def ambiguous(
 def several_streams() -> InvalidRequest:
     """400 `invalid_filter` for a search with a filter but without a single stream."""
     return InvalidRequest(
-        "A filter in search needs exactly one stream. Retry with one stream in streams.",
+        "A search with a filter needs exactly one stream. Retry with one stream in streams.",
         code="invalid_filter",
         param="filter",
         retry_with="streams",
@@ -89,7 +89,7 @@ def several_streams() -> InvalidRequest:
 def no_value(name: str) -> NotFound:
     """404 `field_not_found` for a record without a field."""
     return NotFound(
-        f"This record has no value in {name!r}. Call fetch to see which fields it has.",
+        f"This record has no value for {name!r}. Call fetch to see its fields.",
         code="field_not_found",
         param="field_path",
     )
@@ -133,8 +133,11 @@ def _context(request: WindowRequest, until_match_end: int) -> int:
 
 
 def _no_match(request: WindowRequest) -> NotFound:
-    message = "The query does not match this field. Try other words, or read by offset_chars."
+    message = "The query does not match this field. Try other words, or read with offset_chars."
     if request.match > 1:
-        message = f"There is no match {request.match}. Retry with a smaller match."
+        message = (
+            f"The query has no match number {request.match} in this field. Retry with a "
+            "smaller number."
+        )
     param = "match" if request.match > 1 else "query"
     return NotFound(message, code="query_not_found", param=param)

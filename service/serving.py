@@ -151,7 +151,7 @@ def _start_builder(server: Any) -> None:
         return
     written = [path for path in (file, file.parent) if path.exists()]
     if deployment.store_url or not all(os.access(path, os.W_OK) for path in written):
-        server.log.info("The store is read-only: no vectors are built.")
+        server.log.info("The store is read-only, so no vectors are built.")
         return
     _start(server, "service", "vectors", "build", "--watch", "--store", str(file))
 

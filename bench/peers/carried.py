@@ -1,4 +1,4 @@
-"""Rung's own search inside another server: the same token, proof and both channels."""
+"""Rung's own search inside another server, with the same token, proof and channels."""
 
 import os
 from collections.abc import Mapping

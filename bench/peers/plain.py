@@ -1,4 +1,4 @@
-"""The file that every peer reads, and the searches they serve.
+"""The file that every peer reads, and the searches that the peers serve.
 
 Needs only the standard library and our stop words. A search matches any word of the question except
 stop words, by their stems. `search` is one statement with bm25 and snippets, as the documentation

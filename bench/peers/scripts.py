@@ -1,4 +1,4 @@
-"""The TypeScript SDKs as peers: Node programs in one folder under `var/bench`, all pinned."""
+"""The TypeScript SDKs as peers: Node programs with pinned packages, all in `var/bench`."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""What measures each place of `goals.py`: a module a place, each with `measure(plan)`."""
+"""Measures the groups of `goals.py`: one module per group, each with `measure(plan)`."""

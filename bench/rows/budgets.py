@@ -1,4 +1,4 @@
-"""The sizes of answers: ten hits, the largest pages, the list of tools."""
+"""The sizes of answers: ten hits, the largest pages, and the list of tools."""
 
 from collections.abc import Iterator
 from typing import Any

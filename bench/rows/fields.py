@@ -1,4 +1,4 @@
-"""Windows of a huge field, compared with a small one, and finds in the huge one, over HTTP."""
+"""Windows of a huge field, compared with a small one, and searches of the huge one, over HTTP."""
 
 import statistics
 import threading

@@ -1,4 +1,4 @@
-"""Imports of mails, of tables, and of many streams: rates, and a file that grew by one."""
+"""Imports of mail, of tables, and of many streams: rates, and a file that grew by one message."""
 
 import csv
 import mailbox

@@ -1,4 +1,4 @@
-"""Imports: the time compared with a bare insert, a repeated import, searches meanwhile, memory."""
+"""Imports: time compared with a bare insert, repetition, searches during an import, and memory."""
 
 import shutil
 import statistics

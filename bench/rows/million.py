@@ -1,4 +1,4 @@
-"""A million records: the same search, narrow and wide grants, growth, and a worker's start."""
+"""A million records: the same search, narrow and wide grants, growth, and the start of a worker."""
 
 import statistics
 import time

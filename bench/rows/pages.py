@@ -10,7 +10,7 @@ from flask.testing import FlaskClient
 from bench import figures
 from bench.findings import Finding, Line, Note
 from bench.plan import Plan
-from bench.servers import COUNTED, UNCACHED
+from bench.servers import BY_WORDS, COUNTED, UNCACHED
 from bench.stores import open_corpus, open_queries
 from service import bootstrap, settings
 from service.app import create_app
@@ -27,7 +27,7 @@ MS = 1_000
 def measure(plan: Plan) -> Iterator[Line]:
     """Measures all questions on both pages, in turn."""
     corpus, queries = open_corpus(plan.middle), open_queries(plan.middle).mix
-    environ = {"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED}
+    environ = {"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED, **BY_WORDS}
     services = bootstrap.build(settings.load(environ))
     reading = create_app(services).test_client()
     answer = reading.post("/read", data={"token": corpus.token, "surface": "records"})

@@ -1,4 +1,4 @@
-"""Papers: search, reads at the end of a text, memory, replacements under load."""
+"""Papers: search, reads at the end of a text, memory, and replacements under load."""
 
 import sqlite3
 import statistics

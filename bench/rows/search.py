@@ -1,6 +1,7 @@
-"""Search of 100,000 records, compared with the peers and the limit, and a repeated call."""
+"""Searches of 100,000 records, compared with the peers and the limit, and a repeated call."""
 
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -132,7 +133,7 @@ def check_alike(
     A peer that carries Rung's search must find what Rung finds, the others what the limit endpoint
     finds.
     """
-    sizes: dict[str, list[int]] = {name: [] for name in servers}
+    sizes = defaultdict[str, list[int]](list)
 
     def answer(name: str, place: int) -> bytes:
         body = ask(servers[name].port, requests[name][place])

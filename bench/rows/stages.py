@@ -1,4 +1,4 @@
-"""Where CPU time of a request goes, in this process: each stage without the stages inside it."""
+"""Where a request's CPU time goes, in this process: each stage without the stages inside it."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from flask import Flask
 from bench.calls import message
 from bench.findings import Finding, Line, Note
 from bench.plan import Plan
-from bench.servers import COUNTED, UNCACHED
+from bench.servers import BY_WORDS, COUNTED, UNCACHED
 from bench.stores import Corpus, open_corpus, open_queries
 from renderers import search
 from service import bootstrap, settings
@@ -96,7 +96,7 @@ def profile(corpus: Corpus, queries: Sequence[str], *, passes: int) -> Stages:
         return replace(operation, render=render, fit=fit)
 
     services = bootstrap.build(
-        settings.load({"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED})
+        settings.load({"RUNG_STORE": str(corpus.store), **UNCACHED, **COUNTED, **BY_WORDS})
     )
     surface = RecordsSurface([watched(one) for one in OPERATIONS])
     app = Flask("bench", static_folder=None)

@@ -1,4 +1,4 @@
-"""Searches of a grant of 500 streams compared with one of 25, whatever limits their records."""
+"""Searches of a grant of 500 streams compared with one of 25, with and without time limits."""
 
 import random
 from collections.abc import Callable, Iterator

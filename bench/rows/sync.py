@@ -1,4 +1,4 @@
-"""A mailbox of a real Dovecot: rounds without news, and the time until a new mail is found."""
+"""A mailbox on a real Dovecot server: rounds without news, and the time to find a new message."""
 
 import hashlib
 import os

@@ -127,8 +127,8 @@ def _tool(operation: AnyOperation) -> str:
 
 
 def _route(operation: AnyOperation) -> str:
-    defaults = [f"`{name}` is {value}" for name, value in operation.rest_defaults.items()]
-    beside = f", with {', '.join(defaults)} by default" if defaults else ""
+    defaults = [f"`{name}` defaults to {value}" for name, value in operation.rest_defaults.items()]
+    beside = f"; {', '.join(defaults)}" if defaults else ""
     asked = [f"`GET {path}`" for path in (operation.route.path, *operation.route.variants)]
     asked += [f"`POST {operation.route.path}`"] if operation.route.posted else []
     paths = " and ".join(asked)
@@ -158,18 +158,19 @@ def settings() -> str:
         for setting in SETTINGS
     ]
     others = [(f"`{one.name}`", one.where, f"`{one.example}`", one.help) for one in BESIDE]
-    refused = ", ".join(f"`{name}`" for name in OWNER_VARIABLES)
+    *first, last = (f"`{name}`" for name in OWNER_VARIABLES)
+    refused = f"{', '.join(first)} or {last}"
     return page(
         "Settings",
-        "Rung reads settings from the environment at start and reports all errors at once. "
-        "`rung config` prints the effective settings, `rung config --explain` their origin, "
-        "and `rung config --example` a template with all defaults, which is also in the "
-        "repository as `rung.env.example`.",
+        "Rung reads its settings from the environment when it starts, and reports all errors at "
+        "once. `rung config` prints the effective settings. `rung config --explain` also prints "
+        "where each value comes from and what it means. `rung config --example` prints a template "
+        "with all defaults, which is also in the repository as `rung.env.example`.",
         table(("variable", "default", "example", "meaning"), rows),
-        "## Other variables\n\nVariables for commands, and variables of the platform that Rung "
-        "uses.",
+        "## Other variables\n\nRung also reads these variables. Some are only for commands, and "
+        "some belong to the platform.",
         table(("variable", "read by", "example", "meaning"), others),
-        f"If one of {refused} is set, the start fails, because Rung refuses owner credentials.",
+        f"Rung refuses owner credentials: it does not start if {refused} is set.",
     )
 
 
@@ -185,14 +186,14 @@ def extras() -> str:
     ]
     return page(
         "Extras",
-        "Some parts of Rung need further packages. Each extra is a set of them. Run its command in "
-        "the environment of Rung; in a checkout, `pip` is `.venv/bin/pip`. With pipx, "
-        "write `pipx inject rung` instead of `pip install`; with uvx, pass each package after "
-        "`--with`.",
+        "Some parts of Rung need additional packages. Each extra is a set of such packages. Run "
+        "the command of an extra in the environment in which Rung is installed; in a checkout, "
+        "`pip` is `.venv/bin/pip`. With pipx, write `pipx inject rung` instead of `pip install`; "
+        "with uvx, pass each package after `--with`.",
         table(("extra", "required for", "command"), rows),
-        "You can also install extras together with Rung. Add their names to the path of the "
-        "checkout or of the wheel: `pip install '.[documents,semantic]'`. Do not install Rung by "
-        "its name: the name is not registered on the package index yet.",
+        "You can also install extras together with Rung: add their names to the path of the "
+        "checkout or of the wheel, as in `pip install '.[documents,semantic]'`. Do not install "
+        "Rung by its name: the name is not registered on the package index yet.",
     )
 
 
@@ -201,10 +202,11 @@ def bounds() -> str:
     header = ("limit", "value", "what it limits")
     return page(
         "Limits",
-        "`_chars` are code points, `_bytes` are UTF-8 bytes, `_seconds` are seconds.",
-        "## Contract\n\nLimits that clients can rely on. Not configurable.",
+        "In a limit's name, `_chars` means code points, `_bytes` means UTF-8 bytes, and "
+        "`_seconds` means seconds.",
+        "## Contract\n\nClients can rely on these limits. You cannot change them.",
         table(header, _limits(limits.CONTRACT)),
-        "## Budgets\n\nInternal limits of size and time.",
+        "## Budgets\n\nThese are internal limits on size and time.",
         table(header, _limits(limits.BUDGETS)),
     )
 

@@ -98,7 +98,7 @@ def parse(document: Any) -> list[StreamManifest]:
     root = Part("manifest", document)
     streams = [_read_stream(part) for part in root.parts("streams")]
     if not streams:
-        raise root.fault('declares no stream; give {"streams": [{"name": …, "schema": …}]}')
+        raise root.fault('declares no streams; use {"streams": [{"name": …, "schema": …}]}')
     for number, stream in enumerate(streams):
         if stream.name in {earlier.name for earlier in streams[:number]}:
             raise root.fault(f"declares the stream {stream.name!r} twice; merge the two")

@@ -106,7 +106,7 @@ class Part:
         """The words in the list at a key; each must be allowed."""
         member = self.at(key)
         if not isinstance(member.value, list) or not set(map(str, member.value)) <= set(allowed):
-            raise member.fault(f"must be a list of {', '.join(allowed)}")
+            raise member.fault(f"must be a list that contains only {', '.join(allowed)}")
         return tuple(member.value)
 
     def refuse_unknown(self, words: Iterable[str]) -> None:

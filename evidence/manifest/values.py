@@ -1,4 +1,4 @@
-"""The stored form of scalar values of records for filters, sorting and aggregation."""
+"""Converts scalar values to the stored form that filters, sorting and aggregation use."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A plain server to compare with: SQLite FTS5 behind the official SDK, in a few lines.
+"""A plain server for comparison: SQLite FTS5 behind the official SDK, in a few lines.
 
 `python -m quality.evidence.fts5 FOLDER` serves the records that `python -m quality.evidence corpus`
 wrote to FOLDER. A search finds records with all words, ranked by bm25, and shows the best snippet.

@@ -1,4 +1,4 @@
-"""Which answers a text proves. An agent answers only what a text that it has read proves."""
+"""Decides which answers a text proves. An agent answers only what a text it has read proves."""
 
 import re
 from collections.abc import Iterator

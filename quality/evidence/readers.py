@@ -1,4 +1,4 @@
-"""How the pages of Rung and of the plain server are read."""
+"""Reads the pages of Rung and of the plain server."""
 
 import json
 import re

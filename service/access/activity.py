@@ -1,4 +1,4 @@
-"""Activity that servers store in the sidecar: the latest time, and which grants read what.
+"""Activity that servers store in the sidecar: the latest time, and counts of what each grant reads.
 
 Requests are counted by day, grant, operation and stream. Counts are kept for 90 days and contain no
 text, query, record id or token. A killed worker loses the counts of its last seconds.
@@ -131,12 +131,11 @@ class Activity:
         except EvidenceError as error:
             with self._lock:
                 self._counts.update(counts)
-            report = f"Grant uses and the latest time are not stored. {error.message}"
+            report = f"Grant uses and the latest time could not be stored. {error.message}"
         if self._latest - clock - self._ahead > BEHIND:
             report = (
-                f"The clock is earlier than {self._latest:%Y-%m-%d %H:%M} UTC, the latest time "
-                "seen, and the grants that had expired by then could not be ended. See "
-                "docs/operations.md."
+                f"The clock is behind the latest recorded time, {self._latest:%Y-%m-%d %H:%M} UTC. "
+                "Grants that had expired by then could not be ended. See docs/operations.md."
             )
         if report and report != self._reported:
             logger.warning(report)

@@ -1,4 +1,4 @@
-"""What active grants do not cover of a connection."""
+"""Finds what active grants do not cover in a connection."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Entries of sign-in in the sidecar: small values with an expiry, an owner and a use count.
+"""Sign-in entries in the sidecar: small values with an expiry, an owner and a use count.
 
     with Entries(sidecar).changing() as kept:
         kept.put("code", code, {"client": "c_1"}, seconds=60, owner="grt_1")
@@ -95,10 +95,10 @@ class Kept:
         advice that needs no waiting."""
         if self.count(f"rate {what}", key, seconds=seconds) > most:
             wait = seconds - self.now % seconds
-            window = f"{seconds // 60} minutes" if seconds > 60 else "a minute"
+            window = f"{seconds // 60} minutes" if seconds > 60 else "minute"
             raise RateLimited(
-                f"Too many attempts: the limit is {most} in {window}.",
-                hint=f"Retry in {wait} seconds.{instead}",
+                f"Too many attempts: the limit is {most} per {window}.",
+                hint=f"Retry in {wait} s.{instead}",
                 retry_after=wait,
             )
 

@@ -1,4 +1,4 @@
-"""Grants: what a token can read, fixed at creation.
+"""Grants: what a token lets its holder read, fixed at creation.
 
     grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
     find(registry, token).streams    # every stream and field that "mail" had at that moment
@@ -30,7 +30,10 @@ def freeze(registry: Registry, document: Any) -> str:
     entries = document.get("streams") if isinstance(document, dict) else None
     papers = isinstance(document, dict) and document.get("papers") is True
     if not isinstance(entries, list) or not (entries or papers):
-        raise _fault("streams", 'must be a list, empty only with papers: [{"connection_id": "…"}]')
+        raise _fault(
+            "streams",
+            'must be a list, which may be empty only if "papers" is true: [{"connection_id": "…"}]',
+        )
     declared: dict[str, dict[str, StreamManifest]] = {}
     frozen: list[dict[str, Any]] = []
     for number, entry in enumerate(entries):
@@ -38,13 +41,13 @@ def freeze(registry: Registry, document: Any) -> str:
     if len(frozen) > CONTRACT.streams_in_grant:
         raise _fault(
             "streams",
-            f"would grant {len(frozen)} streams, more than {CONTRACT.streams_in_grant}; "
-            "make two grants",
+            f"covers {len(frozen)} streams; the limit is {CONTRACT.streams_in_grant}; create two "
+            "grants",
         )
     names = [(entry["connection_id"], entry["stream"]) for entry in frozen]
     for connection_id, stream in names:
         if names.count((connection_id, stream)) > 1:
-            raise _fault("streams", f"names {connection_id}/{stream} twice; keep one")
+            raise _fault("streams", f"covers {connection_id}/{stream} twice; remove one entry")
     return orjson.dumps({"streams": frozen, **({"papers": True} if papers else {})}).decode()
 
 
@@ -63,7 +66,9 @@ def _freeze_entry(
         declared[connection_id] = _streams(registry, connection_id, path)
     streams, name = declared[connection_id], entry.get("stream")
     if name is not None and not (isinstance(name, str) and name in streams):
-        raise _fault(f"{path}.stream", f"{connection_id!r} has no {name!r}{_near(name, streams)}")
+        raise _fault(
+            f"{path}.stream", f"{connection_id!r} has no stream {name!r}{_near(name, streams)}"
+        )
     limits = _limits(path, entry)
     for stream in [name] if name is not None else streams:
         manifest = streams[stream]
@@ -92,7 +97,7 @@ def _fields(path: str, entry: dict[str, Any], manifest: StreamManifest) -> list[
     if names is None:
         return list(manifest.fields)
     if not isinstance(names, list) or not names:
-        raise _fault(f"{path}.fields", "must be a list of field names; leave it out for all")
+        raise _fault(f"{path}.fields", "must be a list of field names; leave it out for all fields")
     for name in names:
         if not isinstance(name, str) or name not in manifest.fields:
             raise _fault(
@@ -157,7 +162,7 @@ def find(registry: RegistryReader, token: str, *, now: tokens.Now = None) -> Gra
     owner's.
     """
     if token.startswith(tokens.OWNER_PREFIX):
-        raise Forbidden("Owner tokens are refused here. Create a client token: rung grant create.")
+        raise Forbidden("Owner tokens are refused. Create a client token: rung grant create.")
     return _active(registry.grant_of_token(keys.hashed(token)), now)
 
 

@@ -1,10 +1,9 @@
-"""The checks of every HTTP surface: origin, host, bearer token and body of a request.
+"""The checks of every HTTP surface: a request's origin, host, bearer token and body.
 
 Nothing here writes a log, so a token cannot leak from here. This module only extracts the token;
 the authority decides whether it is valid.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from werkzeug.wsgi import get_content_length, get_input_stream
 
 from evidence.errors import EvidenceError, Forbidden, InvalidRequest, TooLarge, Unauthenticated
 from evidence.limits import BUDGETS
+from service.networks import is_loopback, parse_address
 
 REALM: Final = "rung"
 #: The scope of sign-in tokens. A grant decides the rest.
@@ -88,7 +88,7 @@ class Guard:
         """
         full = (host or "").strip().lower()
         name = _without_port(full)
-        if not full or _address(name.strip("[]")) is not None:
+        if not full or parse_address(name.strip("[]")) is not None:
             return
         if self.allowed_hosts is not None:
             allowed = self.allowed_hosts
@@ -166,7 +166,9 @@ def check_form(environ: Mapping[str, Any], base: str) -> None:
     else:
         ours = site in (None, "same-origin")
     if not ours:
-        raise Forbidden("Another site sent this form. Open the page here and send it again.")
+        raise Forbidden(
+            "Another site sent this form. Open the page on this server and submit the form there."
+        )
 
 
 def preflight(verbs: str, headers: str) -> dict[str, str]:
@@ -201,29 +203,14 @@ def read_body(environ: dict[str, Any]) -> bytes:
 
 def _too_large() -> TooLarge:
     limit = BUDGETS.body_bytes
-    message = f"The body is larger than {limit} bytes."
-    return TooLarge(message, hint="Send a smaller message.", limit=limit)
+    message = f"The request body is larger than {limit} bytes."
+    return TooLarge(message, hint="Send a smaller request.", limit=limit)
 
 
 def peer(environ: Mapping[str, Any]) -> str | None:
     """Return the address that opened the connection, whatever a proxy reports of its client."""
     address: str | None = environ.get("werkzeug.proxy_fix.orig", environ).get("REMOTE_ADDR")
     return address
-
-
-def is_loopback(address: str | None) -> bool:
-    """Return whether an IP address is a loopback address."""
-    ip = _address(address or "")
-    return ip is not None and ip.is_loopback
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an IP address; an IPv4 address mapped into IPv6 becomes IPv4."""
-    try:
-        ip = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def _without_port(host: str) -> str:

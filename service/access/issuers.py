@@ -1,4 +1,4 @@
-"""Tokens of other authorization servers: signed JWTs, which read the grants that the owner mapped.
+"""Tokens from other authorization servers: signed JWTs whose subjects the owner maps to grants.
 
 `rung grant map` maps an issuer and a subject to a grant. The keys of an issuer come from the JWKS
 named in its metadata, and are kept for an hour.
@@ -70,13 +70,14 @@ class Issuers:
             ).validate(claims)
         except (JoseError, ValueError):
             raise Unauthenticated(
-                "This token is not valid here, or has expired. Get a new one.", code=UNKNOWN_TOKEN
+                "This token is not valid on this server, or has expired. Get a new one.",
+                code=UNKNOWN_TOKEN,
             ) from None
         grant_id = self._signins.mapped(issuer, str(claims["sub"]))
         if grant_id is None:
             raise Forbidden(
                 "No grant is mapped to the subject of this token.",
-                hint="The owner can map one: rung grant map.",
+                hint="The owner can map a grant: rung grant map.",
             )
         return grant_id
 
@@ -117,7 +118,7 @@ def _fetched_keys(issuer: str, fetch: Fetch) -> KeySet:
             with suppress(JoseError, KeyError, TypeError, ValueError):
                 return KeySet.import_key_set(fetch(str(metadata["jwks_uri"]), deadline))
     raise Unavailable(
-        "The token cannot be checked: its issuer does not publish its keys. Try again later.",
+        "The token cannot be checked: its issuer's keys could not be fetched. Try again later.",
         code="introspection_failed",
     )
 

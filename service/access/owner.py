@@ -66,7 +66,7 @@ class Owner:
         if len(passphrase) < PASSPHRASE_CHARS:
             raise InvalidRequest(f"Use a passphrase of at least {PASSPHRASE_CHARS} characters.")
         if _CODE.fullmatch(_code(passphrase)):
-            raise InvalidRequest("This has the form of a code. Choose another passphrase.")
+            raise InvalidRequest("This looks like a code from Rung. Choose another passphrase.")
         salt = token_bytes(_SALT_BYTES)
         body = {"salt": salt.hex(), "hash": _scrypt(passphrase, salt).hex()}
         with self.entries.changing() as transaction:
@@ -105,7 +105,7 @@ class Owner:
     def _checked_passphrase(self, passphrase: str) -> dict[str, str]:
         """Returns the salt and hash that match a passphrase; raises as `proven` does."""
         with self.entries.changing() as transaction:
-            instead = " A code (rung owner link) or a passkey works now."
+            instead = " You can sign in now with a code (rung owner link) or a passkey."
             transaction.limit("passphrase", "", TRIES, TRY_SECONDS, instead)
             entry = transaction.get(_PASSPHRASE, "")
         if entry is None:
@@ -140,8 +140,8 @@ def _code(secret: str) -> str:
 
 def _invalid() -> Unauthenticated:
     return Unauthenticated(
-        "This code or passphrase is not valid. A code works once, for ten minutes.",
-        hint="Create a new one: rung owner link.",
+        "This code or passphrase is not valid. Each code works once and expires after ten minutes.",
+        hint="Create a new code: rung owner link.",
     )
 
 
@@ -296,5 +296,5 @@ def _read(answer: str, read: Callable[[Any], T | None]) -> T:
 
 def _invalid_passkey() -> Unauthenticated:
     return Unauthenticated(
-        "This passkey is not valid here.", hint="Use another one, or a new code: rung owner link."
+        "This passkey is not valid.", hint="Use another passkey, or create a code: rung owner link."
     )

@@ -1,4 +1,4 @@
-"""Packages at rest: one token over several grants, of this store and of other servers.
+"""Stored packages: one token for several grants, from this store and from other servers.
 
     members = [overview.local_member(registry, snapshot, "laptop"), remote]
     package_id, token = create(registry, members, keys.of_tokens(secret))
@@ -115,7 +115,7 @@ def _check(members: Sequence[Member]) -> None:
     places = [(member.origin, member.grant_id) for member in members]
     twice = next((pair for pair in places if places.count(pair) > 1), None)
     if twice is not None:
-        raise InvalidRequest(f"The grant {twice[1]} is listed twice. Remove one.")
+        raise InvalidRequest(f"The grant {twice[1]} is listed twice. List it once.")
     origins: dict[str, str | None] = {}
     for member in members:
         for stream in member.held:

@@ -1,4 +1,4 @@
-"""What access requires of the engine of a store, which runs the statements on its tables."""
+"""What access control requires of a store's engine, which runs the statements on grants."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Rate limits for each token, and for each address without a token; budgets of work.
+"""Rate limits for each token, and for each address without a token; work budgets.
 
 Each worker counts separately unless a storage is shared; if that storage is unavailable, nobody is
 refused. A private address that no trusted proxy reports may be shared by many clients. Its requests
@@ -102,17 +102,19 @@ class Rates:
         try:
             used, wait = self._used(payer)
         except StorageError as error:
-            logger.warning("budgets of work are not enforced: %s", type(error).__name__)
+            logger.warning("CPU limits are not enforced: %s", type(error).__name__)
             return
         used += work.spent()
         if used < self._work:
             return
-        whose = {"grant": "this grant", "token": "this token"}.get(payer.partition(":")[0])
+        whose = {"grant": "under this grant", "token": "with this token"}.get(
+            payer.partition(":")[0]
+        )
         raise RateLimited(
-            f"Requests of {whose or 'this address'} used {used:.1f} CPU seconds within a minute; "
-            f"the limit is {self._work}.",
+            f"Requests {whose or 'from this address'} used {used:.1f} CPU seconds within a "
+            f"minute; the limit is {self._work}.",
             code="rate_limited",
-            hint=f"Retry in {wait} seconds. Narrow the requests that take a long time.",
+            hint=f"Retry in {wait} s. Narrow the requests that take a long time.",
             retry_after=wait,
             spent_seconds=round(used, 1),
             limit_seconds=self._work,
@@ -126,7 +128,7 @@ class Rates:
         try:
             self._storage.incr(key, 2 * _MINUTE, round(seconds * 1_000))
         except StorageError as error:
-            logger.warning("budgets of work are not enforced: %s", type(error).__name__)
+            logger.warning("CPU limits are not enforced: %s", type(error).__name__)
 
     def _payer(self, entry: RequestLog) -> str:
         if entry.payer:
@@ -168,7 +170,7 @@ class Rates:
         wait = _seconds_until(reset)
         return RateLimited(
             f"Too many {what}: the limit is {item.amount} {_A[item.GRANULARITY.name]}.",
-            hint=f"Retry in {wait} seconds.",
+            hint=f"Retry in {wait} s.",
             retry_after=wait,
         )
 
@@ -251,8 +253,8 @@ def _storage(address: str | None) -> Storage:
         return cast(Storage, storage_from_string(address, wrap_exceptions=True, **options))
     except ConfigurationError:
         raise SettingsError(
-            f"RUNG_RATE_LIMIT_STORAGE needs another package: run {install_command('redis')}, or "
-            "leave it unset."
+            f"RUNG_RATE_LIMIT_STORAGE needs another package. Run {install_command('redis')}, or "
+            "leave the setting unset."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The tables of grants and packages: every statement on them, in SQL for all engines.
+"""Every statement on the tables of grants and packages, in SQL that all engines share.
 
 The rules are in `grants` and `packages`. Tokens are looked up by their SHA-256; the store keeps
 none of its own tokens. Times are ISO 8601.

@@ -118,7 +118,7 @@ class Sidecar:
                 rows(shifted, back, back)
                 logger.warning(
                     f"The clock was set back from {mark:%Y-%m-%d %H:%M} to {clock:%Y-%m-%d %H:%M} "
-                    "UTC. What had expired stays expired, and sessions of the owner have ended."
+                    "UTC. Expired tokens stay expired, and the owner's sessions have ended."
                 )
         return None
 

@@ -1,4 +1,4 @@
-"""Codes and tokens of sign-in: issued for a grant, exchanged once, rotated, revoked together.
+"""Sign-in codes and tokens: issued for a grant, exchanged once, rotated and revoked together.
 
 Each belongs to one grant, which decides what it reads and for how long. Tokens are opaque.
 """
@@ -40,7 +40,7 @@ class Signins:
             entry = transaction.get(_ACCESS, access_token)
         if entry and path and path not in entry.body["paths"]:
             raise Unauthenticated(
-                f"This token is not for {path}. Sign in there to get another one.",
+                f"This token is not valid for {path}. Sign in at {path} to get one that is.",
                 code=UNKNOWN_TOKEN,
             )
         return entry.owner if entry else None

@@ -1,4 +1,4 @@
-"""Operations as commands, for records and for papers: options, next calls, errors, exit codes."""
+"""Operations as commands, for records and papers: options, next calls, errors and exit codes."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ CODES: Final = {400: USAGE, 401: 3, 403: 4, 404: 5}
 #: Output formats other than the layout for a terminal.
 FORMS: Final = {
     "plain": "Print the plain text that a pipe would get, even on a terminal.",
-    "json": "Print the REST body.",
+    "json": "Print the JSON body of the REST answer.",
     "jsonl": "Print one JSON object per line.",
     "csv": "Print CSV rows with a header.",
 }
@@ -69,7 +69,7 @@ class Entry(Generic[Op]):
         params: list[click.Parameter] = []
         fields = self.operation.arguments.fields
         for key in self.positional:
-            many: dict[str, Any] = {"nargs": -1, "metavar": "WORDS..."}
+            many: dict[str, Any] = {"nargs": -1, "metavar": f"{key.upper()}..."}
             joined = many if key == self.joined else {}
             required = fields[key].required or key == self.joined
             params.append(click.Argument([key], required=required, **joined))
@@ -219,7 +219,7 @@ def report_errors(
         code, _, lines = failure.render_lines(error, spelling).partition("\n")
         output.say(f"Error: {lines}" if output.on_terminal(err=True) else f"{code}\n{lines}")
         if server and answered:
-            output.say(f"asked: {server}")
+            output.say(f"server: {server}")
         for note in getattr(error, "__notes__", ()):
             output.say(note)
         if isinstance(error, NoToken) and error.options and operation is not None:

@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell. Save it in a file that the shell loads."""
+    """Print the completion script for a shell. Save the script in a file that the shell loads."""
     kind = get_completion_class(shell)
     assert kind is not None, "click completes each of SHELLS"
     click.echo(kind(context.find_root().command, {}, "rung", "_RUNG_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""Defaults of commands from a file, and `rung config`, which shows them and all settings.
+"""Command defaults from a file, and `rung config`, which shows the defaults and all settings.
 
 The file is `~/.config/rung/config.toml`, or the one that RUNG_CONFIG names. An environment variable
 overrides its key in the file; the command line overrides both. The token in the file is sent to the
@@ -210,17 +210,17 @@ _LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
 
 
 @click.command("config")
-@click.option("--explain", is_flag=True, help="Show the origin and meaning of each value.")
+@click.option("--explain", is_flag=True, help="Also show the origin and meaning of each value.")
 @click.option(
     "--example", is_flag=True, help="Print an example file with all settings and their defaults."
 )
-@click.option("--check", is_flag=True, help="Open the store; print only warnings and errors.")
+@click.option("--check", is_flag=True, help="Also open the store; print only warnings and errors.")
 def config(explain: bool, example: bool, check: bool) -> None:
     """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
 
-    --explain adds the environment variables and the configuration file that reading commands
-    use. Exits with 2 after listing all errors if a setting or the file is invalid, or if --check
-    cannot open the store.
+    --explain also shows the environment variables and the configuration file of commands that
+    read records. If a setting or the file is invalid, or --check cannot open the store, the
+    command lists all errors and exits with 2.
     """
     if explain + example + check > 1:
         raise click.UsageError("Use only one of --explain, --example and --check.")
@@ -242,7 +242,7 @@ def config(explain: bool, example: bool, check: bool) -> None:
     for line in explanation.strangers(settings.environment()):
         say(f"Warning: {line}")
     if missing:
-        say("Warning: There is no store yet. Create it with rung import or rung demo.")
+        say("Warning: There is no store yet. Create one with rung import or rung demo.")
     for line in faults:
         say(f"Error: {line}")
     sys.exit(ConfigError.exit_code if faults else 0)
@@ -256,7 +256,9 @@ def _store_faults(effective: list[InForce]) -> tuple[bool, list[str]]:
     if lacks_store(values):
         return True, []
     finding = store_finding(values)
-    return False, [f"{finding.message} {finding.change}"] if finding.verdict == "FAIL" else []
+    return False, (
+        [f"{finding.message.rstrip('.')}. {finding.change}"] if finding.verdict == "FAIL" else []
+    )
 
 
 def _of_commands() -> tuple[list[str], list[str]]:
@@ -265,7 +267,7 @@ def _of_commands() -> tuple[list[str], list[str]]:
         values = load()
     except ConfigError as error:
         return [], str(error).splitlines()
-    lines = [f"For commands that read, from {values.path} unless set in the environment:"]
+    lines = [f"Settings of commands that read records; the environment overrides {values.path}:"]
     for entry in values.effective:
         key, text = entry.setting, explanation.shown(entry)
         lines.append(

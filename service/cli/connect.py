@@ -66,7 +66,7 @@ def rewrite(
                 click.echo(f"{target.path} is up to date; nothing changed.")
                 return False
             if preview is not None:
-                click.echo(f"Nothing was written. In {target.path}:\n{preview}")
+                click.echo(f"Nothing was written. Planned change to {target.path}:\n{preview}")
                 return False
             content = None if new is None else (mark + new).encode()
             with suppress(Changed):
@@ -106,7 +106,7 @@ Options = SimpleNamespace
     "client_name",
     type=click.Choice([client.name for client in CLIENTS]),
     metavar="NAME",
-    help="The client to set up. Writes its file if it has one.",
+    help="The client to set up. If it has a configuration file, the command edits it.",
 )
 @click.option("--token", envvar=TOKEN_VARIABLE, help=f"The token. Also read from {TOKEN_VARIABLE}.")
 @click.option("--token-file", type=PATH, help="A file that contains the token.")
@@ -114,37 +114,41 @@ Options = SimpleNamespace
     "--no-token",
     "tokenless",
     is_flag=True,
-    help="The service needs no token, or the client signs in.",
+    help="Use no token, because the server needs none or the client signs in.",
 )
-@click.option("--inline-token", is_flag=True, help="Write or print the token itself.")
+@click.option(
+    "--inline-token", is_flag=True, help="Write or print the token itself, not a reference to it."
+)
 @click.option(
     "--name", default="rung", show_default=True, help="The server's name in the client's file."
 )
-@click.option("--config", "file", type=PATH, help="Another file to edit.")
-@click.option("--stdio", "local", is_flag=True, help="Let the client start `rung stdio` itself.")
+@click.option(
+    "--config", "file", type=PATH, help="The file to edit instead of the client's default file."
+)
+@click.option("--stdio", "local", is_flag=True, help="Make the client start `rung stdio` itself.")
 @click.option(
     "--store",
     type=PATH,
     envvar="RUNG_STORE",
     help="With --stdio: the store to serve.  [default: var/rung.db]",
 )
-@click.option("--provider-url", help="With --stdio: serve a PDPP resource server instead.")
-@click.option("--papers", type=PATH, help="With --stdio: serve papers instead.")
-@click.option("--remove", "removing", is_flag=True, help="Remove the server from the file.")
-@click.option("--force", is_flag=True, help="Replace a different server of the same name.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written.")
-@click.option("--check/--no-check", default=True, help="Check first that the URL answers.")
+@click.option("--provider-url", help="With --stdio: a PDPP resource server to serve instead.")
+@click.option("--papers", type=PATH, help="With --stdio: a papers snapshot to serve instead.")
+@click.option("--remove", "removing", is_flag=True, help="Remove the server's entry.")
+@click.option("--force", is_flag=True, help="Replace another server's entry under this name.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--check/--no-check", default=True, help="First check that a server answers at URL.")
 @click.pass_context
 def connect(
     context: click.Context, /, url: str | None, client_name: str | None, **parameters: Any
 ) -> None:
     """Show how a client connects, or write its configuration file.
 
-    URL is the URL of the service or of its /mcp. The default is RUNG_URL, then the
+    URL is the address of the server, with or without /mcp. The default is RUNG_URL, then the
     configuration file, then http://127.0.0.1:8000. Without --client, nothing is written. With
-    --client, the command backs up the file and changes only the server's entry. It does not
-    write the token if the client can read it from elsewhere, or if you pass none and the client
-    can sign in.
+    --client, the command backs up the file and changes only the server's entry. The command leaves
+    out the token if the client can get it elsewhere, or if you pass none and the client can sign
+    in.
     """
     options, explicit = Options(**parameters), explicit_names(context)
     _refuse_misfits(options, explicit)
@@ -163,7 +167,7 @@ def connect(
         if client.config is None:
             if options.removing or options.dry_run or options.local or options.file:
                 raise click.UsageError(
-                    "Choose a client with --client whose file this command can write."
+                    "With --client, choose a client whose file this command can write."
                 )
             token = secret if options.inline_token else PLACEHOLDER
             _tell(client, address, token if secret or needed else "")
@@ -182,7 +186,7 @@ def connect(
         if options.local:
             if "url" in explicit:
                 raise click.UsageError(
-                    "With --stdio the client starts the server. Leave out the URL."
+                    "With --stdio, the client starts the server. Leave out the URL."
                 )
             source = _source(options, "store" in explicit)
             entry, bearer = _local(target, source, secret, options)
@@ -204,7 +208,7 @@ def _signs_in(client: Client, address: str, options: Options) -> bool:
 def _refuse_misfits(options: Options, explicit: set[str]) -> None:
     """Refuses options that conflict, rather than ignore one."""
     if not _NAME.fullmatch(options.name):
-        raise click.UsageError("--name must be 1 to 64 letters, digits, - and _.")
+        raise click.UsageError("--name must have 1 to 64 characters: letters, digits, - and _.")
     if len(explicit & {"token", "token_file", "tokenless"}) > 1:
         raise click.UsageError("Use only one of --token, --token-file and --no-token.")
     if explicit & {"store", "provider_url", "papers"} and not options.local:
@@ -220,7 +224,7 @@ def _tell(client: Client, address: str, token: str) -> None:
         click.echo("\n".join(f"  {line}" for line in snippet.text.split("\n")))
     if client is not RECOMMENDED:
         return
-    click.echo("\nTo write a client's configuration, or to print it:\n")
+    click.echo("\nTo write or print a client's configuration:\n")
     click.echo(f"  rung connect {address} --client NAME\n")
     width = max(len(choice.name) for choice in CLIENTS)
     for choice in CLIENTS:
@@ -256,7 +260,7 @@ def _local(
         arguments += ["--cache-root", str(root.absolute())]
         path = credentials.cache_file(root, provider)
         saved = f"`rung stdio` uses and refreshes the token in {path}."
-        login = f"Get a token before the client starts: {shlex.join(['rung', 'login', provider])}"
+        login = f"Get a token before starting the client: {shlex.join(['rung', 'login', provider])}"
         say(saved if path.exists() else login)
     elif options.papers is None:
         needed = options.provider_url is None
@@ -280,7 +284,7 @@ def _credential(target: Target, secret: str, *, inline: bool, needed: bool) -> C
 
 def _check(address: str, secret: str, *, needed: bool) -> None:
     if secret and address.startswith("http:") and not is_loopback(address):
-        say(f"Warning: {address} is not encrypted. Anyone on the network can read the token.")
+        say(f"Warning: {address} does not use TLS. Anyone on the network can read the token.")
     problem = endpoint_problem(address, secret)
     if problem:
         raise click.ClickException(
@@ -288,8 +292,8 @@ def _check(address: str, secret: str, *, needed: bool) -> None:
             "the command with --no-check."
         )
     if needed and not secret:
-        way = f"`rung doctor {address}` checks the one in {TOKEN_VARIABLE}."
-        say(f"The token was not checked because none was given. {way}")
+        way = f"`rung doctor {address}` checks the token in {TOKEN_VARIABLE}."
+        say(f"No token was given, so none was checked. {way}")
 
 
 def _put_in(target: Target, entry: Entry, bearer: Credential, options: Options) -> None:
@@ -299,7 +303,7 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, options: Options) 
         except Taken:
             raise click.ClickException(
                 f"{target.path} already has a different server named {target.name}. Replace it "
-                "with --force, or choose another --name."
+                "with --force, or choose another name with --name."
             ) from None
 
     preview, asks = None, bool(bearer.text) and not bearer.inline
@@ -312,7 +316,7 @@ def _put_in(target: Target, entry: Entry, bearer: Credential, options: Options) 
     if asks and target.config.prompts:
         say(f"{title} asks for the token when it first starts the server.")
     elif asks:
-        where = "Set the variable in the environment that starts it."
+        where = "Set that variable in the environment in which you start the client."
         say(f"{title} reads the token from {TOKEN_VARIABLE}. {where}")
     say(f"Restart {title} if it is running.")
 
@@ -324,5 +328,5 @@ def _take_out(target: Target, *, dry_run: bool) -> None:
         earlier = [split(content, target.path)[0] for content in state.earlier()]
         return remove(target.config, text, target.name, [*earlier, None])
 
-    preview = f"the server {target.name} would be removed." if dry_run else None
+    preview = f"The server {target.name} would be removed." if dry_run else None
     rewrite(target, change, preview=preview)

@@ -1,4 +1,4 @@
-"""`rung demo`: a store to try things on, and a token that reads it."""
+"""`rung demo`: creates a store to try things out on, and a token for the store."""
 
 import sys
 from importlib.resources import files
@@ -33,7 +33,7 @@ WELCOME = files("service.demo").joinpath("welcome.txt").read_text(encoding="utf-
 @store_option
 @click.pass_context
 def demo(context: click.Context, store: Place, serving: bool, port: int) -> None:
-    """Fill a store with a year of an invented person's life and print a token that reads it.
+    """Fill a store with a year of an invented person's life, and print a token for the store.
 
     A second run changes nothing and prints the same token, which is kept next to the store.
     """
@@ -60,9 +60,9 @@ def demo(context: click.Context, store: Place, serving: bool, port: int) -> None
 @store_option
 @click.pass_context
 def ask(context: click.Context, words: tuple[str, ...], store: Place) -> None:
-    """Search the demo for a question, and print the best record with its evidence.
+    """Ask the demo a question, and print the best record.
 
-    Without WORDS, ask ten questions that it answers.
+    Without WORDS, ask ten questions that the demo answers.
     """
     options = ["--limit", "1", "--store", str(store)]
     options += ["--token-file", str(store.parent / DEMO_TOKEN)]

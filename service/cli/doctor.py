@@ -29,14 +29,15 @@ COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black
 def doctor(url: str | None, token: str | None, token_file: Path | None, as_json: bool) -> None:
     """Check each step a client takes and report failures with their fixes.
 
-    With a URL: host name, port, certificate, proxy, headers, token, protocol, tools, one
-    search. Without a URL: the settings of this environment, the store, the snapshot, the disk
-    and the sources; then the server of RUNG_URL or of the configuration file, if there is one.
+    With a URL, the command checks the host name, port, certificate, proxy, headers, token,
+    protocol, tools and one search. Without a URL, it checks the settings of this environment, the
+    store, the snapshot, the disk and the sources, and then the server that RUNG_URL or the
+    configuration file names.
 
-    Exits with 0 if nothing failed, otherwise with 1.
+    The exit code is 0 if no check failed, or else 1.
     """
     if url is None and (token_file or "token" in explicit_names(click.get_current_context())):
-        raise click.UsageError("A token requires the URL of a server.")
+        raise click.UsageError("--token and --token-file require the URL of a server.")
     if url is None:
         steps = _local_findings()
     else:

@@ -1,4 +1,4 @@
-"""Sends events to the webhook of the settings at the end of commands that change the store."""
+"""Sends events to the configured webhook at the end of commands that change the store."""
 
 from contextlib import closing
 from threading import Event, Thread
@@ -18,9 +18,7 @@ def send_events(store: Place) -> None:
         with closing(delivery):
             send_waiting(delivery, Event().wait)
         failure = delivery.failure
-    except EvidenceError as error:
-        failure = error.message
-    except settings.SettingsError as error:
+    except (EvidenceError, settings.SettingsError) as error:
         failure = str(error)
     if failure:
         say(f"webhook: {failure}")

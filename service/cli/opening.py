@@ -1,4 +1,4 @@
-"""Opens the source of a command: a store, a PDPP resource server or a running Rung.
+"""Opens the source of a command: a store, a PDPP resource server or a running Rung server.
 
 Reading commands import this only when they run, so that help and completion are fast.
 """
@@ -63,7 +63,7 @@ def _running(base: str, token: str | None) -> Callable[[float], Session]:
         login = shlex.join(["rung", "login", base])
         signs_in = tokens.has_sign_in(base)
         start = f"Run `{login}`, or ask" if signs_in else "Ask"
-        raise _no_token(f"{start} the owner for one. Put")
+        raise _no_token(f"{start} the owner for a token. Put")
     origin, current, key = Origin(base), _current(base, token, root), token_bytes(32)
 
     def open(seconds: float) -> Session:
@@ -123,7 +123,7 @@ def _store(store: Place, token: str | None) -> Callable[[float], Session]:
                 error.message = f"{store} does not accept this token."
             else:
                 error.message = error.message.removesuffix(" Ask for a new one.")
-            error.message += f" Create one with {_making(store)}."
+            error.message += f" Create a token with {_making(store)}."
             raise
 
     return open
@@ -136,7 +136,7 @@ def _making(store: Place) -> str:
 
 
 def _no_token(how: str) -> NoToken:
-    hint = f"{how} it into {TOKEN_VARIABLE} or the file of --token-file."
+    hint = f"{how} it into {TOKEN_VARIABLE} or into a file for --token-file."
     return NoToken("A token is required.", hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""`rung papers`: the papers operations in a shell, on a snapshot on this machine.
+"""`rung papers`: runs the paper operations in a shell, on a snapshot on this machine.
 
 The commands are built from the operations. A paper's text goes to stdout; its position and the next
 calls go to stderr, so that output can be piped. The library is imported when a snapshot is opened,
@@ -44,8 +44,8 @@ ENTRIES = tuple(
     )
 )
 GROUP = ("rung", "papers")
-DB = "The snapshot. Also read from RUNG_PAPERS_DB."
-ASSETS = "The directory or URL of its static files."
+DB = "The path of the snapshot. Also read from RUNG_PAPERS_DB."
+ASSETS = "The directory or URL of the snapshot's static files."
 
 
 class Shelf:
@@ -58,7 +58,7 @@ class Shelf:
     @property
     def db(self) -> Path:
         if self._db is None:
-            raise click.UsageError("No snapshot given. Name it with --db or RUNG_PAPERS_DB.")
+            raise click.UsageError("No snapshot was given. Name one with --db or RUNG_PAPERS_DB.")
         return self._db
 
     @cached_property
@@ -86,7 +86,7 @@ def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def papers() -> None:
-    """Search and read papers of a snapshot."""
+    """Search and read the papers of a snapshot."""
 
 
 def _command(entry: Entry[PaperOperation[Any, Any]]) -> click.Command:
@@ -129,7 +129,7 @@ for _entry in ENTRIES:
 
 @papers.command()
 @click.argument("paper_id")
-@click.option("--lang", help="A translation instead of the source.")
+@click.option("--lang", help="Print the translation into this language instead of the source.")
 @snapshot_options
 def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
     """Print the whole Markdown of a paper of any length."""
@@ -147,10 +147,10 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
 @click.argument("new", type=PATH)
 @snapshot_options
 def swap(shelf: Shelf, new: Path) -> None:
-    """Replace the snapshot --db with NEW while it is served.
+    """Replace the snapshot --db with NEW while a server uses it.
 
-    Checks NEW first. A running service detects the change with its next request and opens it in
-    the background.
+    The command checks NEW first. A running server detects the new snapshot on its next request
+    and opens it in the background.
     """
     from service.papers.swap import swap as install
 

@@ -96,7 +96,9 @@ def _primary_text(session: Session, arguments: dict[str, Any]) -> dict[str, Any]
 def _help(entry: Entry[RecordOperation[Any, Any]], form: str) -> str:
     """The help of an output option, with the defaults of REST."""
     defaults = entry.operation.rest_defaults.items() if form != "plain" else ()
-    return FORMS[form] + "".join(f" Then {name} is {value} by default." for name, value in defaults)
+    return FORMS[form] + "".join(
+        f" With --{form}, {name} defaults to {value}." for name, value in defaults
+    )
 
 
 def _text(
@@ -155,13 +157,13 @@ schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
 def open_(source: Source, id: str) -> None:
     """Open the page of a record in a browser.
 
-    ID: the id of a record, or the number of a hit of the last search. A running Rung server has the
-    page: the server of --url, otherwise that of RUNG_PUBLIC_URL or PORT.
+    ID is the id of a record, or the number of a hit in your last search. The page is on a running
+    Rung server: the server at --url, or, without --url, the server at RUNG_PUBLIC_URL or PORT.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
     with report_errors(spelling, server=source.server):
         if source.provider_url is not None:
-            raise InvalidRequest("Only a Rung server has pages. Name one with --url.")
+            raise InvalidRequest("Only Rung servers have pages. Give a server's URL with --url.")
         ref = handles.parse(id_of(id))
         base = source.server or settings.load().base
     address = f"{base}/read/{quote(str(ref), safe='/:')}"
@@ -189,7 +191,7 @@ def id_of(text: str) -> str:
     hit_id = _saved_ids().get(str(int(text)))
     if hit_id is None:
         raise InvalidRequest(
-            f"The last search on a terminal has no hit {text}.",
+            f"The last search on a terminal returned no hit {text}.",
             hint="Search again, or give the id of a record.",
         )
     return hit_id

@@ -1,4 +1,4 @@
-"""Turns answers into rows: objects of a body, table cells, and their notes."""
+"""Turns answers into rows for output: body objects, table cells, and notes on them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Answers on a terminal: tables and highlights at its width, with every id in full.
+"""Shows answers on a terminal: tables and highlights that fit its width, with every id in full.
 
 Record text is always escaped. `NO_COLOR` is respected.
 """
@@ -195,7 +195,8 @@ def _hits(console: Console, page: SearchPage, context: Context) -> None:
             _window(console, match.shown)
             _line(console, search.evidence_line(match, context), "dim")
         if not hit.matches:
-            _line(console, f"  no proven window; {context.step(hit.fetch)}", "dim")
+            for line in search.windows(number, hit, context):
+                _line(console, line, "dim")
     for line in search.footer(page, page.continuations(), context):
         _line(console, line)
 
@@ -238,8 +239,8 @@ def _groups(console: Console, counts: Buckets, context: Context) -> None:
 METRICS = {
     "sum": "Sum of",
     "avg": "Average of",
-    "min": "Least",
-    "max": "Greatest",
+    "min": "Minimum of",
+    "max": "Maximum of",
     "count_distinct": "Distinct values of",
 }
 
@@ -257,9 +258,9 @@ def _(page: SearchPage) -> str:
         least = "" if counts.exact else "At least "
         text = least + _matches("record", counts.some, counts.all, len(page.proven))
     if related := len(page.hits) - len(page.proven):
-        text += f", and {counted(related, 'related one')} without a word of it"
+        text += f", and {counted(related, 'related record')} without any of the words"
     missed = page.recall.get("complete", True) is False
-    return f"{text}{', not all records were searched' * missed}."
+    return f"{text}{', but not all records were searched' * missed}."
 
 
 @sentence.register
@@ -296,7 +297,7 @@ def _(buckets: Buckets) -> str:
             of = f"{METRICS[buckets.metric]} {buckets.field}: {of}"
         return f"{of} in {counted(total, 'group')} by {by}{_cut_note(len(buckets.groups), total)}."
     if buckets.metric == "count":
-        return f"{records.group_key(buckets.value)} records of {buckets.stream}."
+        return f"Records of {buckets.stream}: {records.group_key(buckets.value)}."
     return f"{METRICS[buckets.metric]} {buckets.field} in {of}: {records.group_key(buckets.value)}"
 
 
@@ -310,13 +311,13 @@ def _(schema: Schema) -> str:
 
 @sentence.register
 def _(paper: Paper) -> str:
-    return f"A paper of {paper.year}." if paper.year else "A paper."
+    return f"A paper from {paper.year}." if paper.year else "A paper."
 
 
 @sentence.register
 def _(finds: PaperFinds) -> str:
-    rest = "" if finds.searched_to >= finds.total else ", and more of the text to search"
-    return f"{counted(len(finds.matches), 'place')} in the text{rest}."
+    rest = "" if finds.searched_to >= finds.total else ", with more text to search"
+    return f"{counted(len(finds.matches), 'match')} in the text{rest}."
 
 
 @sentence.register

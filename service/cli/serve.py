@@ -1,4 +1,4 @@
-"""`rung serve`: the service on this machine, with the same gunicorn as in a deployment."""
+"""`rung serve`: runs the service on this machine, with the same gunicorn as in a deployment."""
 
 import os
 import shlex
@@ -42,20 +42,21 @@ port_option = click.option(
     envvar="WEB_CONCURRENCY",
     show_envvar=True,
     show_default=True,
-    help="The number of worker processes.",
+    help="The number of worker processes. If you start gunicorn yourself, the default is one per "
+    "core.",
 )
 @store_option
 @click.option(
     "--provider-url",
     envvar="RUNG_UPSTREAM_URL",
-    help="A PDPP resource server to serve, with or without a store. Also read from "
+    help="The URL of a PDPP resource server to serve, with or without a store. Also read from "
     "RUNG_UPSTREAM_URL.",
 )
 @click.option(
     "--papers",
     type=PATH,
     envvar="RUNG_PAPERS_DB",
-    help="A papers snapshot to serve, with or without a store.",
+    help="The path of a papers snapshot to serve, with or without a store.",
 )
 def serve(
     port: int, host: str, workers: int, store: Place, provider_url: str | None, papers: Path | None
@@ -74,7 +75,7 @@ def _how_to_connect(store: Place, host: str, port: int) -> str:
         secret = engine_of(store).has_secret_location
         store_words = [] if secret else ["--store", str(store.absolute())]
         create = shlex.join(["rung", "grant", "create", *store_words])
-        lines.append(f"Create a token that reads everything: {create}")
+        lines.append(f"Create a token for all records: {create}")
         if settings.environment().get("RUNG_SIGN_IN") == "on":
             link = shlex.join(["rung", "owner", "link", "--url", url, *store_words])
             lines.append(f"Sign in as the owner: {link}")
@@ -118,7 +119,7 @@ def run(
             probe.bind((host, port))
         except OSError as error:
             why = f"Cannot listen on port {port}: {error.strerror}."
-            raise click.ClickException(f"{why} Choose another with --port or PORT.") from error
+            raise click.ClickException(f"{why} Choose another port with --port or PORT.") from error
     command = [sys.executable, *GUNICORN, "--bind", f"{host}:{port}", "--workers", str(workers)]
     if say:
         click.echo(say)

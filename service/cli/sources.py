@@ -1,6 +1,7 @@
-"""`rung source` and `rung sync`: the owner's sources, and rounds that bring what is new."""
+"""`rung source` and `rung sync`: the owner's sources, and rounds that import new records."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Thread
@@ -10,6 +11,7 @@ import click
 import orjson
 
 from evidence.errors import EvidenceError, InvalidRequest
+from evidence.model import members
 from service import settings
 from service.access.entries import Entries
 from service.cli import config, import_report
@@ -18,83 +20,114 @@ from service.cli.output import counted, say, text
 from service.cli.source import store_option
 from service.cli.store import existing, source_states, stop_on_signals, teaching
 from service.meaning.building import build
+from service.meaning.encoder import Encoder
 from service.meaning.opening import encoder_of
 from service.place import Place, file_of
 from service.records import freshness
 from service.records.sidecar import open_sidecar
 from service.syncing import syncing
 from service.syncing.connector import KEEP, REMOVE, SourceSettings
-from service.syncing.owner_file import NAME, VARIABLE, OwnerFile
+from service.syncing.owner_file import VARIABLE, OwnerFile
 from service.syncing.round import Outcome
-from service.syncing.table import kind_of, kinds
+from service.syncing.syncing import kind_of, kinds
 
 #: The exit code if a source waits for the owner.
 WAITING: Final = 3
+#: The state of a source in order.
+NOTHING_NEW: Final = "nothing new."
 
 
 @click.group()
 def source() -> None:
     """Keep the store fresh: add, list and remove sources.
 
-    Sources are in sources.toml beside the configuration file, never in the store.
+    Rung keeps the sources in sources.toml beside the configuration file, never in the store.
     """
 
 
 @source.command()
 @click.argument("name")
 @click.argument("address")
-@click.option("--kind", required=True, type=click.Choice(kinds()), help="What the address is of.")
-@click.option("--connection", help="The connection to bring records into (default: NAME).")
+@click.option("--kind", required=True, type=click.Choice(kinds()), help="The type of source.")
+@click.option("--connection", help="The connection to import into (default: NAME).")
 @click.option("--label", help="A display name for the connection.")
-@click.option("--every", default="10m", show_default=True, help="The time between two rounds.")
+@click.option(
+    "--every", default="10m", show_default=True, help="The time between two syncs of the source."
+)
 @click.option(
     "--folder",
     "folders",
     multiple=True,
-    help="Only this folder, calendar or address book. Can be repeated.",
+    help="Sync only this folder, calendar or address book. Can be given more than once.",
 )
 @click.option(
     "--deletions",
     type=click.Choice([REMOVE, KEEP]),
     default=REMOVE,
     show_default=True,
-    help="Remove records that are deleted at the source, or keep them with deleted_at_source.",
+    help="Remove records that are deleted at the source, or keep them and set deleted_at_source.",
 )
 @click.option("--password-command", help="A command that prints the password or the OAuth token.")
 @store_option
 def add(name: str, store: Place, **options: Any) -> None:
-    """Add the source NAME at ADDRESS: a path, an address, or a command line, as --kind requires.
+    """Add a source named NAME.
 
-    A password is asked for, or read from standard input; it goes into the keyring of the system,
-    or else into sources.toml, which only you can read.
+    ADDRESS is a path, a URL or a command line, depending on --kind. If the source needs a
+    password, the command asks for it or reads it from standard input. Rung stores the password in
+    the system keyring, or else in sources.toml, which only you can read.
     """
     with teaching():
         kind, owner = kind_of(options["kind"]), _owner(store)
         options["address"] = kind.check(options["address"])
         if name in owner.sources():
-            raise InvalidRequest(f"There is a source {name!r} already. Choose another name.")
+            raise InvalidRequest(
+                f"A source named {name!r} already exists. Choose another name. To replace its "
+                f"password: rung source password {name}"
+            )
         options["folders"] = list(options["folders"])
         entry = {key: option for key, option in options.items() if option}
         asks = kind.needs_secret(options["address"]) and not options["password_command"]
         secret = _secret() if asks else ""
-        owner.check(name, entry)
-        if secret:
-            owner.keep_secret(name, entry, secret)
         owner.put(name, entry)
-    say(f"{name} is added to {owner.path}. Bring its records: rung sync {name}")
+        stored = f" Its password is stored in {owner.set_secret(name, secret)}." if secret else ""
+    say(f"{name} was added to {owner.path}.{stored} Import its records: rung sync {name}")
+
+
+@source.command()
+@click.argument("name")
+@store_option
+def password(name: str, store: Place) -> None:
+    """Replace the password of a source.
+
+    The command asks for the new password, or reads it from standard input.
+    """
+    with teaching():
+        owner = _owner(store)
+        entry = owner.entry(name)
+        if not kind_of(entry["kind"]).needs_secret(entry["address"]):
+            raise InvalidRequest(
+                f"The address of {name!r} has no user name, so the source needs no password."
+            )
+        stored = owner.set_secret(name, _secret())
+    say(f"The password of {name} is stored in {stored}. Next, run: rung sync {name}")
 
 
 def _secret() -> str:
     if sys.stdin.isatty():
         return str(click.prompt("Password", hide_input=True, err=True))
-    return sys.stdin.readline().rstrip("\r\n")
+    if secret := sys.stdin.readline().rstrip("\r\n"):
+        return secret
+    raise InvalidRequest("The password is empty. Type it, or pass it on standard input.")
 
 
 @source.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option
 def list_(as_json: bool, store: Place) -> None:
-    """List the sources with their states, and those of the store from another machine."""
+    """List the sources and their states.
+
+    The list includes sources that were added on another machine.
+    """
     with teaching():
         rows = list(_rows(store))
     if as_json:
@@ -104,70 +137,68 @@ def list_(as_json: bool, store: Place) -> None:
         described = freshness.describe(row["state"], row["synced_at"], row["failure"])
         text(f"{row['name']} ({row['kind']}) into {row['connection']}: {described}")
     if not rows:
-        say("There are no sources. Add one: rung source add")
+        say(_no_sources(_owner(store)))
 
 
-def _rows(store: Place) -> list[dict[str, Any]]:
+def _no_sources(owner: OwnerFile) -> str:
+    """Describes that a store has no sources, and which other stores have some."""
+    others = "".join(f"\nThere are sources for --store {place}" for place in owner.other_stores())
+    return f"There are no sources for {owner.store.absolute()}. Add one: rung source add{others}"
+
+
+def _rows(store: Place) -> Iterator[dict[str, Any]]:
     """The sources of the owner's file, then those of the store alone."""
-    owned, rows = _owner(store).sources(), list[dict[str, Any]]()
+    owned = _owner(store).sources()
     states, now = source_states(store)
     for name, entry in owned.items():
-        state = states.get(name)
-        rows.append(
-            {
-                **{"name": name, "kind": entry.kind, "connection": entry.connection},
-                "state": "paused" if entry.paused else state.state(now) if state else "new",
-                "synced_at": freshness.time_text(state.synced_at) if state else None,
-                "failure": state.failure if state else "",
-            }
-        )
+        tried = states.get(name)
+        state = "paused" if entry.paused else tried.state(now) if tried else "new"
+        yield _row(entry, state, tried)
     if store.exists():
         with existing(store) as writer:
-            foreign = [row for row in syncing.stored(writer) if row.name not in owned]
-        rows += [
-            {
-                **{"name": row.name, "kind": row.kind, "connection": row.connection},
-                **{"state": "from another machine", "synced_at": None, "failure": ""},
-            }
-            for row in foreign
-        ]
-    return rows
+            foreign = [stored for stored in syncing.stored(writer) if stored.name not in owned]
+        yield from (_row(stored, "from another machine") for stored in foreign)
+
+
+def _row(source: object, state: str, tried: freshness.Freshness | None = None) -> dict[str, Any]:
+    synced_at = freshness.time_text(tried.synced_at) if tried else None
+    times = {"synced_at": synced_at, "failure": tried.failure if tried else ""}
+    return {**members(source, "name", "kind", "connection"), "state": state, **times}
 
 
 @source.command()
 @click.argument("name")
 @store_option
 def pause(name: str, store: Place) -> None:
-    """Leave a source out of rung sync until it is resumed."""
+    """Exclude a source from rung sync until you resume it."""
     _set_paused(store, name, True)
-    say(f"{name} is paused. Continue with: rung source resume {name}")
+    say(f"{name} is paused. Resume it with: rung source resume {name}")
 
 
 @source.command()
 @click.argument("name")
 @store_option
 def resume(name: str, store: Place) -> None:
-    """Continue with a source that was paused."""
+    """Resume a paused source."""
     _set_paused(store, name, False)
-    say(f"{name} continues with the next rung sync.")
+    say(f"{name} resumes with the next rung sync.")
 
 
 def _set_paused(store: Place, name: str, paused: bool) -> None:
     with teaching():
-        _owner(store).set_paused(name, paused)
-        if store.exists():
-            entries = Entries(open_sidecar(store))
-            state = freshness.all_sources(entries).get(name)
-            if state and state.is_paused != paused:
-                freshness.save(entries, replace(state, is_paused=paused))
+        _owner(store).assign(name, paused=paused or None)
+        states, _ = source_states(store)
+        if name in states:
+            state = replace(states[name], is_paused=paused)
+            freshness.save(Entries(open_sidecar(store)), state)
 
 
 @source.command()
 @click.argument("name")
-@click.option("--with-records", is_flag=True, help="Remove its records from the store as well.")
+@click.option("--with-records", is_flag=True, help="Also remove the source's records.")
 @store_option
 def remove(name: str, with_records: bool, store: Place) -> None:
-    """Remove a source. Its records stay in the store unless --with-records is given."""
+    """Remove a source. Without --with-records, its records stay in the store."""
     with teaching():
         owner = _owner(store)
         owned = owner.sources().get(name)
@@ -181,104 +212,99 @@ def remove(name: str, with_records: bool, store: Place) -> None:
                 say(f"{counted(count, 'record')} removed.")
         if owned is not None:
             owner.remove(name)
-    say(f"{name} is removed.")
+    say(f"{name} was removed.")
 
 
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--every", is_flag=True, help="Go on, each source at its interval, until interrupted."
+    "--every",
+    is_flag=True,
+    help="Keep running, and sync each source at its interval, until interrupted.",
 )
 @click.option(
-    "--accept-deletions", is_flag=True, help="Let any number of records of the named sources go."
+    "--accept-deletions",
+    is_flag=True,
+    help="Accept any number of deletions from the named sources.",
 )
 @store_option
-@click.pass_context
-def sync(
-    context: click.Context,
-    names: tuple[str, ...],
-    every: bool,
-    accept_deletions: bool,
-    store: Place,
-) -> None:
-    """Bring what is new at the sources into the store: of NAMES, or of all.
+def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Place) -> None:
+    """Sync changes from the sources NAMES, or from all sources, into the store.
 
-    Exits with 3 if a source waits for --accept-deletions because too many of its records are gone,
-    and with 1 if a source failed.
+    The exit code is 3 if a source is paused because too many of its records are gone (see
+    --accept-deletions), and 1 if a source failed.
     """
     if accept_deletions and (every or not names):
-        raise click.UsageError("--accept-deletions needs the names of sources, and one round.")
+        raise click.UsageError(
+            "--accept-deletions requires the names of sources, and cannot be used with --every."
+        )
     with teaching():
         owner = _owner(store)
         sources = owner.sources()
-        chosen = [sources[name] if name in sources else _missing(owner, name) for name in names]
-        chosen = chosen or list(sources.values())
+        for name in names:
+            owner.entry(name)  # raises if there is none
+        chosen = [sources[name] for name in names or sources]
+        encoder = encoder_of(settings.load())
     if not chosen:
-        raise click.ClickException("There are no sources. Add one: rung source add")
+        raise click.ClickException(_no_sources(owner))
     if every:
-        _go_on(store, chosen)
+        _go_on(store, chosen, encoder)
         return
-    codes = [_one_round(store, entry, accept_deletions) for entry in chosen]
+    codes = [_one_round(store, entry, accept=accept_deletions)[0] for entry in chosen]
     send_events(store)
-    _build_vectors(store)
-    if code := max(codes):
-        context.exit(code)
+    if encoder is not None and store.exists():
+        with suppress(EvidenceError):  # the next round builds what is missing
+            build(store, encoder, Event(), lambda progress: None)
+    click.get_current_context().exit(max(codes))
 
 
-def _missing(owner: OwnerFile, name: str) -> SourceSettings:
-    raise InvalidRequest(
-        f"{owner.path} names no source {name!r} for this store. See them: rung source list"
-    )
+def _one_round(
+    store: Place, entry: SourceSettings, *, accept: bool = False, last: str = ""
+) -> tuple[int, str]:
+    """Does a round and reports it; returns the exit code and the state of the source.
 
-
-def _one_round(store: Place, entry: SourceSettings, accept: bool = False) -> int:
-    """Does a round and reports it; returns the exit code."""
-    if entry.paused:
-        say(f"{entry.name}: paused. Continue with: rung source resume {entry.name}")
-        return 0
+    A state that is still the `last` one is not reported.
+    """
+    name, outcome, code, state = entry.name, Outcome(), 0, NOTHING_NEW
     try:
-        outcome = syncing.sync(store, entry, accept=accept)
+        if entry.paused:
+            state = f"paused. Resume it with: rung source resume {name}"
+        else:
+            outcome = syncing.sync(store, entry, accept=accept)
     except EvidenceError as error:
-        say(f"{entry.name}: {error.message} {error.hint or ''}".rstrip())
-        return 1
-    return _report(store, entry, outcome)
-
-
-def _report(store: Place, entry: SourceSettings, outcome: Outcome | None) -> int:
-    again = f"rung sync {entry.name} --accept-deletions"
-    if outcome is None:
-        say(f"{entry.name}: paused, because many records are gone. If that is right: {again}")
-        return WAITING
+        code, state = 1, f"{error.message} {error.hint or ''}".rstrip()
+    if outcome.waits:
+        again = f"rung sync {name} --accept-deletions"
+        code, state = WAITING, f"paused. To accept deletions: {again}"
+    if came := [f"{number} {what}" for what, number in outcome.counts.items() if number]:
+        outcome.lines.append(f"{', '.join(came)}.")
+    if state != last and not (came and state == NOTHING_NEW):
+        outcome.lines += [f"{outcome.waits}.", state] if outcome.waits else [state]
     for line in outcome.lines:
-        say(f"{entry.name}: {line}")
-    counts = outcome.counts
-    words = ("new", "changed", "deleted", "refused")
-    parts = [f"{getattr(counts, word)} {word}" for word in words if getattr(counts, word)]
-    parts += [f"{outcome.marked} marked as deleted"] if outcome.marked else []
-    say(f"{entry.name}: {', '.join(parts) or 'nothing new'}.")
+        say(f"{name}: {line}")
     if outcome.declared:
-        with existing(store) as writer:
-            manifests = writer.manifests(entry.connection)
-            import_report.of_connection(writer, entry.connection, manifests)
-    if outcome.is_paused:
-        what = "The source lists nothing" if outcome.nothing_listed else ""
-        what = what or f"{counted(outcome.missing, 'record')} are gone"
-        say(f"{entry.name}: paused. {what}. If that is right: {again}")
-        return WAITING
-    return 0
+        import_report.of_source(store, entry.connection)
+    return code, state
 
 
-def _go_on(store: Place, chosen: list[SourceSettings]) -> None:
+def _go_on(store: Place, chosen: list[SourceSettings], encoder: Encoder | None) -> None:
     """Does rounds of each source until a signal."""
     stop = stop_on_signals()
     context = click.get_current_context()
 
     def go_on(entry: SourceSettings) -> None:
+        state = NOTHING_NEW
+
+        def do_round() -> bool:
+            nonlocal state
+            code, state = _one_round(store, entry, last=state)
+            return code == 0
+
         with context:
-            syncing.go_on(store, entry, stop, lambda source: _one_round(store, source) == 0)
+            syncing.go_on(entry, stop, do_round)
 
     start_sending(store, stop)
-    if (encoder := encoder_of(settings.load())) is not None:
+    if encoder is not None:
         words = (store, encoder, stop, lambda progress: None, lambda error: None)
         Thread(target=build, args=words, daemon=True).start()
 
@@ -289,20 +315,12 @@ def _go_on(store: Place, chosen: list[SourceSettings]) -> None:
         thread.join()
 
 
-def _build_vectors(store: Place) -> None:
-    """Builds the vectors that are missing, if search by meaning is on and nobody else does."""
-    if (encoder := encoder_of(settings.load())) is not None and store.exists():
-        with suppress(EvidenceError):
-            build(store, encoder, Event(), lambda progress: None)
-
-
 def _owner(store: Place) -> OwnerFile:
     """The owner's file for a store."""
     environment = settings.environment()
     if environment.get("DYNO") and file_of(store) is not None:
         raise InvalidRequest(
-            "Each dyno has a disk of its own: the server would not see this store. Set "
+            "Each dyno has its own disk, so the server would not see this store. Set "
             f"DATABASE_URL, and put the sources into {VARIABLE}."
         )
-    path = config.path_of(environment).with_name(NAME)
-    return OwnerFile(path, store, environment.get(VARIABLE))
+    return OwnerFile(config.path_of(environment), store, environment)

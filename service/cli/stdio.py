@@ -51,19 +51,19 @@ Served = tuple[Surface, Callable[[], Any], str]
     envvar="RUNG_UPSTREAM_URL",
     help="A PDPP resource server to serve instead of a store. Also read from RUNG_UPSTREAM_URL.",
 )
-@click.option("--papers", type=PATH, help="A papers snapshot to serve instead. Needs no token.")
+@click.option("--papers", type=PATH, help="A papers snapshot to serve instead, without a token.")
 @click.option(
     "--cache-root",
     type=PATH,
     envvar="PDPP_CACHE_ROOT",
-    help="Where `rung login` and `pdpp connect` keep credentials. Also read from PDPP_CACHE_ROOT; "
-    "default: ~/.local/share/rung, or .pdpp if only that has one.",
+    help="The folder with the credentials of `rung login` and `pdpp connect`. Also read from "
+    "PDPP_CACHE_ROOT; default: ~/.local/share/rung, or .pdpp if only .pdpp has credentials.",
 )
 @click.option(
     "--token-file",
     type=PATH,
-    help="A file that contains the token. Otherwise RUNG_TOKEN, then the provider's credential "
-    "cache.",
+    help="A file that contains the token. Default: the token in RUNG_TOKEN, or else the saved "
+    "credentials.",
 )
 @click.pass_context
 def stdio(
@@ -76,8 +76,9 @@ def stdio(
 ) -> None:
     """Serve MCP on standard input and output, for clients that start their own server process.
 
-    Standard output carries only protocol messages. Exits with 0 when the input ends, 64 after a
-    usage error, 77 for an owner's credential, 78 without a usable token.
+    Standard output carries only protocol messages. The exit code is 0 when the input ends,
+    64 after a usage error, 77 if the token is an owner's credential, and 78 if there is no usable
+    token.
     """
     with _exits(), take_stdout() as out:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,4 @@
-"""Commands of the owner: show what is in the store and who read it, and sign in to its pages."""
+"""Owner commands: show the store's contents and readers, and sign in to the owner pages."""
 
 import signal
 import sys
@@ -55,7 +55,7 @@ def stop_on_signals() -> Event:
 def stats(store: Place, as_json: bool) -> None:
     """Count the connections, streams and records of the store.
 
-    Upgrades the store if its schema version is old.
+    The command upgrades a store with an old schema version.
     """
     with teaching(), existing(store) as writer:
         counts = writer.counts()
@@ -75,18 +75,19 @@ def stats(store: Place, as_json: bool) -> None:
         return
     for count in counts:
         name = f"{count.connection_id}/{count.stream}"
-        output.text(f"{name}: {count.records} records, {count.deleted} deleted")
+        output.text(f"{name}: {output.counted(count.records, 'record')}, {count.deleted} deleted")
     connections = len({count.connection_id for count in counts})
     records = sum(count.records for count in counts)
-    click.echo(f"{connections} connections, {len(counts)} streams, {records} records")
+    totals = zip((connections, len(counts), records), ("connection", "stream", "record"))
+    click.echo(", ".join(output.counted(*total) for total in totals))
     for model, done, total in vectors:
         click.echo(f"vectors of {model}: {done} of {total} records")
     for source in sources.values():
         output.text(f"source {source.described(now)}")
     if plain:
         output.say(
-            f"No field of {', '.join(plain[: BUDGETS.names_shown])} has a role: hits have no "
-            "title and no time. Write the manifest with rung import --write-manifest FILE, add "
+            f"No field of {', '.join(plain[: BUDGETS.names_shown])} has a role, so hits have "
+            "no title and no time. Write the manifest with rung import --write-manifest FILE, add "
             "x_pdpp_role to its fields, and pass it with --manifest FILE."
         )
 
@@ -125,15 +126,18 @@ def required(store: Place) -> Place:
     """The place of a store, which must exist."""
     if store.exists():
         return store
-    raise click.ClickException(f"There is no store at {store}. Create one: rung import, rung demo.")
+    raise click.ClickException(
+        f"There is no store at {store}. Create one with rung import or rung demo."
+    )
 
 
 @click.command(
     "log",
-    help="Show which grants read which streams, by day.\n\nEach line has the day (UTC), the grant, "
-    "its label, the operation, the stream whose records were in the answers, and the number of "
-    f"requests. Servers write these counts every few seconds and keep them for {KEPT_DAYS} days. "
-    "They contain no text, query or record id. Direct reads of a store (--store) are not counted.",
+    help="Show which streams clients read with which grants, by day.\n\nEach line shows the day "
+    "(UTC), the grant, its label, the operation, the stream whose records were in the answers, and "
+    "the number of requests. Servers write these counts every few seconds and keep them for "
+    f"{KEPT_DAYS} days. The counts include no text, query or record id, and no direct reads of "
+    "a store (--store).",
 )
 @click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day to show.")
 @click.option("--grant", "name", help="Show only the grant with this id or label.")
@@ -156,12 +160,12 @@ def log(since: date | None, name: str | None, as_json: bool, store: Place) -> No
         does = f"{row['operation']} {row['stream'] or '-'}"
         output.text(f"{row['day']} {name} {does} {row['requests']}")
     if not rows:
-        output.say("No requests are recorded. Only a server records them: rung serve.")
+        output.say("No requests are recorded. Only servers (rung serve) record requests.")
 
 
 @click.group()
 def owner() -> None:
-    """Sign in to the owner's pages (RUNG_SIGN_IN=on)."""
+    """Sign in to the owner pages. The server needs RUNG_SIGN_IN=on."""
 
 
 @owner.command()
@@ -172,17 +176,17 @@ def owner() -> None:
 )
 @store_option
 def link(store: Place, url: str | None) -> None:
-    """Print a link that signs in one browser. It works once, for ten minutes.
+    """Print a link that signs in one browser.
 
-    The server must use the same store, because the code is saved next to it. The command names
-    the store that it used.
+    The link works once and expires after ten minutes. The server must use the same store, because
+    the link's code is saved next to the store. The command prints which store it used.
     """
     with teaching():
         code = _owner(store).new_code()
         base = url or settings.load().base
     output.say(
-        f"Open this in your browser within {LINK_SECONDS // 60} minutes, or enter the code {code}."
-        f"\nIt works only at a server of the store {store.absolute()}."
+        f"Open this link within {LINK_SECONDS // 60} minutes, or enter the code {code}."
+        f"\nThe link and the code work only on a server of the store {store.absolute()}."
     )
     click.echo(f"{base.rstrip('/')}/owner/login?code={code}")
 

@@ -1,4 +1,4 @@
-"""The tokens that `rung login` keeps in the credential cache, and their refresh.
+"""Keeps the tokens of `rung login` in the credential cache, and refreshes them.
 
 Credentials of other programs are refreshed too if they have a refresh token.
 """

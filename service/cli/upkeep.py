@@ -1,4 +1,4 @@
-"""The owner's upkeep of a store: remove, replace, back up, restore, check and copy."""
+"""Owner commands for a store's upkeep: remove, replace, back up, restore, check and copy."""
 
 import sys
 from datetime import datetime
@@ -12,7 +12,7 @@ from service.place import Place
 from service.cli import import_report, importing
 from service.importing.run import replace_stream
 from service.cli.source import FILE, NEW_FILE, PlaceType, store_option
-from service.cli.output import FileRows, Meter, say
+from service.cli.output import FileRows, Meter, counted, say
 from service.cli.store import active_grants, existing, required, teaching
 from service.records import copying
 from service.records.engine.health import Depth, Health
@@ -25,7 +25,8 @@ MEGABYTE = 1_000_000
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
 
 
-yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
+YES = "Do not ask before data is removed, replaced or rebuilt."
+yes_option = click.option("--yes", is_flag=True, help=YES)
 
 
 def confirm(text: str, yes: bool) -> None:
@@ -46,7 +47,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
     """Remove a stream, or a connection with all its streams, in one commit.
 
     A stream that an active grant covers is emptied but kept, so that readers of its changes see
-    the deletions. You can keep serving the store.
+    the deletions. You can keep serving the store while records are removed.
     """
     with teaching(), existing(store) as writer:
         streams = _streams(writer, name)
@@ -54,7 +55,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
         granted = {(row.connection_id, row.stream) for grant in grants for row in grant.streams}
         covered = [stream for stream in streams if (stream.connection_id, stream.stream) in granted]
         said = "; ".join(
-            f"{stream.connection_id}/{stream.stream}: {stream.records} records"
+            f"{stream.connection_id}/{stream.stream}: {counted(stream.records, 'record')}"
             + (" (the empty stream is kept for its grants)" if stream in covered else "")
             for stream in streams
         )
@@ -63,7 +64,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
             stage.keep_manifests([(stream.connection_id, stream.stream) for stream in covered])
             stage.publish()
             count = sum(stream.records for stream in streams)
-            say(f"{name}: {count} records removed. {importing.ERASING}")
+            say(f"{name}: {counted(count, 'record')} removed. {importing.ERASING}")
         writer.finish()
 
 
@@ -77,13 +78,13 @@ def _replace(
     --manifest, --key or --infer is given.
     """
     if infer and not engine_of(store).infers_replacements:
-        raise click.UsageError("--infer does not work on a database. Use --manifest.")
+        raise click.UsageError("--infer does not work with a database. Use --manifest.")
     with teaching(), existing(store) as writer:
         stream, *further = _streams(writer, target)
         if further or target == stream.connection_id:
             raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
-        files, count = ", ".join(paths), stream.records
-        confirm(f"This replaces the {count} records of {target} with those in {files}.", yes)
+        files, old = ", ".join(paths), counted(stream.records, "record")
+        confirm(f"This replaces {old} of {target} with the contents of {files}.", yes)
         plan = importing.plan_of(
             {**options, "connection": stream.connection_id, "stream": stream.stream}
         )
@@ -109,7 +110,7 @@ replace = click.Command(
     params=[
         click.Argument(["target"], metavar="CONNECTION/STREAM"),
         click.Option(["--infer"], is_flag=True, help="Propose a new manifest."),
-        click.Option(["--yes"], is_flag=True, help="Skip the confirmation."),
+        click.Option(["--yes"], is_flag=True, help=YES),
         *(param for param in importing.import_.params if param.name not in _NOT_REPLACED),
     ],
 )
@@ -122,14 +123,14 @@ replace = click.Command(
 def back_up(file: Path, yes: bool, store: Place) -> None:
     """Write a copy of the store, as it is now, to FILE.
 
-    You can keep serving and writing to the store. The copy contains all records, grants and
-    settings of the store: keep it as safe as the store itself.
+    During the backup, you can serve the store and write to it. The copy contains all records,
+    grants and settings of the store: keep the copy as safe as the store itself.
     """
     with teaching():
         if file.exists():
-            confirm(f"This replaces {file}, which is of {_date(file)}.", yes)
+            confirm(f"This replaces {file}, which is from {_date(file)}.", yes)
         engine_of(store).back_up(file)
-    say(f"{file}: {file.stat().st_size / MEGABYTE:.1f} MB. To go back to it: rung restore {file}")
+    say(f"{file}: {file.stat().st_size / MEGABYTE:.1f} MB. To restore it: rung restore {file}")
 
 
 @click.command()
@@ -140,15 +141,15 @@ def restore(file: Path, yes: bool, store: Place) -> None:
     """Put the backup FILE in place of the store.
 
     A running server reads the restored store from its next request. Grants that you revoked after
-    the backup stay revoked. Bookmarks of changes feeds become invalid, unless the backup contains
-    their change.
+    the backup stay revoked. Bookmarks of a changes feed become invalid, except those from before
+    the backup.
     """
     lost = "Everything that was imported or granted since then is lost."
     with teaching():
         if store.exists():
-            confirm(f"This replaces {store} with {file}, which is of {_date(file)}. {lost}", yes)
+            confirm(f"This replaces {store} with {file}, which is from {_date(file)}. {lost}", yes)
         engine_of(store).restore(file)
-    say(f"{store} is restored from {file}.")
+    say(f"{store} was restored from {file}.")
 
 
 @click.command("check")
@@ -156,11 +157,11 @@ def restore(file: Path, yes: bool, store: Place) -> None:
 @yes_option
 @store_option
 def check_(repair: bool, yes: bool, store: Place) -> None:
-    """Check the store: its pages, the full-text index against the records, counts and blobs.
+    """Check the store's pages, counts and blobs, and compare its full-text index with the records.
 
-    It reads everything, without a lock. It exits with 1 if something is wrong. --repair rebuilds
-    the indexes and counts in a copy, which takes the place of the store at the end. For a
-    database, only --repair works: it rebuilds the indexes and counts of the database.
+    The command reads everything without a lock, and exits with 1 if something is wrong. --repair
+    rebuilds the indexes and counts in a copy, which then replaces the store. For a database, only
+    --repair works: it rebuilds the indexes and counts of the database.
     """
     engine = engine_of(store)
     with teaching():
@@ -174,11 +175,15 @@ def check_(repair: bool, yes: bool, store: Place) -> None:
         health = _report(store, engine.check(Depth.CONTENTS))
         if repair and (health.faults or health.hidden_streams):
             size = health.size_bytes / MEGABYTE
-            confirm(f"This repairs a copy of {store} ({size:.0f} MB), which then replaces it.", yes)
+            confirm(f"This replaces {store} with a repaired copy ({size:.0f} MB).", yes)
             engine.repair()
             health = _report(store, engine.check(Depth.CONTENTS))
     if health.faults:
-        advice = "What is left needs a backup: rung restore FILE." if repair else "Add --repair."
+        advice = (
+            "The rest cannot be repaired. Restore a backup: rung restore FILE."
+            if repair
+            else "To repair it, add --repair."
+        )
         raise click.ClickException(f"{store} is damaged. {advice}")
 
 
@@ -190,7 +195,8 @@ def _report(store: Place, health: Health) -> Health:
         if number := health.hidden_streams:
             say(
                 f"Hidden streams: {number}. They belong to a replace or remove that is running or "
-                "was interrupted. The next one erases them, and so does rung check --repair."
+                "was interrupted. The next replace or remove erases them, and so does rung check "
+                "--repair."
             )
     return health
 
@@ -204,7 +210,7 @@ def _streams(writer: Writing, name: str) -> list[StreamCount]:
     if not matches:
         near = [text for text in whole if text.endswith(f"/{name}")]
         near = near or get_close_matches(name, [entry.connection_id for entry in counts] + whole, 1)
-        hint = f"Did you mean {near[0]!r}?" if near else "See them with: rung stats."
+        hint = f"Did you mean {near[0]!r}?" if near else "List them: rung stats."
         raise click.ClickException(f"The store has no connection or stream {name!r}. {hint}")
     return matches
 
@@ -222,16 +228,16 @@ def stores() -> None:
 @click.argument("source", type=PlaceType())
 @click.argument("target", type=PlaceType())
 def copy(source: Place, target: Place) -> None:
-    """Copy the store SOURCE to TARGET. Each is a path or the URL of a PostgreSQL database.
+    """Copy a store. SOURCE and TARGET are each a path or the URL of a PostgreSQL database.
 
     The copy includes all records, changes, blobs, grants and packages, and the secret, so tokens,
     cursors and bookmarks remain valid. Rung reads the copy back and compares it with SOURCE by row
-    count and SHA-256 before the copy becomes visible. SOURCE can be served during the copy; changes
-    after the start are not copied. TARGET must be a new file or an empty database.
+    count and SHA-256 before the copy becomes visible. You can serve SOURCE during the copy, but
+    later changes are not copied. TARGET must be a new file or an empty database.
     """
     with teaching(), Meter(str(target), "rows copied, indexed or verified") as meter:
         rows = FileRows(meter, [None])
         copied = copying.copy(required(source), target, lambda step: rows.row(0))
     counts = ", ".join(f"{number} {part}" for part, number in copied.counts.items())
     say(f"Rows copied and verified: {counts}. SHA-256 {copied.hash.hexdigest()}.")
-    say(f"Serve it with: RUNG_STORE={target}")
+    say(f"To serve the copy, set RUNG_STORE={target}")

@@ -1,4 +1,4 @@
-"""`rung vectors`: build the vectors that search by meaning needs."""
+"""`rung vectors`: builds the vectors that search by meaning needs."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ import click
 
 from evidence.errors import EvidenceError
 from service import settings
-from service.cli.output import Meter, say
+from service.cli.output import Meter, counted, say
 from service.cli.source import store_option
 from service.cli.store import required, stop_on_signals, teaching
 from service.meaning.building import Progress
@@ -29,14 +29,15 @@ def vectors() -> None:
 
 @vectors.command()
 @click.option(
-    "--watch", is_flag=True, help="Keep building whenever records change, until interrupted."
+    "--watch", is_flag=True, help="Build again whenever records change, until interrupted."
 )
 @store_option
 def build(store: Place, watch: bool) -> None:
-    """Embed the texts of the store, and of the snapshot of papers, that have no vector yet.
+    """Embed all texts that have no vector yet.
 
-    You can interrupt it at any time: the next build continues where this one stopped. A server
-    builds by itself unless its store is read-only or a database.
+    The command covers the store and the papers snapshot. You can interrupt the build at any time:
+    the next build embeds only the remaining texts. A server builds vectors automatically, unless
+    its store is read-only or a database.
     """
     with teaching():
         configuration = settings.load()
@@ -78,7 +79,7 @@ def _stop_with_parent(stop: Event) -> None:
 
 def _say_complete(progress: Progress) -> None:
     if progress.vectors and progress.records == progress.total:
-        say(f"vectors: {progress.total} records are complete")
+        say(f"vectors: {counted(progress.total, 'record')} up to date")
 
 
 def _say_error(error: EvidenceError) -> None:

@@ -1,4 +1,4 @@
-"""Arguments as command-line words: parsed from options, and printed.
+"""Converts arguments to and from command-line words.
 
 Lists are given by repeating an option or with commas, filters as JSON or as `field>=value`.
 Printed arguments are parsed back to the same value by bash and zsh.
@@ -24,9 +24,9 @@ SIGNS = "|".join(map(re.escape, sorted([*BY_SIGN, "==", "="], key=len, reverse=T
 #: A value that begins with = or a field that ends with ! is a typing error here; JSON allows both.
 _TERM = re.compile(rf"([^=<>]*[^=<>!])({SIGNS})(.*)", re.DOTALL)
 _FORMS = {
-    TypedFilter: "Also accepts field=value or 'field>=value', repeated as needed.",
+    TypedFilter: "Also accepts field=value and 'field>=value'; repeat the option for more fields.",
     ExpandLimit: "Also accepts relation=number.",
-    Names: "Repeat it, or separate values with commas.",
+    Names: "Separate names with commas, or repeat the option.",
 }
 
 
@@ -91,7 +91,7 @@ def _object(name: str, field: Any, text: str) -> dict[str, Any]:
     term = _TERM.fullmatch(text)
     if term is None or (isinstance(field, ExpandLimit) and term[2] != "="):
         raise InvalidRequest(
-            f"{option_name(name)} is not a valid filter: {escape(text)[0]!r}.",
+            f"{option_name(name)} is invalid: {escape(text)[0]!r}.",
             code=field.error_code,
             param=name,
             hint=f"{field.metadata['description']} {_FORMS[type(field)]}",
@@ -121,7 +121,7 @@ def _json(name: str, text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InvalidRequest(
-            f"{option_name(name)} is not valid JSON: {error}. Put it in single quotes.", param=name
+            f"{option_name(name)} is not valid JSON: {error}. Use single quotes.", param=name
         ) from error
 
 

@@ -17,7 +17,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a value of JSON")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)

@@ -1,4 +1,4 @@
-"""Finds, adds and removes one server in a client's file."""
+"""Finds, adds or removes one server in a client's configuration file."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,6 +1,7 @@
 """Inserts or removes one table in a TOML text and leaves every other character unchanged."""
 
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 from service.clients.editing import Unfit
@@ -51,17 +52,18 @@ def put(text: str, path: tuple[str, str], entry: dict[str, Any]) -> str:
     return _checked(extended, expected, f"no table can be added under {path[0]}")
 
 
-def assign(text: str, path: tuple[str, str], key: str, value: object) -> str:
-    """The text with a key of the table under `path` set, or removed if `value` is None."""
+def assign(text: str, path: tuple[str, str], values: Mapping[str, object]) -> str:
+    """The text with keys of the table under `path` set, or removed if their value is None."""
     import tomlkit
 
     document, expected = tomlkit.parse(text), tomllib.loads(text)
     for tables in (document, expected):
         entry: Any = tables[path[0]][path[1]]
-        entry.pop(key, None)
-        if value is not None:
-            entry[key] = value
-    return _checked(document.as_string(), expected, f"{key} of {path[1]} cannot be changed")
+        for key in values.keys() & entry.keys():
+            del entry[key]
+        entry.update({key: value for key, value in values.items() if value is not None})
+    problem = f"{', '.join(values)} of {path[1]} cannot be changed"
+    return _checked(document.as_string(), expected, problem)
 
 
 def take(text: str, path: tuple[str, str]) -> str:

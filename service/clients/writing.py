@@ -1,4 +1,4 @@
-"""Reads a configuration file of reasonable size; replaces one atomically and keeps a backup."""
+"""Reads a configuration file up to a size limit; replaces it atomically and keeps a backup."""
 
 import errno
 import fcntl
@@ -30,7 +30,7 @@ def content_of(path: Path, most: int = BUDGETS.client_file_bytes) -> bytes | Non
     with os.fdopen(opened, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise OSError(errno.EFBIG, f"It is too large, with over {most} bytes", str(path))
+        raise OSError(errno.EFBIG, f"It is larger than {most} bytes", str(path))
     return content
 
 

@@ -1,1 +1,1 @@
-"""An invented person's year and a dozen papers, to try the store on."""
+"""An invented person's year and a dozen papers, for trying out Rung."""

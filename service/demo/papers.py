@@ -1,4 +1,4 @@
-"""A dozen short papers to try the paper tools on, as a snapshot that is the same every time.
+"""A dozen short papers for trying out the paper tools, in a snapshot that is always the same.
 
 `papers.zip` has the snapshot and its static tree; `make demo-data` writes it from the texts in
 `tests/demo_papers`, which are in the public domain.

@@ -1,1 +1,1 @@
-"""The checks of `rung doctor`: each returns one finding, and later ones depend on earlier ones."""
+"""The checks of `rung doctor`: each returns a finding, and later checks depend on earlier ones."""

@@ -84,7 +84,7 @@ def summary(findings: Sequence[Finding]) -> str:
     steps: dict[str, list[str]] = {"FAIL": [], "warn": [], "skip": [], "ok": []}
     for finding in findings:
         steps[finding.verdict].append(finding.step)
-    text = f"Nothing failed in {len(findings)} steps."
+    text = f"No step failed ({len(findings)} steps)."
     if failed := steps["FAIL"]:
         text = f"{len(failed)} of {len(findings)} steps failed. Start with {failed[0]}."
     for verdict, title in (("warn", "Warnings"), ("skip", "Not checked")):

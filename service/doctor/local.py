@@ -1,4 +1,4 @@
-"""Checks this machine: settings, store, snapshot, disk."""
+"""Checks this machine: its settings, store, snapshot and disk."""
 
 import shutil
 import tempfile
@@ -56,12 +56,16 @@ def settings(host: Host) -> Finding:
     if faults:
         return problem("settings-invalid", faults=" ".join(faults))
     changed = [entry.setting.variable for entry in effective if entry.origin == "environment"]
-    return ok(f"{', '.join(changed)} from the environment" if changed else "all are defaults")
+    return ok(
+        f"{', '.join(changed)} from the environment"
+        if changed
+        else "all settings have their defaults"
+    )
 
 
 def config(host: Host) -> Finding:
     if not host.file:
-        return ok("the configuration file is valid, or does not exist")
+        return ok("the configuration file is valid or does not exist")
     return problem("file-invalid", fault=" ".join(host.file.split()))
 
 
@@ -74,7 +78,7 @@ def names(host: Host) -> Finding:
 def store(host: Host) -> Finding:
     location: Place = host.values["store"]
     if host.values["store_url"]:
-        return skip("not checked: RUNG_STORE_URL is downloaded at start")
+        return skip("not checked: the store is downloaded from RUNG_STORE_URL at start")
     if not location.exists():
         if host.reads:
             return skip(f"{location} does not exist; commands read from a server")
@@ -102,7 +106,7 @@ def grants(host: Host) -> Finding:
     assert host.store is not None, "store comes before"
     counts = host.store.grants
     if counts is None:
-        return skip("see them with rung grant list")
+        return skip("not checked: rung grant list shows the grants")
     message = ", ".join(f"{count} {state}" for state, count in counts.items())
     return ok(message) if counts["active"] else problem("no-active-grant", counts=message)
 
@@ -110,16 +114,16 @@ def grants(host: Host) -> Finding:
 def snapshot(host: Host) -> Finding:
     path = host.values["papers_db"]
     if host.values["papers_url"]:
-        return skip("not checked: RUNG_PAPERS_URL is downloaded at start")
+        return skip("not checked: the snapshot is downloaded from RUNG_PAPERS_URL at start")
     if path is None:
-        return ok("none is configured")
+        return ok("no snapshot is configured")
     try:
         status = health_check.within(BUDGETS.doctor_seconds, Papers(path).status)
     except TimeoutError:
         return problem("snapshot-opening", path=path)
     if status["status"] != "ready":
         return problem("snapshot-refused", path=path, reason=status["refused"])
-    return ok(f"{path} opens, {status['papers']} papers")
+    return ok(f"{path} can be opened and has {status['papers']} papers")
 
 
 def disk(host: Host) -> Finding:

@@ -13,7 +13,7 @@ from evidence.errors import ENDED
 from evidence.limits import BUDGETS
 from evidence.values import AUTHORIZATION_SERVER
 from evidence.work import Deadline
-from service.addresses import MCP, is_loopback, split_endpoint, with_scheme
+from service.addresses import DEFAULT_PORTS, MCP, is_loopback, split_endpoint, with_scheme
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
 from service.doctor.route import NOBODY, Route, Stopped, foreign_answer, message
 from service.mcp.faults import HEADER_MISMATCH, UNSUPPORTED_VERSION
@@ -43,13 +43,13 @@ def address(route: Route) -> Finding:
         port, host = parts.port, parts.hostname or ""
     except ValueError:
         return problem("url-unparsable")
-    if parts.scheme not in health_check.PORTS or not host:
+    if parts.scheme not in DEFAULT_PORTS or not host:
         return problem("url-incomplete")
     name = f"[{host}]" if ":" in host else host
     path, ending = split_endpoint(parts.path)
     route.base = f"{parts.scheme}://{name}{f':{port}' if port else ''}{path}"
     route.endpoint = route.base + ending
-    server = f"the server is {route.base}, its endpoint {route.endpoint}"
+    server = f"the server is {route.base}, and its endpoint is {route.endpoint}"
     if parts.username or parts.query or parts.fragment:
         return problem("url-with-more", route=route, server=server)
     if parts.scheme == "http" and not is_loopback(text):
@@ -65,7 +65,7 @@ def proxy(route: Route) -> Finding:
         return ok("none: requests go directly to the server")
     if "://" not in proxy_url:
         proxy_url = f"http://{proxy_url}"
-    if urlsplit(proxy_url).scheme not in health_check.PORTS:
+    if urlsplit(proxy_url).scheme not in DEFAULT_PORTS:
         return problem("proxy-unsupported", route=route, scheme=scheme)
     route.proxy = proxy_url
     host, port = health_check.endpoint(proxy_url)
@@ -115,7 +115,7 @@ _DISTRUST = {
 def tls(route: Route) -> Finding:
     """Checks that the certificate is trusted, matches the name, and does not expire soon."""
     if urlsplit(route.base).scheme == "http":
-        return ok("not used: the URL is http")
+        return ok("not used: the URL begins with http:")
     try:
         handshake = health_check.handshake(route.base, route.proxy, route.trusted, route.deadline)
     except ProxyRefused as error:
@@ -126,7 +126,9 @@ def tls(route: Route) -> Finding:
     except (OSError, ValueError) as error:
         return problem("handshake-fails", route=route, reason=_reason(error))
     remaining = handshake.ends - route.now
-    message = f"{handshake.version}, certificate of {handshake.issuer}, {remaining.days} days left"
+    message = (
+        f"{handshake.version}, certificate from {handshake.issuer}, days left: {remaining.days}"
+    )
     if remaining < timedelta(days=BUDGETS.certificate_days):
         return problem("certificate-ends-soon", certificate=message)
     return ok(message)
@@ -172,7 +174,7 @@ def headers(route: Route) -> Finding:
         return problem("authorization-removed" if challenged else "authorization-unknown")
     arrived = "Authorization is not needed" if route.is_open else "Authorization arrives"
     if reply.status != 200:
-        return ok(f"{arrived}; checking the others needs a valid token")
+        return ok(f"{arrived}; checking the other headers needs a valid token")
     tool_reply = route.modern("tools/call", {"name": SEARCHES[0], "arguments": {"query": QUERY}})
     if tool_reply.error.get("code") == HEADER_MISMATCH:
         match = HEADER_NAME.search(tool_reply.message)
@@ -181,7 +183,9 @@ def headers(route: Route) -> Finding:
     if tool_reply.document is None:
         return problem("headers-refused", revision=MODERN[0], status=tool_reply.status)
     if tool_reply.error.get("code") == UNSUPPORTED_VERSION or tool_reply.status != 200:
-        return ok(f"{arrived}; the others belong to a revision that this server does not support")
+        return ok(
+            f"{arrived}; the other headers belong to a revision that this server does not support"
+        )
     names = ", ".join(MODERN_HEADERS)
     return ok(f"{names} arrive; {arrived}" if route.is_open else f"{arrived}, and so do {names}")
 

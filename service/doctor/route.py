@@ -1,4 +1,4 @@
-"""The requests of a remote check, their responses, and who answers instead of the server."""
+"""The requests of a remote check, their responses, and what answers in the server's place."""
 
 import re
 from collections.abc import Mapping

@@ -14,8 +14,8 @@ from service.place import Place
 from service.records.freshness import OK, PAUSED, Freshness, all_sources
 from service.records.sidecar import open_sidecar
 from service.syncing.connector import SourceSettings
-from service.syncing.owner_file import NAME, VARIABLE, OwnerFile
-from service.syncing.table import kind_of
+from service.syncing.owner_file import OwnerFile
+from service.syncing.syncing import kind_of
 
 
 def look(config: Path, store: Place, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ def look(config: Path, store: Place, environ: Mapping[str, str]) -> Iterator[Fin
     """
     now, states = datetime.now(UTC), dict[str, Freshness]()
     try:
-        sources = OwnerFile(config.with_name(NAME), store, environ.get(VARIABLE)).sources()
+        sources = OwnerFile(config, store, environ).sources()
         with closing(open_sidecar(store)) as sidecar:
             if sources and store.exists() and sidecar.exists():
                 states = all_sources(Entries(sidecar))
@@ -51,15 +51,15 @@ def _source(source: SourceSettings, state: Freshness | None, now: datetime) -> F
     """Reaches a source and signs in, then looks at its last rounds."""
     name = source.name
     if source.paused:
-        return skip(f"{name} is paused. Continue with rung source resume {name}")
+        return skip(f"{name} is paused. Resume it with rung source resume {name}")
     try:
         with closing(kind_of(source.kind).open(source)) as connector:
             connector.check()
-    except EvidenceError as error:
-        fault = f"{error.message} {error.hint or ''}".strip()
+    except Exception as error:  # also one of a library or another package
+        fault = type(error).__name__
+        if isinstance(error, EvidenceError):
+            fault = f"{error.message} {error.hint or ''}".strip()
         return problem("source-fails", name=name, fault=fault)
-    except Exception as error:  # a library or another package
-        return problem("source-fails", name=name, fault=type(error).__name__)
     if state is None:
         return problem("source-new", name=name)
     current = state.state(now)

@@ -1,1 +1,1 @@
-"""Importing files: one module per format, manifest inference, the importer."""
+"""Imports files: one module per format, manifest inference, and the importer."""

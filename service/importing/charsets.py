@@ -1,4 +1,4 @@
-"""Decodes text whose charset has a name, as browsers do: the labels of the WHATWG standard."""
+"""Decodes text in a named charset as browsers do, by the labels of the WHATWG standard."""
 
 import binascii
 import codecs

@@ -149,7 +149,7 @@ def _decimal(texts: list[str]) -> Kind | None:
     """Decimals with a point or a comma; text if every value can be read both ways."""
     units = {unit for text in texts for unit in currencies(text)}
     if len(units) > 1:
-        return Kind("string", doubt=f"it has the currencies {', '.join(sorted(units)[:3])}")
+        return Kind("string", doubt=f"it has several currencies: {', '.join(sorted(units)[:3])}")
     texts = list(map(bare_number, texts))
     likely = units or any(_FRACTION.search(text) or len(text) > LONGEST for text in texts)
     if not likely or any(map(_LEADING_ZERO.match, texts)):
@@ -157,7 +157,7 @@ def _decimal(texts: list[str]) -> Kind | None:
     point = all(decimal_in(text) is not None for text in texts)
     comma = all(decimal_in(text, ",") is not None for text in texts)
     if point and comma:
-        return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be thousands or have a fraction")
+        return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be in thousands or have a fraction")
     return Kind("string", DECIMAL, None if point else COMMA) if point or comma else None
 
 

@@ -36,7 +36,7 @@ def open_database(source: Source) -> Iterator[sqlite3.Connection]:
         content = source.file.read(BUDGETS.import_attachment_bytes + 1)
         if len(content) > BUDGETS.import_attachment_bytes:
             large = f"{source.name} is too large to read inside an archive."
-            raise InvalidRequest(f"{large} Unpack it to import it.")
+            raise InvalidRequest(f"{large} Unpack the archive first.")
         connection = sqlite3.connect(":memory:")
         # A database in memory has no write-ahead log: its header must not ask for one.
         connection.deserialize(content[:18] + b"\x01\x01" + content[20:])

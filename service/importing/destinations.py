@@ -1,4 +1,4 @@
-"""Finds the stream of a connection in which the rows of a file belong, by names and columns."""
+"""Finds the stream of a connection that a file's rows belong to, by names and columns."""
 
 import re
 from collections.abc import Iterator, Set

@@ -58,7 +58,7 @@ class Listing:
             return " ".join(f"{file.name} is read as {file.format}." for file in self.files)
         (first, count), *rest = counts.most_common()
         counted = "".join(f", {number} as {form}" for form, number in rest)
-        return f"{count} files are read as {first}{counted}. --format reads all of them as one."
+        return f"Files read: {count} as {first}{counted}. To read all in one format, use --format."
 
     @property
     def size(self) -> int | None:
@@ -124,7 +124,7 @@ def _require(file: FileEntry) -> None:
     module = FORMATS[file.format].requires
     if module and find_spec(module) is None:
         advice = f"To read it: {install_command('documents')}"
-        raise InvalidRequest(f"{file.name} is a {file.format.upper()} file. {advice}")
+        raise InvalidRequest(f"{file.name} has the format {file.format.upper()}. {advice}")
 
 
 def _kind(file: FileEntry | None, head: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The formats that can be imported, ours and those of other packages, and their detection."""
+"""The formats that Rung and other packages can import, and how each format is detected."""
 
 import re
 import tomllib
@@ -61,7 +61,7 @@ def _plugin_formats() -> dict[str, Format]:
                 raise TypeError(f"{point.value} is not a Format")
             if format.name in FORMATS or format.name != point.name:
                 raise ValueError(
-                    f"its name is already used, or is not that of the entry point {point.name}"
+                    f"its name is already in use, or differs from the entry point {point.name}"
                 )
             formats[format.name] = format
         except Exception as error:  # our formats must work whatever another package does
@@ -115,9 +115,9 @@ def detect(name: str, head: bytes = b"") -> str:
             if text and format.begins.match(text):
                 return format.name
     if description:
-        raise InvalidRequest(f"{name} cannot be read. This looks like {description}")
+        raise InvalidRequest(f"{name} cannot be imported. It looks like {description}")
     names = "|".join(FORMATS)
-    raise InvalidRequest(f"The format of {name!r} was not recognized. Set it: --format {names}.")
+    raise InvalidRequest(f"The format of {name!r} was not recognized. Add --format {names}.")
 
 
 def _is_table(text: bytes) -> bool:
@@ -154,7 +154,7 @@ def looks_like(head: bytes) -> str | None:
 def connection_name(paths: tuple[str, ...]) -> str:
     """A proposed id for a connection, from the name of the first path."""
     if paths[0] == "-":
-        raise InvalidRequest("Standard input has no name; give --connection NAME.")
+        raise InvalidRequest("Standard input has no name. Use --connection NAME.")
     name = Path(paths[0]).resolve().name
     while (stem := Path(name).stem) != name and Path(name).suffix[1:].isalnum():
         name = stem

@@ -1,4 +1,4 @@
-"""Imports files: assigns rows to streams, infers manifests of new ones, stores rows in batches.
+"""Imports files: assigns rows to streams, infers manifests of new streams, stores rows in batches.
 
 Rows of a stream without a manifest are held until there are 1,000 (or the file ends). Then a
 manifest is inferred from them, and they are imported first.
@@ -190,7 +190,7 @@ class Import:
 
     def _take(self, line: int, row: Row, name: str | None) -> None:
         if name is None:
-            raise InvalidRequest("Rows from standard input name no stream; give --stream NAME.")
+            raise InvalidRequest("Rows from standard input need a stream. Use --stream NAME.")
         if name == self._own:
             name = self._destination(name, row)
         handle = self._handles.get(name) or self._open(name)
@@ -277,8 +277,8 @@ class Import:
             if key not in fields:
                 near = get_close_matches(key, fields, 1)
                 names = ", ".join(sorted(fields)[: BUDGETS.names_shown])
-                hint = f"Did you mean {near[0]!r}?" if near else f"It has {names}."
-                raise InvalidRequest(f"--key {key!r}: {name!r} has no such field. {hint}")
+                hint = f"Did you mean {near[0]!r}?" if near else f"Its fields: {names}."
+                raise InvalidRequest(f"The stream {name!r} has no field {key!r} for --key. {hint}")
 
     def _open(self, name: str) -> StreamHandle | None:
         if name not in self._handles:

@@ -1,4 +1,4 @@
-"""JSON values with every digit, and a reader for files of any size with one value in memory.
+"""Reads JSON values with every digit, from files of any size, with one value in memory at a time.
 
 Numbers that int64 and double cannot hold become text; values of MongoDB's Extended JSON
 (`{"$date": …}`) become plain values.
@@ -96,7 +96,7 @@ def row_of(value: Any) -> Row | str:
     if not ingest or not (isinstance(data, dict) or op == "delete"):
         return Row(data=value)
     if op not in (None, "upsert", "put", "delete"):
-        return f'"op" is {op!r}; it may be "delete", or be left out.'
+        return f'"op" is {op!r}; it must be "delete" or be omitted.'
     if data is None and op == "delete":
         data = {}
     if not isinstance(data, dict):
@@ -110,7 +110,7 @@ def row_of(value: Any) -> Row | str:
 def _exported(value: dict[str, Any]) -> Row | str:
     data, deleted = value.get("data") or {}, value.get("deleted") is True
     if not isinstance(data, dict) or not isinstance(value["emitted_at"], str):
-        return '"data" must be an object, "emitted_at" a string.'
+        return '"data" must be an object, and "emitted_at" must be a string.'
     data = {name: _stored(item) for name, item in data.items()}
     return Row(data, value["id"], value["emitted_at"], str(value["stream"]), deleted)
 
@@ -165,16 +165,16 @@ class JsonReader:
                 if not open_ and error.pos + CUT_CHARS < end:
                     self._fail(error.msg, error.pos)
             except RecursionError:
-                self._fail("It is nested too deeply", self._position)
+                self._fail("The value is nested too deeply", self._position)
             # With less than this left, a number may continue.
             if end + len("e+1") <= len(self._text) or not self._read_on(size):
                 if problem is not None:
-                    what = "It ends within a value" if open_ else problem.msg
+                    what = "The text ends within a value" if open_ else problem.msg
                     self._fail(what, problem.pos)
                 break
             size *= 2
             if len(self._text) > (limit := BUDGETS.import_row_bytes):
-                large = f"{self._name} has a value over {limit} bytes."
+                large = f"{self._name} has a value of over {limit:,} bytes."
                 raise TooLarge(f"{large} Split it into several records.")
         value = self._text[self._position : end]
         self._position = end

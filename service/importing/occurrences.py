@@ -1,4 +1,4 @@
-"""Counts the ids of a run in temporary files: those of rows without one, and those of all files."""
+"""Counts rows that have no id, and finds ids that several files share, in temporary files."""
 
 import sqlite3
 from hashlib import sha256

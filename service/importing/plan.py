@@ -1,4 +1,4 @@
-"""What an import is to do, who follows it, and its outcome."""
+"""What an import is to do, who follows its progress, and its outcome."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Streams of known formats, field by field, and the attachments of records with their texts."""
+"""Builds the manifests and records of known formats, and the attachments with their texts."""
 
 import hashlib
 import mimetypes
@@ -23,11 +23,12 @@ from evidence.times import moment
 
 PDF_PAGES: Final = 500
 _Kind = TypeVar("_Kind")
-_LONG_PDF: Final = "PDF attachments whose text takes too long to read, with their first pages: {}."
+_LONG_PDF: Final = "PDF attachments cut to their first pages, because reading takes too long: {}."
 _BROKEN_PDF: Final = "PDF attachments whose text cannot be read: {}."
-_MISNAMED: Final = "Texts that are not in their declared encoding; bytes may be wrong: {}."
+_MISNAMED: Final = "Texts that are not in their declared encoding; characters may be wrong: {}."
 _NO_PDF: Final = (
-    f"PDF attachments stored without their text: {{}}. To read it: {install_command('documents')}"
+    "PDF attachments stored without their text: {}. To read the text: "
+    + install_command("documents")
 )
 _FOLD = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"([\w-]++)((?:;[^:]*+)?):(.*)")
@@ -276,7 +277,7 @@ class Attached:
         """Adds reports for the owner to the notes of the source."""
         self._source.notes += [note.format(count) for note, count in (+self.problems).items()]
         if self._missing:
-            missing = f"{len(self._missing)} files that records refer to are missing"
+            missing = f"Missing files that records refer to: {len(self._missing)}"
             first = f"such as {', '.join(self._missing[:3])}"
             advice = "Import the whole folder or archive to attach them."
             self._source.notes.append(f"{missing}, {first}. {advice}")

@@ -1,4 +1,4 @@
-"""Imports all files of a parser into one connection, or replaces a stream with them."""
+"""Imports all files from a parser into one connection, or replaces a stream with them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -145,12 +145,12 @@ def _import_each(task: Import, parser: Parser) -> list[LeftOut]:
         used |= report.used
         if last and not report.rows:
             report.textless = True
-            reason = f"{file.name} has no text, as a scan has none."
+            reason = f"{file.name} has no text. It may be a scan."
             skipped.append((file.name, "documents without text", reason))
         task.listener.file(report)
     task.finish()
     skipped += [entry for entry in parser.listing.left_out if entry[0] not in used]
-    again = f"{unique.repeated} emails that are already in an earlier file."
+    again = f"emails that an earlier file also contains ({unique.repeated})."
     return ([("", "", again)] if unique.repeated else []) + skipped
 
 

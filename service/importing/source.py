@@ -236,8 +236,10 @@ def as_text(source: Source, newline: str = "\n") -> Iterator[TextIO]:
     if encoding in UTF_8:
         encoding = "utf-8-sig"
     else:
-        how = "as --encoding says" if source.reading.encoding else "detected"
-        source.notes.append(f"The text is read as {encoding} ({how}); --encoding NAME changes it.")
+        how = "from --encoding" if source.reading.encoding else "detected"
+        source.notes.append(
+            f"The text is read as {encoding} ({how}). To change this, use --encoding NAME."
+        )
     text = io.TextIOWrapper(source.file, encoding, errors=UNDECODABLE, newline=newline)
     try:
         yield text

@@ -1,4 +1,4 @@
-"""The rows of a connection that the store has with digests; see `unchanged`."""
+"""Finds the stored rows of a connection by their digests; see `unchanged`."""
 
 from array import array
 from collections.abc import Iterable

@@ -153,8 +153,8 @@ def most(packed: int) -> int:
 
 def bomb(name: str, limit: int) -> InvalidRequest:
     return InvalidRequest(
-        f"{name} unpacks to over {limit:,} bytes, far more than its size suggests. It may be made "
-        "to exhaust this machine. If you trust it, unpack it and import the folder."
+        f"{name} unpacks to over {limit:,} bytes, far more than its size suggests. It may be "
+        "designed to exhaust this machine. If you trust it, unpack it and import the folder."
     )
 
 
@@ -265,7 +265,9 @@ def _add_members(tree: Tree, path: str, within: str | None, limit: int) -> int:
             except (InvalidRequest, *_DAMAGED) as error:
                 reason = f"cannot be read: {error}".rstrip(".") + "."
         elif nested and not reason:
-            reason = "is an archive inside two others. Unpack the outer one and import the folder."
+            reason = (
+                "is an archive inside two others. Unpack the outer archive and import the folder."
+            )
         if reason:
             reason = f"{tree.path}: {name[:NAME_CHARS]!r} {reason}"
             tree.left_out.append((name[:NAME_CHARS], "unreadable members of archives", reason))
@@ -290,7 +292,7 @@ def _member_name(info: zipfile.ZipInfo) -> str:
 def _refusal(info: zipfile.ZipInfo, name: str) -> str | None:
     parts = name.replace("\\", "/").split("/")
     if len(name) > NAME_CHARS:
-        return f"and {len(name) - NAME_CHARS} more characters are too long a name. Rename it."
+        return f"has a name of over {NAME_CHARS:,} characters. Rename it."
     if parts[0] == "" or ".." in parts or parts[0].endswith(":"):
         return "leads outside the archive. Rename it in the archive to import it."
     if stat.S_ISLNK(info.external_attr >> 16):

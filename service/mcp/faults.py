@@ -1,4 +1,4 @@
-"""JSON-RPC errors of the protocol, with the HTTP status of each.
+"""The protocol's JSON-RPC errors, each with its HTTP status.
 
 A failing tool is not a fault: its result has `isError`. Faults are for invalid messages, and for
 resources, which cannot fail otherwise.

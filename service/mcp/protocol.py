@@ -107,7 +107,7 @@ def parsed(raw: bytes) -> Any:
     try:
         return parse_json(raw)
     except (TooManyValues, TooDeeplyNested) as error:
-        message = f"The body {error}. Send a smaller, less nested one."
+        message = f"The body {error}. Send a smaller, less nested body."
         raise Fault(faults.PARSE_ERROR, message, status=400) from None
     except orjson.JSONDecodeError as error:
         message = f"The body is not valid UTF-8 JSON: {error}."

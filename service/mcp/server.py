@@ -1,4 +1,4 @@
-"""One surface, ready to answer requests of every revision.
+"""One surface, ready to answer requests in every protocol revision.
 
 Anything that cannot change between requests (discovery, the tools, the templates) is serialised
 when a `Server` is built.

@@ -1,4 +1,4 @@
-"""MCP over a pipe: one message a line, answered in order, until the input ends.
+"""MCP over a pipe: one message per line, answered in order, until the input ends.
 
     with take_stdout() as out:
         serve(surface, open_session, sys.stdin.buffer, out)

@@ -1,4 +1,4 @@
-"""What the protocol needs from a surface, tools and resources, and both surfaces.
+"""What the protocol needs from a surface (tools and resources); the records and papers surfaces.
 
 Resources return the texts of tools: `pdpp://record/{handle}`, `pdpp://field-window/{handle}` and
 `pdpp://stream/{name}`. Those of papers are `paper://{paper_id}/metadata`, `/summary`,
@@ -139,17 +139,17 @@ _RECORDS = (
         handles.RECORD_SCHEME,
         "record",
         "A record",
-        "document as the fetch tool returns",
+        "document that the fetch tool returns",
         "fetch",
         JSON,
     ),
     (
         *(handles.FIELD_WINDOW_SCHEME, "field-window", "A window of a field"),
-        *("text as read_record_field returns", "read_record_field", TEXT),
+        *("text that read_record_field returns", "read_record_field", TEXT),
     ),
     (
         *(handles.STREAM_SCHEME, "stream", "A stream"),
-        *("text as schema returns for the stream", "schema", TEXT),
+        *("text that schema returns for the stream", "schema", TEXT),
     ),
 )
 
@@ -186,8 +186,8 @@ class RecordsSurface(OperationTools):
                 rendering = self.rendered(self._operations[tool], arguments, session)
                 return [{"uri": uri, "mimeType": media, "text": rendering.blocks[0]}]
         raise NotFound(
-            "No such resource. Resources are pdpp://record/, pdpp://field-window/ and "
-            "pdpp://stream/. Use search to find ids, and fetch to read them."
+            "No such resource. Resource URIs start with pdpp://record/, pdpp://field-window/ or "
+            "pdpp://stream/. Use search to find ids, and fetch to read records."
         )
 
 
@@ -200,7 +200,9 @@ _URI = re.compile(
 _OFFSET = re.compile(r"offset_chars=([0-9]{1,18})")
 
 
-_CUT = f"Up to {CONTRACT.paper_resource_chars:,} characters; ?offset_chars= continues."
+_CUT = (
+    f"Returns up to {CONTRACT.paper_resource_chars:,} characters. Add ?offset_chars= to continue."
+)
 
 
 class PapersSurface(OperationTools):
@@ -261,8 +263,9 @@ def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
     match = _URI.fullmatch(uri)
     if match is None:
         raise NotFound(
-            "No such resource. Resources are paper://{paper_id}/metadata, /summary, "
-            "/summary/{template}, /source and /translation/{lang}; search_papers gives paper ids."
+            "No such resource. Resource URIs are paper://{paper_id}/metadata, /summary, "
+            "/summary/{template}, /source and /translation/{lang}; search_papers returns paper "
+            "ids."
         )
     path, paper_id, kind, summary, lang, query = match.groups()
     arguments: dict[str, Any] = {"paper_id": unquote(paper_id)}

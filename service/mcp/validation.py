@@ -73,7 +73,7 @@ def check_routing(headers: Headers, method: str, params: Mapping[str, Any]) -> N
         if sent is not None and header == "Mcp-Name":
             sent = decoded(header, sent)
         if sent != value:
-            missing = "is missing; it must repeat the request body"
+            missing = "is missing; it must repeat the value in the request body"
             raise mismatch(header, missing if sent is None else "differs from the request body")
 
 
@@ -93,7 +93,7 @@ def check_mirrors(headers: Headers, declared: tuple[Mirror, ...], args: Mapping[
             value = value.get(key) if isinstance(value, Mapping) else None
         sent = headers.get(header)
         if value is None and sent is not None:
-            raise mismatch(header, "repeats an argument that the request body does not have")
+            raise mismatch(header, "contains an argument that is missing from the request body")
         if value is not None and (sent is None or not _same(decoded(header, sent), value)):
             raise mismatch(header, "is missing or differs from the argument in the request body")
 
@@ -142,7 +142,7 @@ def posted(message: Any, headers: Headers) -> Request | None:
     sent = version_sent(headers)
     if own in versions.LEGACY:
         if sent not in (None, own):
-            raise mismatch(VERSION_HEADER, "differs from the revision in the request body")
+            raise mismatch(VERSION_HEADER, "differs from the protocol version in the request body")
         return legacy(message, own, headers)
     if own is not None or sent in versions.MODERN:
         return modern(message, headers)
@@ -159,7 +159,7 @@ def version_sent(headers: Headers) -> str | None:
     value = headers.get(VERSION_HEADER)
     copies = {copy.strip() for copy in (value or "").split(",")}
     if len(copies) > 1:
-        raise mismatch(VERSION_HEADER, "names several revisions")
+        raise mismatch(VERSION_HEADER, "names several protocol versions")
     return value and copies.pop()
 
 
@@ -189,7 +189,9 @@ def modern(message: Any, headers: Headers | None) -> Request | None:
     id = id_of(message)
     params, version, capabilities = _claims(message)
     if headers is not None and sent != version:
-        raise mismatch(VERSION_HEADER, "is missing or differs from the revision in the body")
+        raise mismatch(
+            VERSION_HEADER, "is missing or differs from the protocol version in the request body"
+        )
     if version not in versions.MODERN:
         raise unsupported(version)
     if headers is not None:
@@ -225,7 +227,9 @@ def is_response(message: Any) -> bool:
 def method_of(message: Any) -> str:
     """The method of a well-formed frame."""
     if isinstance(message, list):
-        raise invalid_request("This revision does not support batches. Send one message at a time.")
+        raise invalid_request(
+            "This protocol version does not support batches. Send one message at a time."
+        )
     if not isinstance(message, dict):
         raise invalid_request("Send a JSON-RPC 2.0 request object.")
     if message.get("jsonrpc") != "2.0":

@@ -1,4 +1,4 @@
-"""Builds the vectors of a store: what is missing, first windows before further ones, newest first.
+"""Builds a store's missing vectors: first windows before further ones, newest records first.
 
 A killed builder leaves whole commits; the next one goes on with what is missing. A text that the
 set has already needs no new vector.
@@ -123,7 +123,7 @@ class Builder:
 
     def _renew(self) -> None:
         if holder := self._tables.lease(self._owner, LEASE_SECONDS, is_gone):
-            raise Unavailable(f"Another process builds vectors in this store: {holder}.")
+            raise Unavailable(f"Another process is building vectors in this store: {holder}.")
 
     def _groups(
         self, streams: Mapping[int, TextStream], begun: bool
@@ -278,11 +278,15 @@ def _build_all(
     stop: Event,
     on_commit: Callable[[Progress], None],
 ) -> Hashable:
-    """Builds rounds until nothing is missing; returns the generation of the store then."""
+    """Builds rounds until nothing is missing; returns the generation before the last of them.
+
+    A later one may have records that this round did not see.
+    """
     with open_writer(location) as writer, closing(Builder(writer, encoder, on_commit)) as builder:
+        before = state()
         while not builder.round(state, stop) and not stop.is_set():
-            pass
-        return state()
+            before = state()
+        return before
 
 
 def _tokens(encoder: Encoder, before: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""The card beside a model: what its files are, and how texts are prepared for it."""
+"""The card next to a model, which lists the model's files and how to prepare texts for it."""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -44,7 +44,7 @@ class Card:
         """Raises `MeaningUnavailable` if a file of the model is not that of its card."""
         for name in FILES:
             if not (folder / name).is_file() or digest(folder / name) != self.files[name]:
-                raise _refusal(f"{folder / name} is not the file of its card.")
+                raise _refusal(f"{folder / name} does not match its checksum in {FILE}.")
 
 
 def read(folder: Path) -> Card:
@@ -56,7 +56,7 @@ def read(folder: Path) -> Card:
             return card
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         pass
-    raise _refusal(f"{folder} has no model with a valid {FILE}.")
+    raise _refusal(f"{folder} contains no model with a valid {FILE}.")
 
 
 def _refusal(reason: str) -> MeaningUnavailable:

@@ -1,4 +1,4 @@
-"""Converts a weights file to a graph for onnxruntime and a tokenizer for SentencePiece.
+"""Converts a weights file into a graph for onnxruntime and a tokenizer for SentencePiece.
 
 The graph is BERT for one text: embeddings of its tokens in, the mean of the last layer out. Weights
 have 8 bits with a scale for each output, activations 8 bits with a scale for each run. The same

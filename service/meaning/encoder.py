@@ -1,4 +1,4 @@
-"""What an encoder offers: it turns texts into vectors."""
+"""The interface of an encoder, which turns texts into vectors."""
 
 from array import array
 from collections.abc import Sequence

@@ -3,7 +3,6 @@
 from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from ipaddress import ip_address
 from itertools import combinations
 from math import hypot
 from operator import mul
@@ -19,6 +18,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline, parse_json, within
 from service.breaker import Breaker
 from service.meaning.encoder import PROBES, MeaningUnavailable, quantized
+from service.networks import is_loopback
 from service.settings import Settings, parsing
 from service.sources.remote import outbound
 
@@ -35,7 +35,7 @@ class Endpoint:
         base = str(settings.embeddings_url).removesuffix("/embeddings").removesuffix("/v1")
         self._url = f"{base}/v1/embeddings"
         local = urlsplit(base).hostname in parsing.LOOPBACK
-        self._accepts = _is_loopback if local else None
+        self._accepts = is_loopback if local else None
         self._settings = settings
         self._breaker = Breaker()
 
@@ -99,10 +99,12 @@ class Endpoint:
             rows = sorted(parse_json(content)["data"], key=lambda row: int(row["index"]))
             vectors = [quantized(row["embedding"]) for row in rows]
         except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise Unavailable(f"Status {answer.status}, without embeddings.") from error
+            raise Unavailable(f"It returned status {answer.status} without embeddings.") from error
         lengths = {len(vector) for vector in [*vectors, *self.__dict__.get("_probes", ())]}
         if len(vectors) != len(texts) or len(lengths) != 1 or 0 in lengths:
-            raise Unavailable("Its embeddings differ from the texts in number, or in length.")
+            raise Unavailable(
+                "It returned the wrong number of embeddings, or embeddings of different lengths."
+            )
         return vectors
 
     def _headers(self) -> dict[str, str]:
@@ -112,10 +114,6 @@ class Endpoint:
         except (OSError, ValueError) as error:
             raise Unavailable("RUNG_EMBEDDINGS_KEY_FILE cannot be read.") from error
         return headers | key
-
-
-def _is_loopback(address: str) -> bool:
-    return ip_address(address.partition("%")[0]).is_loopback
 
 
 def cosine(left: bytes, right: bytes) -> float:

@@ -1,4 +1,4 @@
-"""The local model: onnxruntime runs the encoder, SentencePiece splits texts into tokens.
+"""The local model: onnxruntime runs the encoder, and SentencePiece splits texts into tokens.
 
 Its libraries start threads and take memory, so they are loaded at the first use, which must come
 after a fork. One text a run: the graph rounds by the greatest value of a run, so in a batch the

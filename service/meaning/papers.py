@@ -1,4 +1,4 @@
-"""The vectors of a snapshot of papers, in a store of their own that is named by its SHA-256.
+"""The vectors of a paper snapshot, in a separate store that is named after the snapshot's SHA-256.
 
 The snapshot is only read. The store has a record with the title and the summaries of each paper, so
 that it is filled and asked like any other.

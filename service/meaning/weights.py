@@ -1,4 +1,4 @@
-"""Reads the weights file of the package: a tokenizer, and a BERT encoder in 4 bits."""
+"""Reads the package's weights file: a tokenizer and a 4-bit BERT encoder."""
 
 import struct
 from pathlib import Path

@@ -47,7 +47,7 @@ def ref(name: str) -> Shape:
 
 #: Parameters of the PDPP contract that every route of records accepts, by component name.
 SHARED: dict[str, Shape] = {
-    "connector_id": {"description": "Only connections of this connector."},
+    "connector_id": {"description": "Use only connections of this connector."},
     "connector_instance_id": {
         "description": "The former name of connection_id.",
         "deprecated": True,

@@ -1,4 +1,4 @@
-"""Unchecked arguments as callers write them, and the descriptions of arguments over REST."""
+"""Arguments as callers write them, before any check, and the descriptions of REST arguments."""
 
 from collections.abc import Mapping
 from typing import Any

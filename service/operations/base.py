@@ -315,12 +315,8 @@ def run_bounded(
     """Returns the result; or, if it exceeds its budget, a smaller page, asked for if need be."""
     result: Any = operation.answer(session, args)
     fitted: Any = operation.fit(result, budgets, session.each)
-    while _size(fitted) < _size(result):
-        # What a page says of its early end takes room too.
-        early = replace(result, ended_early=True)
-        shorter = _size(operation.fit(early, budgets, session.each))
-        first_hits = getattr(result, "first_hits", None)
-        if first_hits:
+    while (shorter := _size(fitted)) < _size(result):
+        if first_hits := getattr(result, "first_hits", None):
             result = replace(first_hits(shorter), as_of=result.as_of)
         else:
             result = operation.answer(session, {**args, "limit": shorter})

@@ -1,4 +1,4 @@
-"""The REST body of a record operation, for every surface that serves or prints it."""
+"""Builds the REST body of a record operation, for every surface that serves or prints it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ def _number(value: Any) -> int | float | None:
 def _clamped(name: str, requested: int | float, most: int) -> Body:
     return {
         "code": "limit_clamped",
-        "message": f"The maximum of {name} is {most:,}, and the answer uses it.",
+        "message": f"The maximum for {name} is {most:,}, so Rung used {most:,}.",
         "param": name,
         "detail": {"requested_limit": requested, "max_limit": most},
     }
@@ -123,12 +123,15 @@ def narrowed(session: Session, raw: dict[str, Any], extra: Mapping[str, str]) ->
     ]
     if not connections:
         raise NotFound(
-            f"No connector {name!r} in this grant.",
+            f"This grant has no connector {name!r}. GET /v1/connectors lists its connectors.",
             code="connection_not_found",
             param="connector_id",
         )
     if len(connections) > 1 and len(connectors) > 1:
-        raise Ambiguous("Several connections have this connector.", retry_with="connection_id")
+        raise Ambiguous(
+            "Several connections use this connector. Send connection_id instead.",
+            retry_with="connection_id",
+        )
     return {**raw, "connection_id": connections[0]} if len(connections) == 1 else raw
 
 

@@ -48,7 +48,7 @@ LISTINGS: tuple[Listing[Any], ...] = (
     Listing(
         request=StreamRequest,
         title="Get a stream",
-        description="The metadata of one stream: its fields, and the queries that each supports.",
+        description="The metadata of one stream: its fields and the queries that each supports.",
         ask=lambda session, request: session.rs.stream(
             request.stream, connection_id=request.connection_id
         ),
@@ -70,7 +70,7 @@ BY_MEANING: tuple[Listing[Any], ...] = (
     Listing(
         request=HybridQuery,
         title="Search by words and meaning",
-        description="The first page of /v1/search, with the ways in which each hit was found.",
+        description="The first page of /v1/search; each hit shows how it was found.",
         ask=_search,
         is_served=_searches_by_meaning,
         route=Route("/v1/search/hybrid", link=link_excerpts),

@@ -1,4 +1,4 @@
-"""Next calls of papers as REST addresses, for bodies over REST and on the command line."""
+"""Next calls about papers as REST addresses, for bodies in REST and on the command line."""
 
 from typing import Any
 

@@ -16,9 +16,9 @@ from service.ports.papers import SummaryRead
 SEARCH_PAPERS = PaperOperation(
     title="Search papers",
     description=(
-        "Full-text search over titles, summaries, sources and translations, best match first. "
-        "A paper has to contain at least one of the words. Each hit has its paper_id, the matching "
-        "text and the words that it lacks. Search matches words, so try synonyms. Pass the "
+        "Search the full text of titles, summaries, sources and translations, best match first. "
+        "A hit may lack some of the words. Each hit includes its paper_id, the matching text and "
+        "the words that the paper lacks. If you find too few papers, try synonyms. Pass the "
         "paper_id to get_paper_metadata, get_paper_summary or get_paper_source."
     ),
     request=PaperQuery,
@@ -33,8 +33,8 @@ SEARCH_PAPERS = PaperOperation(
 SEARCH_BY_KEYWORD = PaperOperation(
     title="Search papers by keyword",
     description=(
-        "Lists papers with a keyword or tag: exact matches first, then the newest. Use it for a "
-        "subject with an established name. list_top_facets lists the keywords and tags."
+        "List papers with a keyword or tag, newest first; exact matches come before the others. "
+        "For subjects with an established name. list_top_facets lists keywords and tags."
     ),
     request=KeywordQuery,
     run=lambda session, request: session.papers.by_keyword(request),
@@ -48,8 +48,8 @@ SEARCH_BY_KEYWORD = PaperOperation(
 PAPER_METADATA = PaperOperation(
     title="Get paper metadata",
     description=(
-        "Returns the authors, venue, year, identifiers, keywords and tags of one paper, its "
-        "summary templates and translations, and the size of its source. Call it before "
+        "Return the authors, venue, year, identifiers, keywords and tags of one paper, its "
+        "summary templates and translations, and the size of its source. Use it before "
         "get_paper_summary or get_paper_source."
     ),
     request=PaperRead,
@@ -63,9 +63,9 @@ PAPER_METADATA = PaperOperation(
 PAPER_SUMMARY = PaperOperation(
     title="Get a paper's summary",
     description=(
-        "Returns the JSON of one summary of a paper. Call get_paper_metadata first: it lists the "
-        "valid values of `template` as available_summary_templates. An answer that is cut ends in "
-        "a marker with the call for the rest."
+        "Return one summary of a paper as JSON. First call get_paper_metadata, which lists the "
+        "valid values of `template` as available_summary_templates. A truncated answer ends with "
+        "the call for the rest."
     ),
     request=SummaryRead,
     run=lambda session, read: session.papers.summary(read),
@@ -89,9 +89,9 @@ def _source(session: PaperSession, read: SourceRead) -> PaperText | PaperFinds |
 PAPER_SOURCE = PaperOperation(
     title="Read a paper's source",
     description=(
-        "Returns the Markdown text of a paper. It can be very large: `max_chars` limits one "
-        "answer, and an answer that is cut ends in a marker with the call for the rest. In a long "
-        "paper, start with `outline=true` (headings with offsets) or `query` (search in the text). "
+        "Return the Markdown text of a paper, which can be very long. `max_chars` limits one "
+        "answer, and a truncated answer ends with the call for the rest. For a long paper, "
+        "start with `outline=true` (headings with offsets) or `query` (search in the text). "
         "Set `lang` for a translation."
     ),
     request=SourceRead,
@@ -112,8 +112,9 @@ PAPER_SOURCE = PaperOperation(
 TOP_FACETS = PaperOperation(
     title="List top facets",
     description=(
-        "Lists the values of a category with their numbers of papers, most frequent first. Use it "
-        "to explore the library before searching. Each value has the call that finds its papers."
+        "List a category's values with the number of papers for each, most frequent first. Use it "
+        "to explore the library before you search. Each value comes with the call that finds its "
+        "papers."
     ),
     request=FacetRequest,
     run=lambda session, request: session.papers.facets(request),

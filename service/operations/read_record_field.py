@@ -113,9 +113,9 @@ def _from_cursor(loaded: dict[str, Any]) -> dict[str, Any]:
 OPERATION = RecordOperation(
     title="Read part of a field",
     description=(
-        "Reads a window of one field, at an offset or around a match of a query, and gives the "
-        "calls for the next, previous and last window and the next match. Nested values are "
-        "returned as JSON, binary fields as metadata."
+        "Read a window of one field, at an offset or around a match of a query, with the calls for "
+        "the next, previous and last window and the next match. Nested values are returned as "
+        "JSON, binary fields as metadata."
     ),
     request=FieldRequest,
     ask=ask,

@@ -45,8 +45,8 @@ def _document_over_rest(loaded: dict[str, Any]) -> dict[str, Any]:
 SCHEMA = RecordOperation(
     title="Discover streams and fields",
     description=(
-        "Start here. Lists the connections and streams that your token allows; for one stream, "
-        "also its fields, filters, sorting, relations and example calls."
+        "Start here. List the connections and streams that you may read. With `stream`, also list "
+        "its fields, filters, sorting, relations and example calls."
     ),
     request=SchemaQuery,
     ask=_schema,
@@ -75,8 +75,8 @@ def _ordered(raw: dict[str, Any]) -> dict[str, Any]:
 QUERY_RECORDS = RecordOperation(
     title="List records",
     description=(
-        "Lists records of one stream, newest first. A long value is shown as a preview with the "
-        "call that reads all of it. Use search to find words, `changes_since` to follow updates."
+        "List records of one stream, newest first. A long value is a preview with the call "
+        "that returns all of it. Use search to find words, and `changes_since` to follow updates."
     ),
     request=RecordQuery,
     ask=lambda session, query: session.rs.records(query),
@@ -92,8 +92,8 @@ QUERY_RECORDS = RecordOperation(
 AGGREGATE = RecordOperation(
     title="Count and summarize",
     description=(
-        "Computes one metric over a stream (count, sum, avg, min, max, count_distinct), in total, "
-        "for each value of a field, or by time: spending per payee, per month."
+        "Compute one metric over a stream (count, sum, avg, min, max, count_distinct), in total, "
+        "per value of a field, or over time, such as spending per payee or per month."
     ),
     request=AggregateQuery,
     ask=lambda session, query: session.rs.aggregate(query),
@@ -108,9 +108,9 @@ AGGREGATE = RecordOperation(
 SEARCH = RecordOperation(
     title="Search records",
     description=(
-        "Finds records in all sources that your token allows, best match first. A hit may lack "
-        "some of the words. Search matches words, so try synonyms and the records' language. Each "
-        "hit has its id, the matching text and the call that reads the text around the match."
+        "Find records in all sources that you may read, best match first. A hit may lack some of "
+        "the words. If you find too little, try synonyms and the records' language. Each hit has "
+        "its id, the matching text and the call that reads the text around it."
     ),
     request=SearchQuery,
     ask=lambda session, query: session.rs.search(query),
@@ -157,7 +157,7 @@ def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) 
 FETCH = RecordOperation(
     title="Fetch a record",
     description=(
-        "Returns one record as a document: id, title, text, url, metadata. If the text is cut, "
+        "Return one record as a document: id, title, text, url, metadata. If the text is cut, "
         "metadata.next_read is the call for the rest."
     ),
     request=FetchRequest,

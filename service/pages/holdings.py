@@ -58,7 +58,7 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
         sources = ["the store on this server"] if services.store else []
         sources += ["a PDPP resource server behind it"] if services.upstream else []
         about = f"From {' and '.join(sources)}." if sources else "From other servers."
-        access = "Needs a client token, which reads only its grant."
+        access = "Needs a client token. You can read what its grant covers."
         path = layout.mcp_path
         surfaces.append(Holding(RECORDS, "Records", about, access, False, path, "/v1"))
     if services.papers is not None:
@@ -67,7 +67,7 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
         if not closed and papers["status"] == READY:
             noun = "paper" if papers["papers"] == 1 else "papers"
             about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
-        access = "Needs a token that reads papers." if closed else "Open: needs no token."
+        access = "Needs a token that allows reading papers." if closed else "Open: needs no token."
         path, title = layout.papers_path, "Research papers"
         surfaces.append(Holding(PAPERS, title, about, access, not closed, path, "/papers/v1"))
     return surfaces
@@ -112,5 +112,5 @@ def health(services: Services, state: Mapping[str, Any]) -> tuple[bool, tuple[st
     elif "refused" in papers:
         messages.append(f"A newer snapshot was refused: {papers['refused']}")
     if state.get("upstream", {}).get("failing"):
-        messages.append("The upstream resource server does not answer at the moment.")
+        messages.append("The upstream resource server is not answering at the moment.")
     return state["status"] == READY, tuple(messages)

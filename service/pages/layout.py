@@ -1,4 +1,4 @@
-"""The frame around every page, the static files, and the headers of both."""
+"""The frame around every page, the static files, and the headers of pages and files."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The files of a paper in the static tree of a snapshot, and their lookup on this machine.
+"""A paper's files in the static tree of a snapshot, and their lookup on this machine.
 
     md/HASH.md                       the source
     md_translate/LANG/HASH.md        a translation
@@ -211,7 +211,7 @@ def _checked(file: io.FileIO, asset: Asset, deadline: Deadline) -> TextIndex:
     if not index.is_text:
         raise failed(asset, "is not UTF-8 text", code="asset_parse_failed")
     if asset.media_type == JSON and not _is_json(file):
-        raise failed(asset, "is not JSON, or too large to parse", code="asset_parse_failed")
+        raise failed(asset, "is not JSON, or is too large to parse", code="asset_parse_failed")
     return index
 
 
@@ -219,7 +219,7 @@ def failed(asset: Asset, why: str, *, code: str = "asset_fetch_failed") -> Unava
     """The error for an asset with the problem `why`, the end of a sentence without a path."""
     return Unavailable(
         f"The {asset.what} of this paper is unavailable: its file {why}. Read another text of "
-        "the paper, or tell the operator of this server.",
+        "the paper, or report this to the operator.",
         code=code,
         hint="get_paper_metadata lists the texts of the paper.",
         **asset.details(),

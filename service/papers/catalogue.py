@@ -1,4 +1,4 @@
-"""The papers of a snapshot: ids, DOIs, BibTeX keys and titles, rows and order."""
+"""The papers of a snapshot: their ids, DOIs, BibTeX keys, titles, rows and order."""
 
 import re
 import sqlite3

@@ -1,4 +1,4 @@
-"""Finds and orders the papers of a query: candidates by the index, ranked in blocks.
+"""Finds and orders the papers that match a query: candidates from the index, ranked in blocks.
 
 A paper matches if it contains every required part, no refused one, and at least one wanted word.
 The index returns the full-text rows of each word. They are ordered by the rarity of the words they

@@ -1,4 +1,4 @@
-"""The field values of papers: the papers that have them, their order, the most frequent."""
+"""The field values of papers: which papers have each, their order, and the most frequent ones."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -201,8 +201,8 @@ def _unknown_paper(snapshot: Snapshot, db: Connection, identifier: str) -> NotFo
     if parse_query(identifier).wanted and not catalogue.is_number(identifier):
         calls = (Continuation(SEARCH, {"query": identifier[: CONTRACT.query_chars]}, "retry"),)
     return NotFound(
-        "No paper has this id, DOI, arXiv id or title. Search for it, "
-        "and use the paper_id of a hit.",
+        "No paper has this id, DOI, arXiv id or title. Search for the "
+        "paper, and use the paper_id of a hit.",
         code="paper_not_found",
         calls=calls,
         paper_id=identifier[:NAME_CHARS],

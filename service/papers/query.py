@@ -1,4 +1,4 @@
-"""A paper search as typed: wanted words, required parts, and fields with a value.
+"""A paper search as typed: wanted words, required parts, and values of fields.
 
     graph neural networks       words; a paper with any of them is found, one with more comes first
     "deep learning" transform*  a phrase, and a prefix, which the paper must hold
@@ -148,7 +148,7 @@ def _require_something(query: PaperQuery) -> None:
         return
     if query.refused or query.refused_titles or query.names:
         raise _invalid(
-            "The query has only excluded words. Add a word, phrase or field to search for, "
+            "The query contains only excluded words. Add a word, phrase or field to search for, "
             'such as attention -survey or author:"yann lecun" -survey.'
         )
     raise _invalid(

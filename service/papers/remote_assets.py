@@ -42,9 +42,9 @@ class RemoteAssets(AssetStore):
     ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("The URL of the assets must begin with http:// or https://.")
+            raise ValueError("The asset URL must begin with http:// or https://.")
         if parts.query or parts.fragment:
-            raise ValueError("The URL of the assets must not contain ? or #.")
+            raise ValueError("The asset URL must not contain ? or #.")
         self._base = base_url.rstrip("/")
         self._generation = generation
         if cache is None:

@@ -49,7 +49,7 @@ class Paging:
             limit = max(1, min(limit, deepest - offset))  # the last page may be a short one
         if offset + limit > deepest:
             raise InvalidRequest(
-                f"Paging ends at {deepest} papers. Add words or fields to narrow the search.",
+                f"Paging is limited to {deepest} papers. Add words or fields to narrow the search.",
                 param="offset" if request.cursor is None else "cursor",
             )
         return Paging(operation, args, snapshot.tag, offset, limit)

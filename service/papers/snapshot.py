@@ -1,4 +1,4 @@
-"""Opens a snapshot read-only, without files next to it, and follows its file as it is replaced."""
+"""Opens a snapshot read-only, without creating files, and opens it again if it is replaced."""
 
 import hashlib
 import logging
@@ -98,7 +98,7 @@ class Snapshot:
                     if self._closed:
                         _close_all(self._idle)
                     if not self.intact():
-                        raise _unavailable("The snapshot was overwritten while it was read.")
+                        raise _unavailable("The snapshot was overwritten while it was being read.")
 
     def once(self, key: Hashable, build: Callable[[], T]) -> T:
         """The result of `build`, computed once on first use within `store_seconds`."""
@@ -121,7 +121,7 @@ class Snapshot:
 
     def _take(self, deadline: Deadline) -> sqlite3.Connection:
         if self._closed or self._process != os.getpid():
-            raise _unavailable("This snapshot is no longer open here.")
+            raise _unavailable("This snapshot is no longer open in this process.")
         try:
             return self._idle.get(timeout=deadline.left())
         except queue.Empty:
@@ -317,7 +317,7 @@ def _no_snapshot(refusal: _Refusal | None) -> Unavailable:
     if refusal is None:
         reason, advice = "it is still being opened", "Retry in a few seconds."
     else:
-        reason, advice = refusal.reason, "The operator has to replace it with a valid one."
+        reason, advice = refusal.reason, "The operator has to replace it with a valid snapshot."
     return Unavailable(
         f"The snapshot cannot be served: {reason}. {advice}",
         code="snapshot_unavailable",

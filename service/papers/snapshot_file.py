@@ -1,4 +1,4 @@
-"""Reads a snapshot from disk, and checks that it is one of deepresearch-flow.
+"""Reads a snapshot from disk, and checks that it is a deepresearch-flow snapshot.
 
 Snapshots use a write-ahead log, so opening one normally leaves files next to it or fails in a
 read-only folder; opening it `immutable` ignores its log. They have no version number: releases
@@ -91,7 +91,7 @@ def whole(stamp: Stamp) -> Iterator[Path]:
 
 def _check_unchanged(stamp: Stamp) -> None:
     if look(stamp.file) != stamp:
-        raise SnapshotRefused("it changed while it was read")
+        raise SnapshotRefused("it changed while it was being read")
 
 
 def _sweep() -> None:
@@ -167,7 +167,7 @@ def check_header(file: Path) -> None:
     page = int.from_bytes(header[16:18], "big")
     promised = int.from_bytes(header[28:32], "big") * (65_536 if page == 1 else page)
     if size < promised:
-        raise SnapshotRefused(f"it is truncated: {size} bytes of {promised}")
+        raise SnapshotRefused(f"it is truncated: it has {size} of {promised} bytes")
 
 
 def check_content(db: sqlite3.Connection, columns: Columns) -> None:

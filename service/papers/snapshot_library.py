@@ -1,4 +1,4 @@
-"""Implements the port `PaperLibrary` with the modules here: one snapshot and its static files."""
+"""Implements the `PaperLibrary` port over one snapshot and its static files."""
 
 from collections.abc import Collection, Iterator
 from itertools import islice
@@ -156,7 +156,7 @@ class SnapshotLibrary:
         choices = [{"lang": code} for code in list(there)[: BUDGETS.paper_suggestions]]
         choices += [{}] if row.source_md_content_hash else []
         raise NotFound(
-            f"This paper has no translation {lang!r}.",
+            f"This paper has no {lang!r} translation.",
             code="translation_not_available",
             hint=_has(there) or "It has no translations; read the source.",
             paper_id=row.paper_id,
@@ -172,9 +172,9 @@ class SnapshotLibrary:
             tags = [tag for tag in there if tag != row.preferred_summary_template]
             choices = [{}, *({"template": tag} for tag in tags[: BUDGETS.paper_suggestions])]
             raise NotFound(
-                f"This paper has no summary {template!r}.",
+                f"This paper has no summary for the template {template!r}.",
                 code="template_not_available",
-                hint=_has(there) or "It has no summaries by template.",
+                hint=_has(there) or "It has no summary templates; leave out template.",
                 paper_id=row.paper_id,
                 template=template,
                 available_summary_templates=_first(there),
@@ -223,7 +223,7 @@ def _has(names: Collection[str]) -> str:
     labels = [name if name.isprintable() else repr(name) for name in _first(names)]
     remaining = len(names) - len(labels)
     tail = f" and {remaining} more, which get_paper_metadata lists" if remaining else ""
-    return f"It has {', '.join(labels)}{tail}." if labels else ""
+    return f"Use one of these: {', '.join(labels)}{tail}." if labels else ""
 
 
 def _calls(operation: str, row: Row, choices: list[dict[str, str]]) -> tuple[Continuation, ...]:

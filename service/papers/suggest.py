@@ -1,4 +1,4 @@
-"""Finds papers by a part of their keywords, and suggests spellings for a search without hits."""
+"""Finds papers by part of a keyword, and suggests spellings for a search without hits."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -36,7 +36,7 @@ def swap(new: Path, target: Path) -> Snapshot:
         raise Unavailable(
             f"The directory of the served snapshot is not writable: {reason(error)}.",
             code="snapshot_unavailable",
-            hint="Make the directory writable for this user, with free space for another copy. "
+            hint="Make the directory writable for this user, and free space for another copy. "
             "The old snapshot is still being served.",
         ) from error
 
@@ -62,7 +62,7 @@ def _draft(new: Stamp, real: Path) -> Iterator[Path]:
 
 def _refused(why: str) -> EvidenceError:
     return InvalidRequest(
-        f"The new file is not installed: {why}.",
+        f"The new file was not installed: {why}.",
         code="snapshot_refused",
-        hint="Use a complete deepresearch-flow snapshot. The old one is unchanged.",
+        hint="Use a complete deepresearch-flow snapshot. The old snapshot is unchanged.",
     )

@@ -147,10 +147,10 @@ class TextFile:
         """Raises `InvalidRequest` (`invalid_window`) unless `offset` is in the text or its end."""
         if not 0 <= offset <= self.total:
             raise InvalidRequest(
-                f"The text has {self.total} characters, and offset_chars {offset} is outside "
-                f"it. Use an offset_chars from 0 to {self.total}.",
+                f"The text has {self.total} characters, so offset_chars {offset} is out of range. "
+                f"Use an offset_chars from 0 to {self.total}.",
                 code="invalid_window",
-                hint="Every answer has the offset_chars where the text continues.",
+                hint="An answer that is cut gives the offset_chars at which the text continues.",
                 param="offset_chars",
                 total_chars=self.total,
                 retry_arguments={"offset_chars": max(0, self.total - CONTRACT.window_chars)},
@@ -158,7 +158,7 @@ class TextFile:
 
     def _changed(self) -> Unavailable:
         return Unavailable(
-            "The text changed while it was read. Try again.",
+            "The text changed while it was being read. Try again.",
             code="asset_fetch_failed",
             **self.about,
         )

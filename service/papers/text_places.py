@@ -1,4 +1,4 @@
-"""Places in the text of a paper: its headings, and the matches of a query.
+"""Positions in a paper's text: its headings, and the matches of a query.
 
 Headings are lines that begin with `#` signs, as in snapshots, outside fenced code.
 """

@@ -1,4 +1,4 @@
-"""Matches words of a query to words of the full-text index: spellings, forms, corrections.
+"""Matches query words to words in the full-text index: spellings, forms and corrections.
 
 The index keeps letters that our fold does not (`łukasz`, `русский`), and has adjacent Latin and CJK
 letters in one token (`与transformer之`). Such tokens are collected once; a term is then searched in

@@ -1,4 +1,4 @@
-"""Typed arguments to query parameters: lists as repeated keys, objects as brackets."""
+"""Converts typed arguments to query parameters: lists to repeated keys, objects to brackets."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

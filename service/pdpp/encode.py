@@ -1,4 +1,4 @@
-"""From typed values to PDPP bodies: the only code that writes them.
+"""Encodes typed values as PDPP bodies: the only code that writes such bodies.
 
 Bodies of searches have the additive keys of rank, coverage and words.
 """
@@ -9,9 +9,19 @@ from typing import Any
 
 from evidence import schema_wire, wire
 from evidence.handles import RecordRef
-from evidence.hits import FanIn, Hit, Match, SearchPage
+from evidence.hits import Hit, Match, SearchPage
 from evidence.hits_wire import counts_json, report_json
-from evidence.model import Buckets, Continuation, Source, as_of_json, chars, known, members
+from evidence.model import (
+    DELETED_AT,
+    Buckets,
+    Continuation,
+    FanIn,
+    Source,
+    as_of_json,
+    chars,
+    known,
+    members,
+)
 from evidence.records import FieldRead, Record, RecordPage, Related
 from evidence.schema import ConnectorList, Schema, StreamDetails, StreamList
 from evidence.text import unmark
@@ -189,16 +199,16 @@ def _end_warnings(page: SearchPage) -> Iterator[Body]:
     if page.left_out is not None:
         yield {
             "code": NEWEST_PAGE_ONLY,
-            "message": f"sort=newest gives one page: {page.left_out} more matching records are "
-            "left out. Narrow with since, until or filter to reach them.",
+            "message": "sort=newest returns only one page. Matching records left out: "
+            f"{page.left_out:,}. To reach them, narrow the search with since, until or filter.",
             "detail": {"left_out": page.left_out},
         }
     if page.retry is not None:
         names = {_REST_NAMES.get(name, name): value for name, value in page.retry.items()}
         yield {
             "code": NO_HITS,
-            "message": "No results. Retry with retry_arguments, which have hits; null removes an "
-            "argument.",
+            "message": "No results. To get hits, retry with the values in retry_arguments; leave "
+            "out arguments that are null.",
             "detail": {"retry_arguments": names},
         }
 
@@ -226,7 +236,7 @@ def _encode_hit(hit: Hit) -> Body:
         "connector_instance_id": source.connection_id,
         "display_name": source.display_name,
         **members(hit, "matched_fields", "rank", "coverage", "matched_words", "missing_words"),
-        **members(hit, "forms", "title", "authored_at"),
+        **members(hit, "forms", "title", "authored_at", DELETED_AT),
     }
     row = known(row)
     if hit.matches:

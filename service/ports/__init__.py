@@ -1,4 +1,4 @@
-"""The interface between operations and upstreams.
+"""The interface between operations and resource servers.
 
 A resource server takes typed requests and returns typed values, limited to one grant.
 """
@@ -68,7 +68,7 @@ class SchemaQuery(Request, operation="schema"):
         ),
         "compact",
     )
-    fields_after: str | None = optional(Text("Continue after this field name."))
+    fields_after: str | None = optional(Text("List the fields after this one."))
     cursor: str | None = optional(CURSOR)
 
 
@@ -85,7 +85,7 @@ class RecordQuery(Request, operation="query_records"):
     )
     filter: Filter = optional(TypedFilter(), {})
     sort: str | None = optional(
-        Text("A sort field from schema; `-field` sorts in descending order.")
+        Text("A sort field that schema lists; `-field` for descending order.")
     )
     order: str | None = optional(
         Choice("`asc` for oldest first, `desc` for newest first.", ORDERS),
@@ -108,14 +108,14 @@ class RecordQuery(Request, operation="query_records"):
     )
     changes_since: str | None = optional(
         Text(
-            "`beginning`, or the next_changes_since of an earlier answer.",
+            "Return changes since `beginning` or an earlier next_changes_since.",
             longest=CONTRACT.handle_chars,
         ),
         paging=True,
     )
-    view: str | None = optional(Text("The name of a view from schema; replaces fields."))
+    view: str | None = optional(Text("A view that schema lists, instead of fields."))
     expand: tuple[str, ...] = optional(
-        Names("Relations from schema whose records to include."), (), paging=True
+        Names("Include related records; schema lists the relations."), (), paging=True
     )
     expand_limit: dict[str, int] = optional(ExpandLimit(), {}, paging=True)
     whole: bool = optional(None, False, paging=True, rest_value=True)
@@ -132,7 +132,7 @@ class RecordRead(Request):
     fields: tuple[str, ...] = optional(Names("Return only these fields of the record."), ())
     whole: bool = optional(None, False, rest_value=True)
     expand: tuple[str, ...] = optional(
-        Names("Relations from schema whose record ids to include."), ()
+        Names("Include ids of related records; schema lists the relations."), ()
     )
     expand_limit: dict[str, int] = optional(ExpandLimit(), {})
 
@@ -146,17 +146,15 @@ class FetchRequest(RecordRead, operation="fetch"):
 
 class AggregateQuery(Request, operation="aggregate"):
     stream: str = required(STREAM)
-    metric: str = required(Choice("What to compute.", METRICS))
-    field: str | None = optional(Text("The field of the metric; not needed for count."))
+    metric: str = required(Choice("Metric to compute.", METRICS))
+    field: str | None = optional(Text("Field to aggregate; none for count."))
     group_by: str | None = optional(Text("Group by the values of this field."))
-    group_by_time: str | None = optional(
-        Text("Group by the time in this field; requires granularity.")
-    )
+    group_by_time: str | None = optional(Text("Group by time in this field; requires granularity."))
     granularity: str | None = optional(Choice("Size of the time buckets.", GRANULARITIES))
     time_zone: str | None = optional(Text("IANA time zone of the buckets, UTC by default."))
     filter: Filter = optional(TypedFilter(), {})
     limit: int | None = optional(
-        Number("Maximum number of groups, 10 by default.", 1, CONTRACT.page_items), paging=True
+        Number("Number of groups, 10 by default.", 1, CONTRACT.page_items), paging=True
     )
     cursor: str | None = optional(CURSOR, paging=True)
     connection_id: str | None = optional(CONNECTION_ID)
@@ -233,27 +231,26 @@ class WindowRequest(Request):
     """A part of a field: by offset in code points, or around the `match`-th match of `query`."""
 
     _: KW_ONLY
-    offset_chars: int | None = optional(Number("Start of the window, 0 by default.", 0))
+    offset_chars: int | None = optional(Number("Offset of the window, 0 by default.", 0))
     limit_chars: int | None = optional(
-        Number("Window size, 4096 by default.", 1, CONTRACT.window_chars_max), clamped=True
+        Number("Window size, 4,096 by default.", 1, CONTRACT.window_chars_max), clamped=True
     )
     query: str | None = optional(
-        Text(
-            "Open at the best match of these words instead of an offset.",
-            longest=CONTRACT.query_chars,
-        ),
+        Text("Read around the best match for these words.", longest=CONTRACT.query_chars),
         rest_name="q",
     )
-    match: int = optional(Number("Which occurrence of query, 1 by default.", 1), 1)
+    match: int = optional(Number("Which match of query to read, 1 by default.", 1), 1)
     before_chars: int | None = optional(
         Number(
-            f"Text before the match, {CONTRACT.match_before_chars} by default.",
+            f"Characters before the match, {CONTRACT.match_before_chars} by default.",
             0,
             CONTRACT.context_chars_max,
         )
     )
     after_chars: int | None = optional(
-        Number("Text after the match.", 0, CONTRACT.context_chars_max)
+        Number(
+            "Characters after the match, by default all that fit.", 0, CONTRACT.context_chars_max
+        )
     )
 
 
@@ -262,7 +259,7 @@ class FieldRequest(WindowRequest, operation="read_record_field"):
 
     id: str = required(RECORD_ID)
     field_path: str | None = optional(
-        Text("Field name, or a JSON Pointer such as /to/0/name.", longest=CONTRACT.path_chars),
+        Text("Field name or JSON Pointer, such as /to/0/name.", longest=CONTRACT.path_chars),
         rest_name="field",
         rest_required=True,
     )

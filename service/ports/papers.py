@@ -1,4 +1,4 @@
-"""The interface between operations and a library of papers."""
+"""The interface between operations and a paper library."""
 
 from dataclasses import KW_ONLY
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ class PaperPaging(Request):
         ),
         0,
     )
-    page: int | None = optional(Number("Page number, from 1; replaces offset.", 1))
+    page: int | None = optional(Number("Page number, from 1, instead of offset.", 1))
     cursor: str | None = optional(CURSOR)
 
     @classmethod
@@ -63,7 +63,7 @@ def _single(paging: dict[str, Any], *names: str) -> Any:
 class PaperQuery(PaperPaging, operation=SEARCH):
     query: str = required(
         Text(
-            'Words, in any inflected form. Operators that every hit must satisfy: "a phrase", '
+            'Words; inflected forms match too. Operators that every hit must satisfy: "a phrase", '
             'prefix*, -without (excludes a word), title:word, author:"ada brandt", venue:, '
             "keyword:, tag:, "
             "year:2019..2021, a DOI or arXiv id.",
@@ -91,7 +91,7 @@ class SummaryRead(Request, operation=SUMMARY):
 
     paper_id: str = required(PAPER_ID)
     template: str | None = optional(
-        Text("One of available_summary_templates; by default, the preferred one.")
+        Text("One of available_summary_templates; by default, the preferred template.")
     )
     max_chars: int | None = optional(
         Number(
@@ -116,7 +116,7 @@ class SourceRead(Request, operation=SOURCE):
     max_chars: int | None = optional(
         Number(
             f"Maximum length of one answer, {CONTRACT.source_chars:,} characters by default. With "
-            "query or outline: the size of the windows that the printed calls read.",
+            "query or outline, the window size in the printed calls.",
             1,
             CONTRACT.source_chars_max,
         )
@@ -124,7 +124,7 @@ class SourceRead(Request, operation=SOURCE):
     offset_chars: int = optional(OFFSET_CHARS, 0)
     query: str | None = optional(
         Text(
-            "Search in the text. The answer has excerpts with offsets.",
+            "Words to search for in the text; the answer lists excerpts with offsets.",
             longest=CONTRACT.query_chars,
         ),
         rest_name="q",
@@ -135,9 +135,9 @@ class SourceRead(Request, operation=SOURCE):
 
 
 class FacetRequest(Request, operation=FACETS):
-    category: str = required(Choice("Whose values to count.", CATEGORIES))
+    category: str = required(Choice("The category to list.", CATEGORIES))
     limit: int = page_limit(CONTRACT.facets_default)
-    offset: int = optional(Number("How many values to skip, 0 by default.", 0), 0)
+    offset: int = optional(Number("Number of values to skip, 0 by default.", 0), 0)
 
 
 class PaperLibrary(Protocol):

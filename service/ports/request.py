@@ -70,8 +70,8 @@ def optional(kind: Field[Any] | None, default: Any = None, **marks: Unpack[Marks
 
 def page_limit(default: int, **marks: Unpack[Marks]) -> int:
     """The field for the size of a page."""
-    rest = {"rest": "Page size.", "default": default}
-    kind = Number(f"Page size, {default} by default.", 1, CONTRACT.page_items, rest=rest)
+    rest = {"rest": "Results per page.", "default": default}
+    kind = Number(f"Results per page, {default} by default.", 1, CONTRACT.page_items, rest=rest)
     return optional(kind, default, **marks)
 
 

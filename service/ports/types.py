@@ -47,7 +47,9 @@ class Digits(fields.String):
     """A whole number written as text."""
 
     def __init__(self, description: str):
-        pattern = validate.Regexp(r"^[0-9]{1,18}$", error="must be a whole number in digits")
+        pattern = validate.Regexp(
+            r"^[0-9]{1,18}$", error="must be a whole number, written in digits"
+        )
         super().__init__(validate=pattern, **_described(description))
 
 
@@ -134,7 +136,7 @@ class TypedFilter(NonText, fields.Field[dict[str, Any]]):
     def __init__(self) -> None:
         text = (
             '{"FIELD": value} or {"FIELD": {"gte": value, "lt": value}} '
-            f"({', '.join(OPERATORS)}); schema(stream) lists the names."
+            f"({', '.join(OPERATORS)}); schema(stream) lists the fields."
         )
         rest = (
             "filter[field]=value for equality, filter[field][gte]=value for a range "
@@ -157,7 +159,7 @@ class TypedFilter(NonText, fields.Field[dict[str, Any]]):
         if not isinstance(spec, dict):
             return self._scalar(name, spec)
         if not spec or any(operator not in OPERATORS for operator in spec):
-            raise ValidationError(f"for {name!r} accepts the operators {', '.join(OPERATORS)}")
+            raise ValidationError(f"the operators for {name!r} are {', '.join(OPERATORS)}")
         return {operator: self._scalar(name, value) for operator, value in spec.items()}
 
     def _scalar(self, name: Any, value: Any) -> Any:
@@ -208,15 +210,15 @@ class Flag(NonText, fields.Boolean):
         return value
 
 
-STREAM = Text("A stream name from schema.")
+STREAM = Text("A stream that schema lists.")
 CONNECTION_ID = Text("Use only this connection.")
 CURSOR = Text(
-    "The next_cursor of the previous answer; keep the other arguments.",
+    "The next_cursor of the previous answer; repeat the other arguments.",
     longest=CONTRACT.handle_chars,
 )
-RECORD_ID = Text("A record id, as printed.", longest=CONTRACT.handle_chars)
+RECORD_ID = Text("A record id from an earlier answer.", longest=CONTRACT.handle_chars)
 PAPER_ID = Text(
-    "A paper id, as printed. A DOI, an arXiv id or an exact title works too.",
+    "A paper id from an earlier answer, a DOI, an arXiv id or an exact title.",
     longest=CONTRACT.paper_id_chars,
 )
-OFFSET_CHARS = Number("Where the window starts in the text, 0 by default.", 0)
+OFFSET_CHARS = Number("Offset at which the window starts, 0 by default.", 0)

@@ -1,1 +1,1 @@
-"""The record store: what a grant may see of it, searched, listed, counted and read."""
+"""The record store: searches, lists, counts and reads what a grant covers."""

@@ -1,4 +1,4 @@
-"""How fresh sources are: the last try and the last success of each, in the sidecar of the store."""
+"""How fresh sources are: each one's last attempt and last success, in the store's sidecar."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -56,8 +56,7 @@ class Freshness:
 
     def json(self, now: datetime) -> dict[str, Any]:
         """The source with its state, last success and failure, for the owner."""
-        times = {"synced_at": time_text(self.synced_at)}
-        times["complete_until"] = time_text(self.complete_until)
+        times = {name: time_text(getattr(self, name)) for name in ("synced_at", "complete_until")}
         names = members(self, "name", "connection")
         return {**names, "state": self.state(now), **times, "failure": self.failure}
 

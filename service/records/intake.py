@@ -1,4 +1,4 @@
-"""The input of the store: rows, their keys, counts, and the check of their nesting."""
+"""The store's input: rows, their keys, counts, and a check of how deeply rows are nested."""
 
 import base64
 import hashlib
@@ -116,6 +116,6 @@ def _join_key(parts: list[Any]) -> str:
     words = []
     for part in parts:
         if isinstance(part, bool) or not isinstance(part, (str, int, float)):
-            raise Refused("A key must be a string or a number, or a list of them.")
+            raise Refused("A key must be a string, a number, or a list of strings and numbers.")
         words.append(part if isinstance(part, str) else orjson.dumps(part).decode())
     return words[0] if len(words) == 1 else orjson.dumps(words).decode()

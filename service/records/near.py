@@ -1,4 +1,4 @@
-"""How near the records of a whole store are to a text, by their keys."""
+"""Measures how near the records of a whole store are to a text in meaning, by their keys."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

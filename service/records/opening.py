@@ -1,4 +1,4 @@
-"""Opens a store by its location, with its engine."""
+"""Opens the store at a location, with the engine for that location."""
 
 from importlib import import_module
 

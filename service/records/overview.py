@@ -1,4 +1,4 @@
-"""Streams for their owner: the fields, size, dates and titles of each, and those of a member."""
+"""Describes streams to their owner: the fields, size, dates and newest titles of each stream."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,8 @@ from service.access.registry import Grant, Member, RegistryReader, StreamGrant
 from evidence.model import MemberStream
 from service.records.engine import Order, Snapshot
 from evidence.times import moment
-from service.records.view import StreamView, open_view
+from service.records.view import open_view
+from service.records.view.streams import StreamView
 
 TITLE_CHARS = 80
 DATE_CHARS = 10

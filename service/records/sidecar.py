@@ -1,4 +1,4 @@
-"""Opens the sidecar of a store, which ends grants of the store when the clock was set back."""
+"""Opens a store's sidecar, which ends the store's grants if the clock was set back."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Which streams of a store changed after a position in its change log."""
+"""Finds which streams of a store changed after a position in its change log."""
 
 from datetime import datetime
 from typing import Final, NamedTuple

@@ -92,7 +92,10 @@ def _parameters(query_string: str) -> Iterable[tuple[str, list[str], str]]:
     for key, value in pairs:
         match = _BRACKETS.fullmatch(key)
         if match is None:
-            raise InvalidRequest(f"Malformed query parameter: {key}", param=key)
+            raise InvalidRequest(
+                f"Malformed query parameter: {key}. Write it as name=value or name[key]=value.",
+                param=key,
+            )
         yield match[1], _PART.findall(match[2]), value
 
 
@@ -107,7 +110,7 @@ def _merge(
     """The argument's value with one more parameter merged."""
     before = None if argument in defaults else parsed.get(argument)
     if path and isinstance(before, str):
-        raise InvalidRequest(f"{argument} is given with and without brackets.", param=argument)
+        raise InvalidRequest(f"{argument} is given both with and without brackets.", param=argument)
     if isinstance(field, types.TypedFilter) and path:
         return _filter(before or {}, path, value, argument)
     if isinstance(field, types.ExpandLimit) and len(path) == 1:

@@ -1,4 +1,4 @@
-"""REST under /v1 and /papers/v1: routes for the operations of each, and blobs.
+"""REST under /v1 and /papers/v1: the routes of their operations, and of blobs.
 
 Bodies of records follow PDPP. Bodies of papers have their next calls as links.
 """
@@ -40,7 +40,7 @@ def respond(blob: Blob, headers: dict[str, str]) -> Response:
         partial = True
     if start >= stop and blob.size_bytes:
         size = blob.size_bytes
-        message = f"The range is outside the blob, which has {size} bytes. Request one inside it."
+        message = f"The range is outside the blob ({size} bytes). Request a range within the blob."
         refused = {"code": "range_not_satisfiable", "message": message, "param": "Range"}
         return web.refused(416, refused, **{"Content-Range": f"bytes */{size}"})
     fields = {**headers, "Content-Length": str(stop - start), "Accept-Ranges": "bytes"}

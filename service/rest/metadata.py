@@ -1,4 +1,4 @@
-"""Routes that need no token: discovery, the documents of the service, health."""
+"""Routes that need no token: discovery, the documents of the service, and health."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Shared by all REST routes: path decoding, headers and the error body.
+"""What all REST routes share: path decoding, headers and the error body.
 
 Path segments are decoded here, from the raw address, because an id may contain `/`. `hooks` leaves
 the address raw.
@@ -93,11 +93,11 @@ def json_body() -> dict[str, Any]:
     try:
         body = parse_json(read_body(request.environ))
     except (TooManyValues, TooDeeplyNested) as error:
-        raise TooLarge(f"The body {error}. Send a smaller, less nested one.") from None
+        raise TooLarge(f"The body {error}. Send a smaller, less nested body.") from None
     except orjson.JSONDecodeError:
-        raise InvalidRequest("The body is not JSON. Send an object with the arguments.") from None
+        raise InvalidRequest("The body is not JSON. Send the arguments as a JSON object.") from None
     if not isinstance(body, dict):
-        raise InvalidRequest("The body is not an object. Send an object with the arguments.")
+        raise InvalidRequest("The body is not an object. Send the arguments as a JSON object.")
     return body
 
 
@@ -155,7 +155,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
     code = CODES.get(status, "invalid_request")
     message = {
         404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
-        405: "This route does not support that method. Use one from the Allow header.",
+        405: "This route does not support that method. Use a method from the Allow header.",
     }.get(status, error.description or "The request was refused.")
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None
     extra = {"Allow": ", ".join(sorted(verbs))} if verbs else {}

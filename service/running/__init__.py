@@ -1,1 +1,1 @@
-"""Running the service: the worker, logs, metrics, readiness, response headers."""
+"""Runs the service: the worker, logs, metrics, readiness and response headers."""

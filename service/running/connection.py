@@ -1,4 +1,4 @@
-"""One connection of a client: the incoming request, the call of the application, the answer.
+"""One client connection: the incoming request, the call to the application, and the answer.
 
 The buffer only finds the end of a request. gunicorn parses and validates the request afterwards. A
 malformed head goes to the parser at once, which refuses it.

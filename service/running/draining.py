@@ -1,4 +1,4 @@
-"""A worker that stops without losing a request, and refuses malformed requests in JSON.
+"""A worker that stops without losing a request, and answers malformed requests with JSON errors.
 
 After SIGTERM it keeps accepting for a while, until the router in front has seen the 503 of
 `/readyz` and connects elsewhere. Meanwhile every answer closes its connection. SIGINT and SIGQUIT
@@ -36,13 +36,13 @@ _STATUSES: Final[tuple[tuple[Any, int], ...]] = (
 )
 _ADVICE: Final = {
     400: "This is not a valid HTTP request. Check any proxy between you and this server.",
-    403: "Ask this server directly.",
+    403: "Connect to this server directly, without the PROXY protocol.",
     408: "The request arrived too slowly. Send it again.",
     413: "The body is too large, or its chunks are too small. Send a smaller body in larger "
     "chunks.",
     414: "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
     417: "The Expect header must be 100-continue. Change or remove it.",
-    431: "The headers are too large or too many. Send fewer.",
+    431: "The headers are too large or too many. Send fewer or smaller headers.",
     500: "Internal error. Try again.",
     501: "The transfer coding is not supported. Send the body plain or chunked.",
     503: "The server is overloaded. Try again in a second.",

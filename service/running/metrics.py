@@ -19,6 +19,7 @@ from evidence.version import VERSION
 from service import settings
 from service.access import guard
 from service.bootstrap import Services
+from service.networks import is_loopback
 from service.records.freshness import FAILED
 from service.running.noted import REGISTRY
 
@@ -102,10 +103,10 @@ def check_reader(options: settings.Settings) -> None:
     if token and header and compare_digest(guard.bearer(header).encode(), token.encode()):
         return
     forwarded = any(name in request.headers for name in FORWARDED)
-    if not forwarded and guard.is_loopback(request.remote_addr):
+    if not forwarded and is_loopback(request.remote_addr):
         return
     raise Forbidden(
         "Metrics can be read only on this machine, or with the metrics token.",
-        hint="The operator can set RUNG_METRICS_TOKEN, which clients send as `Authorization: "
-        "Bearer`, or RUNG_METRICS=open.",
+        hint="The operator can set RUNG_METRICS_TOKEN, so that clients can send it as a bearer "
+        "token, or set RUNG_METRICS=open.",
     )

@@ -182,7 +182,7 @@ LIMITED: Final = _counter("rung_rate_limited", "Requests refused by a rate limit
 BYTES: Final = _counter("rung_response_bytes", "Bytes of response bodies.", "surface")
 UPSTREAM: Final = _counter(
     "rung_upstream_outcomes",
-    "Outcomes of upstream requests; an interrupted one counts twice.",
+    "Outcomes of upstream requests; an interrupted request counts twice.",
     "outcome",
 )
 LATENCY: Final = Histogram(

@@ -1,4 +1,4 @@
-"""Every setting of a deployment, one field each; only this package reads the environment.
+"""Every setting of a deployment, one field each. Only this package reads the environment.
 
 `settings.toml` has the meaning of each, with an example.
 """
@@ -181,7 +181,7 @@ def examine(environ: Mapping[str, str] | None = None) -> tuple[list[InForce], li
     """
     variables = os.environ if environ is None else environ
     faults = [
-        f"{name} is an owner credential. Owner tokens are refused: unset it and use a client "
+        f"{name} is an owner credential, which Rung refuses. Unset it, and use a client "
         "token (rung grant create)."
         for name in OWNER_VARIABLES
         if variables.get(name)
@@ -238,7 +238,7 @@ def _missing(values: Mapping[str, Any]) -> list[str]:
     rows = {setting.name: setting for setting in SETTINGS}
     in_file = not values.get("database_url") and not isinstance(values.get("store"), place.Database)
     if values.get("store_read") and in_file:
-        return ["RUNG_STORE_READ requires RUNG_STORE to be the URL of the database it follows."]
+        return ["RUNG_STORE_READ requires RUNG_STORE to be the URL of the primary database."]
     return [
         f"{rows[name].variable} requires {rows[need].variable}, for example {rows[need].example}."
         for name, need in _NEEDS
@@ -258,9 +258,9 @@ def _sign_in_faults(values: Mapping[str, Any]) -> Iterator[str]:
             "https://rung.example.com."
         )
     if values.get("client_documents") == "loopback" and not local:
-        yield "RUNG_CLIENT_DOCUMENTS=loopback requires a server on loopback. Unset one of the two."
+        yield "RUNG_CLIENT_DOCUMENTS=loopback requires RUNG_PUBLIC_URL to be on loopback."
     if values.get("store_url"):
-        yield "RUNG_SIGN_IN requires a store that grants can be added to. Unset RUNG_STORE_URL."
+        yield "RUNG_SIGN_IN requires a store to which grants can be added. Unset RUNG_STORE_URL."
 
 
 def _leaving_texts(values: Mapping[str, Any]) -> Iterator[str]:
@@ -268,6 +268,6 @@ def _leaving_texts(values: Mapping[str, Any]) -> Iterator[str]:
     host = urlsplit(values.get("embeddings_url", "http://localhost")).hostname
     if host not in parsing.LOOPBACK and values.get("embeddings_send_texts") != "yes":
         yield (
-            "RUNG_EMBEDDINGS_URL is on another machine, which would receive the texts of records "
-            "and questions. Set RUNG_EMBEDDINGS_SEND_TEXTS=yes to allow it, or unset the URL."
+            "With this RUNG_EMBEDDINGS_URL, another machine receives the texts of records and "
+            "questions. To allow this, set RUNG_EMBEDDINGS_SEND_TEXTS=yes. If not, unset the URL."
         )

@@ -13,8 +13,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def _number(value: str, least: int, most: int | None = None) -> int:
     number = int(value) if re.fullmatch("[0-9]{1,18}", value) else None
     if number is None or number < least or (most is not None and number > most):
-        until = "" if most is None else f" to {most}"
-        raise ValueError(f"must be a whole number from {least}{until}")
+        span = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"must be a whole number {span}")
     return number
 
 
@@ -34,7 +34,7 @@ def address(value: str) -> str:
     """A URL to which paths can be appended, without credentials."""
     parsed = url(value)
     if "?" in value or "#" in value or "@" in urlsplit(value).netloc:
-        raise ValueError("must be a URL without user, ? and #")
+        raise ValueError("must be a URL without a user name, ? or #")
     return parsed
 
 
@@ -43,7 +43,7 @@ def webhook(value: str) -> str:
     parts = urlsplit(value)
     is_private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     if not (is_private and parts.hostname) or "@" in parts.netloc or parts.fragment:
-        raise ValueError("must be an https URL without user and #, or http on this machine")
+        raise ValueError("must be an https URL (or http on this machine) without a user name or #")
     return value
 
 
@@ -60,7 +60,7 @@ def _origin(value: str) -> str:
     origin = re.sub("(?<=[^/])/$", "", value)
     plain = origin.removesuffix(":*")
     if not re.fullmatch(r"null|file://|[a-z][a-z0-9+.-]*://[^/?#@*]*[^/?#@*:]", plain):
-        raise ValueError("must list origins without a path, of any scheme, or null")
+        raise ValueError("must list origins (of any scheme, without a path), or null")
     if plain != origin and urlsplit(plain).hostname not in LOOPBACK:
         raise ValueError("may have a * only as the port of localhost, 127.0.0.1 or [::1]")
     return origin
@@ -70,7 +70,7 @@ def assets(value: str) -> str:
     """A folder, or an address to which paths can be appended."""
     if value.startswith(("http://", "https://")):
         if "?" in value or "#" in value:
-            raise ValueError("must be a URL without ? and #")
+            raise ValueError("must be a URL without ? or #")
         return url(value)
     return value
 
@@ -78,7 +78,7 @@ def assets(value: str) -> str:
 def tokens(value: str) -> tuple[str, ...]:
     entries = words(value)
     if any(len(token) < TOKEN_CHARS for token in entries):
-        raise ValueError(f"must be a list of tokens of at least {TOKEN_CHARS} characters")
+        raise ValueError(f"must be a list of tokens of at least {TOKEN_CHARS} characters each")
     return entries
 
 
@@ -131,7 +131,7 @@ def rate(value: str) -> str | None:
     if value.lower() == "off":
         return None
     if not re.fullmatch("[1-9][0-9]{0,8}/(second|minute|hour|day)", value):
-        raise ValueError("must be a count per second, minute, hour or day, or off")
+        raise ValueError("must be a count per second, minute, hour or day (600/minute), or off")
     return value
 
 

@@ -1,1 +1,1 @@
-"""Sign-in: an authorization server (OAuth 2.1) for our own store, and the pages of its owner."""
+"""Sign-in: an OAuth 2.1 authorization server for our own store, and the owner pages."""

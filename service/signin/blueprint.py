@@ -1,4 +1,4 @@
-"""The endpoints of the authorization server: metadata, registration, tokens, revocation, consent.
+"""The authorization server's endpoints: metadata, registration, tokens, revocation and consent.
 
 At `/authorize` a client requests access. The owner gives a proof, and then decides on one page what
 it may read. The proof counts for this page only and starts no session. The URL of the page contains
@@ -167,7 +167,7 @@ def _add_page(routes: Blueprint, site: OwnerSite, server: Server) -> None:
         decides = "decision" in form
         if decides or form.get(ASSERTION):
             if sessions.check_form(sessions.visit, _purpose()) is not decides:
-                raise Forbidden("This form was not opened by a confirmation. Open the page again.")
+                raise Forbidden("Confirm that you are the owner before you open this form.")
         if not decides:
             check_form(request.environ, sessions.base)
             try:

@@ -1,4 +1,4 @@
-"""Clients of sign-in: `TYPES` has the types, which register themselves or publish their metadata.
+"""Sign-in clients: `TYPES` lists the types, which register themselves or publish their metadata.
 
 Registrations are not stored. A client id is the client's metadata, encrypted with a key of the
 deployment. Public clients with equal metadata have the same id.
@@ -25,8 +25,8 @@ from evidence.errors import EvidenceError, InvalidRequest
 from evidence.work import Deadline, parse_json
 from service import keys
 from service.access.entries import Entries
-from service.access.guard import SCOPE, is_loopback
-from service.networks import is_public
+from service.access.guard import SCOPE
+from service.networks import is_loopback, is_public
 from service.signin.redirects import acceptable, elsewhere, is_registered, redirect_uris
 from service.sources.remote.outbound import opened
 
@@ -298,7 +298,7 @@ def _checked(metadata: Any, url: str, base: str) -> dict[str, Any]:
     if not isinstance(methods, list):
         methods = [metadata.get("token_endpoint_auth_method", NONE)]
     if NONE not in methods or "client_secret" in metadata:
-        raise InvalidRequest("It requires client authentication, which is not supported here.")
+        raise InvalidRequest("It requires client authentication, which Rung does not support.")
     return {"name": claimed_name(metadata), "redirect_uris": redirect_uris(metadata, base)}
 
 

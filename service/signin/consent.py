@@ -62,7 +62,7 @@ class Choice:
         """The limits that a client requested, in words."""
         since = f"from {self.since}" if self.since else ""
         until = f"before {self.until}" if self.until else ""
-        some = f"{len(self.resources)} records" if self.resources is not None else ""
+        some = f"records: {len(self.resources)}" if self.resources is not None else ""
         return ", ".join(filter(None, (since, until, some)))
 
 
@@ -157,7 +157,9 @@ def _choice(stream: StreamOverview, entry: Mapping[str, Any]) -> Choice:
         raise _fault(f"names fields that the stream {stream.stream!r} does not have")
     times = entry.get("time_range") or {}
     if times and not stream.timed:
-        raise _fault(f"limits the times of the stream {stream.stream!r}, which has no times")
+        raise _fault(
+            f"restricts the dates of the stream {stream.stream!r}, whose records have no dates"
+        )
     resources = entry.get("resources")
     return Choice(
         stream,
@@ -228,7 +230,7 @@ def time_of(text: Any) -> str | None:
         return None
     micros = microseconds(str(text))
     if micros is None:
-        raise InvalidRequest(f"{str(text)[:40]!r} is not a date. Write it as 2026-01-31.")
+        raise InvalidRequest(f"{str(text)[:40]!r} is not a date. Use the form YYYY-MM-DD.")
     return moment(micros)
 
 

@@ -109,14 +109,14 @@ def _in_words(stream: StreamGrant) -> str:
     """Describes one stream of a grant for the owner."""
     names = ", ".join(stream.fields[:FIELDS_MAX])
     remaining = len(stream.fields) - FIELDS_MAX
-    fields = f"{names} and {remaining} more fields" if remaining > 0 else names
+    fields = f"{names} and {remaining} more" if remaining > 0 else names
     words = [f"{stream.connection_id}/{stream.stream}", fields]
     if stream.since is not None:
         words.append(f"from {moment(stream.since)[:DATE_CHARS]}")
     if stream.until is not None:
         words.append(f"before {moment(stream.until)[:DATE_CHARS]}")
     if stream.resources is not None:
-        words.append(f"{len(stream.resources)} records")
+        words.append(f"records: {len(stream.resources)}")
     return "; ".join(words)
 
 

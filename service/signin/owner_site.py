@@ -1,4 +1,4 @@
-"""What the browser pages of sign-in share: sessions, forms, the store, the layout and error pages.
+"""What the sign-in pages share: sessions, forms, the store, the layout and error pages.
 
 Only the session that a form was made for can send it.
 """

@@ -33,7 +33,7 @@ def redirect_uris(metadata: Mapping[str, Any], base: str) -> list[str]:
     if not all(map(acceptable, uris)):
         raise _invalid(
             "Each redirect URI must use https, http on a loopback address, or the application's own"
-            " scheme, and have no fragment."
+            " scheme, and must not have a fragment."
         )
     if len(elsewhere(uris, base)) < len(uris):
         raise _invalid("A redirect URI must not be on the host of this server.")

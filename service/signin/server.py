@@ -26,7 +26,8 @@ from flask import Request, request
 from evidence.errors import InvalidRequest, Unauthenticated
 from service.access.entries import Entry
 from service.access.signins import Signins
-from service.access.guard import SCOPE, is_loopback
+from service.access.guard import SCOPE
+from service.networks import is_loopback
 from service.signin.clients import GRANT_TYPES, METHODS, OFFLINE, Client, ClientType
 from service.signin.consent import DETAILS_TYPE
 
@@ -272,7 +273,7 @@ class Server(AuthorizationServer):
         oauth_request = _Request(request)
         for name, values in oauth_request.payload.datalist.items():
             if len(values) > 1 and name != _REPEATED:
-                raise InvalidRequestError("A parameter is repeated.")
+                raise InvalidRequestError("A parameter is repeated. Send each parameter once.")
         return oauth_request
 
     def targets(self, payload: OAuth2Payload) -> list[str]:

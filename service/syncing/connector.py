@@ -3,12 +3,14 @@
 A package that adds a kind imports from here.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, NamedTuple
 
+from evidence.errors import InvalidRequest
 from service.records.intake import Row
 
 REMOVE, KEEP = "remove", "keep"
@@ -32,6 +34,19 @@ class SourceSettings:
     paused: bool = False
     secret: Callable[[], str | None] = field(default=lambda: None, repr=False)
 
+    def check_folders(self, what: str, names: Collection[str]) -> None:
+        """Raises `InvalidRequest` if one of `folders` is not among the names of the source."""
+        if missing := [name for name in self.folders if name not in names]:
+            available = ", ".join(sorted(names)[:20])
+            raise InvalidRequest(f"There is no {what} {missing[0]!r}. Available: {available}.")
+
+
+class Stored(NamedTuple):
+    """What the store has of a source: the position, and a call for the versions of all parts."""
+
+    position: dict[str, Any]
+    versions: Callable[[], dict[str, str]]
+
 
 class Listing(NamedTuple):
     """All parts of a source with their versions, and the position after this round."""
@@ -45,6 +60,18 @@ class Fetched(NamedTuple):
 
     path: Path
     parts: Mapping[str, str]
+
+    @classmethod
+    def written(cls, files: Iterable[tuple[str, str, bytes]]) -> Iterator["Fetched"]:
+        """A temporary folder of files, if there are any: the part, name and content of each."""
+        with TemporaryDirectory() as folder:
+            parts = dict[str, str]()
+            for part, name, content in files:
+                path = Path(folder, name)
+                path.write_bytes(content)
+                parts[str(path)] = part
+            if parts:
+                yield cls(Path(folder), parts)
 
 
 class Connector:
@@ -61,13 +88,8 @@ class Connector:
     def check(self) -> None:
         """Reaches the source, unless opening it has done so. For `rung doctor`."""
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
-        """What the source has; None if nothing changed since the position.
-
-        `stored` returns the versions of the parts in the store.
-        """
+    def list_parts(self, stored: Stored) -> Listing | None:
+        """What the source has; None if nothing changed since the position."""
         raise NotImplementedError
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:

@@ -7,152 +7,200 @@
 
 Only what this file names ever runs; a store brings nothing. `RUNG_SOURCES` replaces the file: there
 the tables have the names alone.
+
+Secrets are from a command, the file, or the system keyring. No error contains one, and no command
+gets one as an argument.
 """
 
 import re
+import subprocess
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any, Final
 
-from evidence.errors import InvalidRequest
+from evidence.errors import InvalidRequest, Unauthenticated
 from evidence.names import Refused, check_connection_id
 from service import durable
 from service.clients import toml
-from service.clients.writing import alone, content_of
+from service.clients.writing import FOREIGN, alone, content_of
 from service.place import Place
-from service.syncing import secrets
 from service.syncing.connector import KEEP, REMOVE, SourceSettings
+from service.syncing.kinds.command import environment, words_of
 
 NAME: Final = "sources.toml"
 VARIABLE: Final = "RUNG_SOURCES"
+#: The longest time of a command that prints a password.
+SECONDS: Final = 60
+_SERVICE: Final = "rung source"
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([smhd])")
 _SOURCE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SECRETS: Final = ("password", "password_command")
+_TEXTS: Final = ("kind", "address", "connection", "label", "every", "deletions", *_SECRETS)
 #: Each key with the type of its value.
-_KEYS: Final[dict[str, type]] = {
-    **dict.fromkeys(("kind", "address", "connection", "label", "every", "deletions"), str),
-    **dict.fromkeys(("password", "password_command"), str),
-    "folders": list,
-    "paused": bool,
-}
+_KEYS: Final[dict[str, type]] = dict.fromkeys(_TEXTS, str) | {"folders": list, "paused": bool}
 
 
-@dataclass(frozen=True, slots=True)
 class OwnerFile:
-    """The sources of one store in the owner's file, or in `text` instead."""
+    """The sources of one store in the owner's file.
 
-    path: Path
-    store: Place
-    text: str | None = None
+    The file is beside the configuration file `config`; `RUNG_SOURCES` in `environ` replaces it.
+    """
+
+    def __init__(self, config: Path, store: Place, environ: Mapping[str, str]) -> None:
+        self.path, self.store = config.with_name(NAME), store
+        self._key, self._text = str(store.absolute()), environ.get(VARIABLE)
+        self._origin = str(self.path) if self._text is None else VARIABLE
 
     def sources(self) -> dict[str, SourceSettings]:
         """The sources by name; raises `InvalidRequest` for an invalid file."""
-        return {name: self._settings(name, table) for name, table in self._tables().items()}
-
-    def check(self, name: str, entry: dict[str, Any]) -> None:
-        """Raises `InvalidRequest` for a source that cannot be added."""
-        self._settings(name, entry)
+        tables = self._document().get(self._key, {})
+        return {name: self._settings(name, table) for name, table in tables.items()}
 
     def put(self, name: str, entry: dict[str, Any]) -> None:
-        """Adds a source, or replaces it."""
-        self.check(name, entry)
+        """Adds a source, or replaces it; raises `InvalidRequest` if it cannot be added."""
+        self._settings(name, entry)
         self._edit(lambda text: toml.put(text, (self._key, name), entry))
 
-    def set_paused(self, name: str, paused: bool) -> None:
-        """Pauses a source, or continues with it; raises `InvalidRequest` if there is none."""
+    def assign(self, name: str, **values: object) -> None:
+        """Sets keys of a source, or removes those whose value is None.
+
+        Raises `InvalidRequest` if there is no such source.
+        """
         self.entry(name)
-        self._edit(lambda text: toml.assign(text, (self._key, name), "paused", paused or None))
+        self._edit(lambda text: toml.assign(text, (self._key, name), values))
 
     def entry(self, name: str) -> dict[str, Any]:
         """The table of a source; raises `InvalidRequest` if there is none."""
-        table = self._tables().get(name)
-        if table is None:
-            raise InvalidRequest(f"There is no source {name!r} here. See them: rung source list")
-        return dict(table)
+        tables = self._document().get(self._key, {})
+        if name not in tables:
+            raise InvalidRequest(
+                f"{self._origin} has no source {name!r} for this store. List the sources: rung "
+                "source list"
+            )
+        return dict(tables[name])
 
     def remove(self, name: str) -> None:
         """Removes a source, and its secret from the keyring."""
         self.entry(name)
         self._edit(lambda text: toml.take(text, (self._key, name)))
-        secrets.forget(self._key, name)
+        _forget(self._key, name)
 
-    def _tables(self) -> dict[str, Any]:
-        """The tables of the store's sources by name."""
+    def set_secret(self, name: str, secret: str) -> str:
+        """Replaces the password of a source, or its command; returns where it is stored."""
+        self.assign(name, password_command=None, password=None)
+        if _keep(self._key, name, secret):
+            return "the system keyring"
+        self.assign(name, password=secret)
+        return str(self.path)
+
+    def other_stores(self) -> list[str]:
+        """The files of the other stores that have sources here."""
+        stores = [store for store, tables in self._document().items() if tables]
+        # A URL may contain a password.
+        return [store for store in stores if store != self._key and "://" not in store]
+
+    def _document(self) -> dict[str, Any]:
+        """The tables of sources by store."""
         try:
-            document = tomllib.loads(self._content())
+            document = tomllib.loads(self._content() if self._text is None else self._text)
         except ValueError as error:
             raise InvalidRequest(f"{self._origin} is not TOML: {error}.") from None
-        tables: dict[str, Any] = document.get(self._key, {}) if self.text is None else document
-        return tables
-
-    @property
-    def _key(self) -> str:
-        return str(self.store.absolute())
-
-    @property
-    def _origin(self) -> str:
-        return str(self.path) if self.text is None else VARIABLE
+        return document if self._text is None else {self._key: document}
 
     def _content(self) -> str:
-        if self.text is not None:
-            return self.text
         content = content_of(self.path)
-        if content is None:
-            return ""
-        if self.path.stat().st_mode & 0o077:
-            raise InvalidRequest(f"Others can read or change {self.path}. chmod 600 {self.path}")
-        return content.decode()
+        if content is not None and self.path.stat().st_mode & FOREIGN:
+            raise InvalidRequest(
+                f"Other users can read or change {self.path}. Run: chmod 600 {self.path}"
+            )
+        return (content or b"").decode()
 
     def _edit(self, change: Callable[[str], str]) -> None:
-        if self.text is not None:
+        if self._text is not None:
             raise InvalidRequest(f"The sources are in {VARIABLE}. Change them there.")
         with alone():
             durable.write(self.path, change(self._content()).encode())
 
     def _settings(self, name: str, table: Any) -> SourceSettings:
-        where = f"{self._origin}, source {name!r}"
-        if not isinstance(table, dict) or not _SOURCE_NAME.fullmatch(name):
-            raise InvalidRequest(f"{where}: a source is a table whose name has A-Z, 0-9, _ and -.")
-        for key, value in table.items():
-            if key not in _KEYS or not isinstance(value, _KEYS[key]):
-                raise InvalidRequest(f"{where}: {key} is unknown or has another type.")
-        missing = [key for key in ("kind", "address") if not table.get(key)]
-        if missing:
-            raise InvalidRequest(f"{where}: {missing[0]} is missing.")
-        deletions = table.get("deletions", REMOVE)
-        if deletions not in (REMOVE, KEEP):
-            raise InvalidRequest(f"{where}: deletions is {REMOVE} or {KEEP}.")
+        """A source of the file; raises `InvalidRequest` with its place if it is not valid."""
         try:
-            connection = table.get("connection", name)
-            check_connection_id(connection)
-            every = seconds_of(table.get("every", "10m"))
+            entry = _checked(name, table)
         except Refused as refused:
-            raise InvalidRequest(f"{where}: {refused}") from None
-        return SourceSettings(
-            name=name,
-            kind=table["kind"],
-            address=table["address"],
-            connection=connection,
-            label=table.get("label"),
-            every=every,
-            folders=tuple(map(str, table.get("folders", ()))),
-            deletions=deletions,
-            paused=table.get("paused", False),
-            secret=partial(secrets.read, self._key, name, table),
+            raise InvalidRequest(f"{self._origin}, source {name!r}: {refused}") from None
+        return SourceSettings(**entry, secret=partial(_secret, self._key, name, table))
+
+
+def _checked(name: str, table: Any) -> dict[str, Any]:
+    """The settings in the table of a source without its secrets; raises `Refused`."""
+    if not isinstance(table, dict) or not _SOURCE_NAME.fullmatch(name):
+        raise Refused("a source must be a table whose name has only letters, digits, _ and -.")
+    for key, value in table.items():
+        if key not in _KEYS or not isinstance(value, _KEYS[key]):
+            raise Refused(f"the key {key} is unknown, or its value has the wrong type.")
+    if missing := [key for key in ("kind", "address") if not table.get(key)]:
+        raise Refused(f"{missing[0]} is missing.")
+    given = {key: value for key, value in table.items() if key not in _SECRETS}
+    entry = {"connection": name, "every": "10m", "folders": (), "deletions": REMOVE, **given}
+    if entry["deletions"] not in (REMOVE, KEEP):
+        raise Refused(f"deletions must be {REMOVE} or {KEEP}.")
+    check_connection_id(entry["connection"])
+    folders = tuple(map(str, entry["folders"]))
+    if (span := _SPAN.fullmatch(entry["every"])) is None:
+        raise Refused(f"{entry['every']!r} is not a duration such as 30s, 10m, 2h or 1d.")
+    every = int(span[1]) * _UNITS[span[2]]
+    return {**entry, "name": name, "every": every, "folders": folders}
+
+
+def _secret(store: str, name: str, entry: Mapping[str, Any]) -> str | None:
+    """The secret of a source; None if it has none."""
+    if line := entry.get("password_command"):
+        return _printed(words_of(line), name)
+    if "password" in entry:
+        return str(entry["password"])
+    with suppress(Exception):  # of any backend
+        return str(_keyring().get_password(_SERVICE, f"{store} {name}") or "") or None
+    return None
+
+
+def _printed(words: list[str], name: str) -> str:
+    """The first line that a command prints."""
+    try:
+        printed = subprocess.check_output(
+            words, stdin=DEVNULL, stderr=DEVNULL, timeout=SECONDS, env=environment()
         )
+    except (OSError, subprocess.SubprocessError):
+        raise Unauthenticated(
+            f"The password command of {name!r} failed. Run it in a shell to see why."
+        ) from None
+    secret = printed.decode(errors="replace").partition("\n")[0].strip()
+    if not secret:
+        raise Unauthenticated(
+            f"The password command of {name!r} printed nothing. It must print the password."
+        )
+    return secret
 
-    def keep_secret(self, name: str, entry: dict[str, Any], secret: str) -> None:
-        """Puts a secret in the keyring, or else in the entry of a source."""
-        if not secrets.keep(self._key, name, secret):
-            entry["password"] = secret
+
+def _keep(store: str, name: str, secret: str) -> bool:
+    """Puts a secret in the keyring; False if there is none."""
+    with suppress(Exception):
+        _keyring().set_password(_SERVICE, f"{store} {name}", secret)
+        return True
+    return False
 
 
-def seconds_of(span: str) -> int:
-    """The seconds of a time such as 10m; raises `Refused`."""
-    match = _SPAN.fullmatch(span)
-    if match is None:
-        raise Refused(f"{span!r} is not a time such as 30s, 10m, 2h or 1d.")
-    return int(match[1]) * _UNITS[match[2]]
+def _forget(store: str, name: str) -> None:
+    """Removes a secret from the keyring."""
+    with suppress(Exception):
+        _keyring().delete_password(_SERVICE, f"{store} {name}")
+
+
+def _keyring() -> Any:
+    """The keyring; None if it has no safe backend. Raises if its package is not installed."""
+    import keyring
+
+    return keyring if keyring.get_keyring().priority >= 1 else None

@@ -5,10 +5,13 @@ follow, when all their rows are stored. A round that is killed therefore leaves 
 the next one goes on: a part without a version is read again, and what it no longer has is removed.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import orjson
@@ -16,75 +19,139 @@ import orjson
 from evidence.cached import cached_property
 from evidence.errors import InvalidRequest, NotFound
 from evidence.manifest import StreamManifest, parse
+from evidence.model import DELETED_AT, members
 from evidence.times import to_the_second
-from service.importing.plan import Plan
-from service.importing.process.parsing import Parser
+from service.importing.finding import FileEntry
+from service.importing.formats import FORMATS
+from service.importing.plan import Listener, Plan
+from service.importing.process.parsing import FileReport, Parser
 from service.importing.run import import_into
 from service.records.engine.scopes import StreamHandle
-from service.records.intake import Counts, Row
+from service.records.intake import Row
 from service.records.sql.sources import RecordKey, SourceTables
 from service.records.writing import Writing
 from service.records.writing.arrivals import Arrival
 from service.records.writing.ingest import Batch
-from service.records.writing.streams import Streams
-from service.syncing.connector import KEEP, Connector, Fetched, Listing, SourceSettings
-from service.syncing.following import Follower
+from service.records.writing.streams import declare, open_stream
+from service.syncing.connector import KEEP, Connector, Fetched, Listing, SourceSettings, Stored
 
+#: The key of records of formats in which several files may have the same one.
+_ID: Final = "id"
 #: More missing records than this, and than this share of all, need the owner's consent.
 MISSING_MOST, MISSING_SHARE = 20, 5
-DELETED_AT: Final = "deleted_at_source"
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a round did. `lines` are reports for the owner, `declared` new or changed streams.
+    """What a round did: the number of records by what became of them, and reports for the owner.
 
-    `missing` records wait for the owner's consent; `nothing_listed` if the source lists nothing.
+    `declared` if streams are new or changed. `waits` is why the source waits for the owner's
+    consent; empty if it does not.
     """
 
-    counts: Counts = field(default_factory=Counts)
-    marked: int = 0
-    missing: int = 0
-    nothing_listed: bool = False
-    declared: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
     lines: list[str] = field(default_factory=list)
+    declared: bool = False
+    waits: str = ""
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether the source waits for the owner."""
-        return bool(self.missing or self.nothing_listed)
+
+class Follower(Listener):
+    """Follows the import of the parts of one source, whose files are `parts` by path.
+
+    Other parts are `gone`. `records_of` are the records of each part so far. `faulty` parts have
+    rows that were refused. `shared_records` are (stream, record, part) of records that an earlier
+    file has. `lines` are reports for the owner.
+    """
+
+    def __init__(
+        self, tables: SourceTables, connector: Connector, parts: Mapping[str, str], gone: list[str]
+    ) -> None:
+        self._tables, self._connector, self._parts = tables, connector, parts
+        self._gone, self._is_unique = frozenset(gone), False
+        self._current: str | None = None
+        self._origins = list[str]()
+        self.records_of = dict[str, set[RecordKey]]()
+        self.faulty = set[str]()
+        self.shared_records = list[tuple[str, str, str]]()
+        self.lines = list[str]()
+
+    def wants(self, file: FileEntry) -> bool:
+        self._current = self._part(file)
+        return self._current is not None
+
+    def _part(self, file: FileEntry) -> str | None:
+        """The part of a file; a file that is read with its folder is of any part in that."""
+        if file.path in self._parts or not FORMATS[file.format].folder:
+            return self._parts.get(file.path)
+        folder = f"{file.path.rpartition('/')[0]}/"
+        return next((part for path, part in self._parts.items() if path.startswith(folder)), None)
+
+    def begin(self, file: FileEntry) -> None:
+        assert self._current is not None
+        self._origins.append(self._current)
+        self._is_unique = FORMATS[file.format].unique
+        self.records_of.setdefault(self._current, set())
+
+    def adapt(self, row: Row) -> Row:
+        return self._connector.adapt(self._origins[-1], row)
+
+    def stored(self, rows: Sequence[Arrival]) -> None:
+        records = [
+            (row.stream.manifest.name, row.key, self._origins[row.origin - 1])
+            for row in rows
+            if row.json is not None
+        ]
+        self._tables.add_records(records)
+        for stream, key, part in records:
+            self.records_of[part].add((stream, key))
+
+    def shared(self, row: Row) -> None:
+        if row.stream is not None and isinstance(key := row.data.get(_ID), str):
+            self.records_of[self._origins[-1]].add((row.stream, key))
+            self.shared_records.append((row.stream, key, self._origins[-1]))
+
+    def owned_elsewhere(self, stream: StreamHandle, key: str) -> bool:
+        if self._is_unique:
+            return False
+        parts = self._tables.parts_of((stream.manifest.name, key))
+        return any(part not in self._gone and part != self._origins[-1] for part in parts)
+
+    def file(self, report: FileReport) -> None:
+        name = self._parts.get(report.name, report.name)  # not that of a temporary file
+        self.lines += [f"{name}: {note}" for note in report.notes]
+        self.lines += [f"{name} line {line}: {why}" for line, why in report.refusals if line]
+        self.lines += [why for line, why in report.refusals if not line]
+        if report.refused and self._current is not None:
+            self.faulty.add(self._current)
 
 
 class Round:
-    """One round of a source in an open store. With `accept`, any number of records may go."""
+    """One round of a source in an open store."""
 
-    def __init__(
-        self, writer: Writing, source: SourceSettings, connector: Connector, *, accept: bool = False
-    ) -> None:
+    def __init__(self, writer: Writing, source: SourceSettings, connector: Connector) -> None:
         self._writer, self._source, self._connector = writer, source, connector
-        self._accept, self._outcome = accept, Outcome()
-        self._tables = SourceTables(writer, source.name)
-        #: Records that parts which were read again no longer have.
-        self._stale = dict[str, set[RecordKey]]()
-        #: Records that are in fewer parts than before.
-        self._leaving = set[RecordKey]()
+        self._tables, self._outcome = SourceTables(writer, source.name), Outcome()
+        #: Records that parts no longer have: parts that were read again, then those that are gone.
+        self._leaving = dict[str, set[RecordKey]]()
 
-    def run(self) -> Outcome:
-        """Does the round; raises `EvidenceError`s."""
-        stored = self._tables.source()
-        if stored and (stored.kind, stored.connection) != (
-            self._source.kind,
-            self._source.connection,
-        ):
+    def run(self, *, accept: bool = False) -> Outcome:
+        """Does the round; raises `EvidenceError`s. With `accept`, any number of records may go."""
+        stored, source = self._tables.source(), self._source
+        if stored and (stored.kind, stored.connection) != (source.kind, source.connection):
             raise InvalidRequest(
-                f"The store has another source {self._source.name!r}: {stored.kind}, into "
-                f"{stored.connection!r}. Choose another name, or remove that one: rung source "
-                f"remove {self._source.name}"
+                f"The store already has a source {source.name!r} of the kind {stored.kind} for the "
+                f"connection {stored.connection!r}. Choose another name, or remove the old "
+                f"source: rung source remove {source.name}"
             )
         position = stored.position if stored else {}
-        listing = self._connector.list_parts(position, lambda: self._versions)
-        if listing is not None:
-            self._bring(listing)
+        listing = self._connector.list_parts(Stored(position, lambda: self._versions))
+        if listing is not None and listing != (self._versions, position):
+            if stored is None:
+                with self._writer.transaction():
+                    self._tables.save(source.kind, source.connection, {})
+            before = self._manifests()
+            self._bring(listing, accept)
+            self._outcome.declared = self._manifests() != before
         return self._outcome
 
     @cached_property
@@ -92,53 +159,59 @@ class Round:
         """The versions of the parts in the store before this round."""
         return self._tables.versions()
 
-    def _bring(self, listing: Listing) -> None:
+    def _bring(self, listing: Listing, accept: bool) -> None:
         versions = self._versions
-        before = self._manifests()
         gone = sorted(versions.keys() - listing.versions.keys())
         new = [part for part, version in listing.versions.items() if versions.get(part) != version]
-        gone, new = self._rename(listing, versions, gone, new)
+        self._rename(listing, gone, new)
         count = self._tables.count() if gone or versions.keys() & set(new) else 0
-        if self._tables.source() is None:
-            with self._writer.transaction():
-                self._tables.save(self._source.kind, self._source.connection, {})
-        if new:
-            for fetched in self._connector.fetch(new):
-                self._import(fetched, listing, versions, gone)
-        self._outcome.declared = self._manifests() != before
-        lost = self._lost(gone)
-        self._outcome.nothing_listed = not listing.versions and bool(versions)
-        if len(lost) > MISSING_MOST and len(lost) * MISSING_SHARE > count:
-            self._outcome.missing = len(lost)
-        if self._outcome.is_paused and not self._accept:
+        for fetched in self._connector.fetch(new) if new else ():
+            self._import(fetched, listing, gone)
+        self._leaving |= {part: self._tables.records(part) for part in gone}
+        leaving = set[RecordKey]().union(*self._leaving.values())
+        lost = {record for record in leaving if self._is_lost(record)}
+        if not accept:
+            if versions and not listing.versions:
+                self._outcome.waits = "The source lists no records"
+            elif len(lost) > MISSING_MOST and len(lost) * MISSING_SHARE > count:
+                self._outcome.waits = f"{len(lost):,} records are gone"
+        if self._outcome.waits:
             return
-        self._outcome.missing, self._outcome.nothing_listed = 0, False
         self._remove(lost)
-        self._settle(self._leaving - lost, gone)
-        self._finish(listing, gone)
+        self._settle(leaving - lost, gone)
+        with self._writer.transaction():
+            for part, records in self._leaving.items():
+                if part in listing.versions:
+                    self._tables.drop_records(part, records)
+                    self._tables.save_versions([(part, listing.versions[part])])
+                else:
+                    self._tables.drop_part(part)
+            self._tables.save(self._source.kind, self._source.connection, listing.position)
+        if self._leaving:
+            self._writer.finish()
 
-    def _rename(
-        self, listing: Listing, versions: dict[str, str], gone: list[str], new: list[str]
-    ) -> tuple[list[str], list[str]]:
-        """(parts that are gone, parts to read), without those that only have another name."""
-        by_version = {listing.versions[part]: part for part in new if part not in versions}
+    def _is_lost(self, record: RecordKey) -> bool:
+        """Whether a record is in no part any more."""
+        parts = self._tables.parts_of(record)
+        return all(record in self._leaving.get(part, ()) for part in parts)
+
+    def _rename(self, listing: Listing, gone: list[str], new: list[str]) -> None:
+        """Takes parts that only have another name from those that are gone, and those to read."""
+        by_version = {listing.versions[part]: part for part in new if part not in self._versions}
         for part in list(gone):
-            name = by_version.get(versions[part])
+            name = by_version.get(self._versions[part])
             if name is not None and name in new and self._connector.moved(part, name):
                 with self._writer.transaction():
                     self._tables.rename_part(part, name)
                 gone.remove(part)
                 new.remove(name)
-        return gone, new
 
-    def _import(
-        self, fetched: Fetched, listing: Listing, versions: dict[str, str], gone: list[str]
-    ) -> None:
+    def _import(self, fetched: Fetched, listing: Listing, gone: list[str]) -> None:
         """Imports the files of some parts, and notes the versions of those."""
         parts = list(dict.fromkeys(fetched.parts.values()))
-        old = {part: self._tables.records(part) for part in parts if part in versions}
+        old = {part: self._tables.records(part) for part in parts if part in self._versions}
         with self._writer.transaction():
-            self._tables.save_versions((part, "") for part in parts if part not in versions)
+            self._tables.save_versions((part, "") for part in parts if part not in self._versions)
         follower = Follower(self._tables, self._connector, fetched.parts, gone)
         self._read(fetched, follower)
         self._outcome.lines += follower.lines
@@ -152,7 +225,7 @@ class Round:
             for part in parts:
                 present = follower.records_of.get(part, set())
                 if part not in follower.faulty and (stale := old.get(part, set()) - present):
-                    self._stale[part] = stale
+                    self._leaving[part] = stale
                 else:
                     complete.append((part, listing.versions[part]))
             self._tables.save_versions(complete)
@@ -169,79 +242,37 @@ class Round:
                 self._outcome.lines.append(error.message)
                 follower.faulty |= set(fetched.parts.values())
                 return
-        for name in ("new", "changed", "unchanged", "deleted", "refused"):
-            total = getattr(self._outcome.counts, name) + getattr(report.counts, name)
-            setattr(self._outcome.counts, name, total)
-
-    def _lost(self, gone: Collection[str]) -> set[RecordKey]:
-        """The records that are in no part any more."""
-        leaving = {part: self._tables.records(part) for part in gone} | self._stale
-        candidates = set[RecordKey]().union(*leaving.values())
-        self._leaving = candidates
-        return {
-            record
-            for record in candidates
-            if all(record in leaving.get(part, ()) for part in self._tables.parts_of(record))
-        }
+        counts = members(report.counts, "new", "changed", "deleted", "refused")
+        self._outcome.counts.update(counts)
 
     def _remove(self, lost: set[RecordKey]) -> None:
         """Removes records, or marks them as deleted at the source."""
-        if self._source.deletions != KEEP:
-            rows = ((record, Row({}, key=record[1], deleted=True)) for record in sorted(lost))
-            self._outcome.counts.deleted += self._write(rows).deleted
-            return
-        self._declare_mark()
-        now = to_the_second(datetime.now(UTC))
-        self._outcome.marked = self._change(lost, lambda stream, key: {DELETED_AT: now})
+        if self._source.deletions == KEEP:
+            self._declare_mark()
+            mark = {DELETED_AT: to_the_second(datetime.now(UTC))}
+            self._outcome.counts["marked as deleted"] = self._change(dict.fromkeys(lost, mark))
+        else:
+            deleted = delete(self._writer, self._source.connection, lost)
+            self._outcome.counts["deleted"] += deleted
 
     def _settle(self, records: set[RecordKey], gone: Collection[str] = ()) -> None:
         """Updates the members of records that depend on all parts that they are in."""
-        if not self._connector.joins:
-            return
-        parts_of = {record: set(self._tables.parts_of(record)) for record in records}
-        several = {record for record, parts in parts_of.items() if len(parts) > 1}
+        new = dict[RecordKey, dict[str, Any]]()
+        for record in records if self._connector.joins else ():
+            if len(parts := self._tables.parts_of(record)) > 1:
+                present = self._connector.members(set(parts).difference(gone))
+                new[record] = present.get(record[0], {})
+        self._change(new)
 
-        def members(stream: str, key: str) -> dict[str, Any]:
-            return self._connector.members(parts_of[stream, key].difference(gone)).get(stream, {})
-
-        self._change(several, members)
-
-    def _change(
-        self, records: set[RecordKey], members: Callable[[str, str], dict[str, Any]]
-    ) -> int:
+    def _change(self, new: Mapping[RecordKey, dict[str, Any]]) -> int:
         """Sets members of stored records; returns how many change."""
-
-        def rows() -> Iterator[tuple[RecordKey, Row]]:
-            for stream, key in sorted(records):
-                new, handle = members(stream, key), self._open(stream)
-                if new and handle is not None:
-                    if (data := _record(self._writer, handle, key)) is not None:
-                        yield (stream, key), Row({**data, **new}, key=key)
-
-        return self._write(rows()).changed
-
-    def _write(self, rows: Iterable[tuple[RecordKey, Row]]) -> Counts:
         batch = Batch(self._writer)
-        for stream, group in groupby(rows, key=lambda pair: pair[0][0]):
-            if handle := self._open(stream):
-                for _, row in group:
-                    batch.add(handle, row)
+        for stream, key in _present(self._writer, self._source.connection, new):
+            data = _record(self._writer, stream, key)
+            if data is not None:
+                batch.add(stream, Row({**data, **new[stream.manifest.name, key]}, key=key))
         batch.flush()
-        return batch.counts
-
-    def _finish(self, listing: Listing, gone: Collection[str]) -> None:
-        """Notes what the parts have now, and the position."""
-        if self._source.deletions == KEEP:
-            self._declare_mark()
-        with self._writer.transaction():
-            for part in gone:
-                self._tables.drop_part(part)
-            for part, records in self._stale.items():
-                self._tables.drop_records(part, records)
-                self._tables.save_versions([(part, listing.versions[part])])
-            self._tables.save(self._source.kind, self._source.connection, listing.position)
-        if gone or self._stale:
-            self._writer.finish()
+        return batch.counts.changed
 
     def _declare_mark(self) -> None:
         """Adds the field `deleted_at_source` to the streams of the source that lack it."""
@@ -253,19 +284,29 @@ class Round:
                 document["schema"]["properties"][DELETED_AT] = kind
                 ranges = document.setdefault("query", {}).setdefault("range_filters", {})
                 ranges[DELETED_AT] = ["gte", "gt", "lte", "lt"]
-                Streams(self._writer, self._source.connection).declare(
-                    parse({"streams": [document]})
-                )
-                self._outcome.declared = True
+                declare(self._writer, self._source.connection, parse({"streams": [document]}))
 
     def _manifests(self) -> list[StreamManifest]:
         return self._writer.manifests(self._source.connection)
 
-    def _open(self, stream: str) -> StreamHandle | None:
-        try:
-            return Streams(self._writer, self._source.connection).open(stream)
-        except NotFound:  # the owner removed it
-            return None
+
+def delete(writer: Writing, connection: str, records: Iterable[RecordKey]) -> int:
+    """Removes records; returns how many there were."""
+    batch = Batch(writer)
+    for stream, key in _present(writer, connection, records):
+        batch.add(stream, Row({}, key=key, deleted=True))
+    batch.flush()
+    return batch.counts.deleted
+
+
+def _present(
+    writer: Writing, connection: str, records: Iterable[RecordKey]
+) -> Iterator[tuple[StreamHandle, str]]:
+    """The streams and keys of records, in order, without those of streams that were removed."""
+    for stream, group in groupby(sorted(records), key=itemgetter(0)):
+        with suppress(NotFound):
+            handle = open_stream(writer, connection, stream)
+            yield from ((handle, key) for _, key in group)
 
 
 def _record(writer: Writing, stream: StreamHandle, key: str) -> dict[str, Any] | None:

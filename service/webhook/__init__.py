@@ -1,1 +1,1 @@
-"""The owner's webhook gets events about changed streams, without any text of a record."""
+"""The owner's webhook receives events about changed streams. The events contain no record text."""

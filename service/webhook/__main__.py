@@ -1,6 +1,7 @@
 """The process of a server that sends events to the webhook. It ends with the server."""
 
 import sys
+from functools import partial
 from threading import Event, Thread
 
 from service import settings
@@ -12,12 +13,9 @@ def main() -> None:
     configuration = settings.load()
     delivery = open_delivery(configuration, configuration.store)
     if delivery is not None:
-        Thread(target=keep_sending, args=(delivery, Event(), _report), daemon=True).start()
+        report = partial(print, file=sys.stderr, flush=True)
+        Thread(target=keep_sending, args=(delivery, Event(), report), daemon=True).start()
         sys.stdin.buffer.read()
-
-
-def _report(failure: str) -> None:
-    print(failure, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

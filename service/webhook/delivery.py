@@ -9,20 +9,21 @@ Several processes may deliver: the time before which none of them sends is in th
 import base64
 import hashlib
 import hmac
-import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from ipaddress import ip_address
 from pathlib import Path
+from secrets import token_hex
 from threading import Event
 from typing import Any, Final
 
 import orjson
 
 from evidence.errors import EvidenceError, InvalidRequest
+from evidence.model import members
 from evidence.times import to_the_second
 from evidence.work import Deadline
 from service.access.entries import FOREVER, Entries, Entry, Kept
+from service.networks import is_loopback
 from service.place import Place
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
@@ -138,8 +139,8 @@ class Delivery:
             "Content-Type": "application/json",
             "Connection": "close",  # a reused connection that is closed would be tried twice
         }
-        deadline, on_loopback = Deadline.after(REQUEST_SECONDS), self._url.startswith("http:")
-        accepts = _is_loopback if on_loopback else None
+        deadline = Deadline.after(REQUEST_SECONDS)
+        accepts = is_loopback if self._url.startswith("http:") else None
         try:
             with outbound.opened(
                 "POST", self._url, deadline=deadline, headers=headers, data=body, accepts=accepts
@@ -156,17 +157,9 @@ def _state(entry: Entry | None) -> State:
 
 def _event(change: ChangedStream) -> dict[str, Any]:
     """An event with a new id."""
-    names = {"connection_id": change.connection_id, "stream": change.stream}
-    body = {
-        "type": EVENT_TYPE,
-        "timestamp": to_the_second(change.at),
-        "data": {**names, "count": change.records},
-    }
-    return {"id": f"msg_{secrets.token_hex(16)}", "body": body}
-
-
-def _is_loopback(address: str) -> bool:
-    return ip_address(address.partition("%")[0]).is_loopback
+    data = {**members(change, "connection_id", "stream"), "count": change.records}
+    body = {"type": EVENT_TYPE, "timestamp": to_the_second(change.at), "data": data}
+    return {"id": f"msg_{token_hex(16)}", "body": body}
 
 
 def signature(key: bytes, signed: bytes) -> str:
@@ -184,7 +177,7 @@ def signing_keys(path: Path) -> list[bytes]:
         keys = []
     if not keys or any(len(key) not in SECRET_BYTES for key in keys):
         raise InvalidRequest(
-            "RUNG_WEBHOOK_SECRET_FILE has no valid secret. Write one: "
+            "The file in RUNG_WEBHOOK_SECRET_FILE contains no valid secret. Create one: "
             f'echo "{SECRET_PREFIX}$(openssl rand -base64 32)" > FILE'
         )
     return keys

@@ -40,12 +40,12 @@ FENCES: dict[str, tuple[str, ...]] = {
     **{name: (f"service/importing/{module}.py",) for name, module in IMPORTING},
     "striprtf": tuple(f"service/importing/readers/{name}.py" for name in ("documents", "outlook")),
     "imapclient": ("service/syncing/kinds/imap.py",),
-    "keyring": ("service/syncing/secrets.py",),
+    "keyring": ("service/syncing/owner_file.py",),
     "watchfiles": ("service/syncing/kinds/folder.py",),
     "limits": ("service/access/rates.py",),
     "lxml": (
         "service/importing/rows.py",
-        "service/syncing/kinds/webdav.py",
+        "service/syncing/kinds/dav.py",
         *(
             f"service/importing/readers/{name}.py"
             for name in ("evernote", "office", "outlines", "statements")

@@ -107,6 +107,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             *("evidence", "service.syncing", "service.importing", "service.place"),
             *("service.access.entries", "service.clients", "service.settings", *DURABLE),
             *("service.sources.remote.outbound", "service.records", "service.extras"),
+            "service.addresses",
         ),
         "sources fill a store through the importer, and serve nobody",
     ),
@@ -115,6 +116,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             *("evidence", "service.webhook", "service.access.entries", "service.place"),
             *("service.records", "service.settings", "service.sources.remote.outbound"),
+            "service.networks",
         ),
         "it reads which streams changed, and no record",
     ),
@@ -122,7 +124,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/sources/remote/",
         (
             *("evidence", "service.sources", "service.access.packages", "service.access.registry"),
-            *("service.breaker", "service.statuses", *PORTS),
+            *("service.addresses", "service.breaker", "service.statuses", *PORTS),
         ),
         "a remote source answers requests and does not depend on its callers",
     ),
@@ -150,7 +152,7 @@ FLOORS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "service/meaning/",
         (
             *("evidence", "service.meaning", "service.breaker", "service.settings"),
-            *("service.sources.remote.outbound", *DURABLE),
+            *("service.sources.remote.outbound", "service.networks", *DURABLE),
         ),
         "an encoder turns texts into vectors and knows no store",
     ),

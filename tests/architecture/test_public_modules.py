@@ -34,7 +34,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
         *("finding", "formats", "importer", "inference", "plan", "run", "source", "tree"),
     ),
     "service.syncing.kinds": (),
-    "service.syncing": ("connector", "owner_file", "round", "syncing", "table"),
+    "service.syncing": ("connector", "owner_file", "round", "syncing"),
     "service.papers": ("snapshot_file", "snapshot_library", "swap"),
     "service.sources.remote": (
         *("health_check", "origin", "outbound", "remote_authority", "server"),

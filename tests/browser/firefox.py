@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from time import monotonic
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
@@ -31,7 +32,7 @@ class Firefox:
     """A tab: opens pages, waits for an element, evaluates an expression."""
 
     def __init__(self, connection: ClientConnection) -> None:
-        self._connection, self._id, self._loads = connection, 0, 0
+        self._connection, self._id = connection, 0
         self._ask("session.new", capabilities={})
         self._ask("session.subscribe", events=["browsingContext.load"])
         self._tab = self._ask("browsingContext.getTree")["contexts"][0]["context"]
@@ -40,14 +41,19 @@ class Firefox:
         self._ask("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
     def wait(self, selector: str) -> None:
-        """Waits while pages load, until one has an element, whichever page that is by then."""
-        while True:
-            loads = self._loads
+        """Waits until a page has an element, whichever page that is by then.
+
+        It looks again after each event and each second: a page that goes on before it has loaded
+        sends no event.
+        """
+        latest = monotonic() + 4 * WAIT_SECONDS
+        while monotonic() < latest:
             with suppress(Refused):  # the page went on
                 if self.run(f"document.querySelector({json.dumps(selector)}) !== null"):
                     return
-            while self._loads == loads:
-                self._receive()
+            with suppress(TimeoutError):
+                self._connection.recv(1)
+        raise TimeoutError(f"{selector} in {self.run('location.href')}")
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page: a text, a number, a truth value or None."""
@@ -61,16 +67,12 @@ class Firefox:
     def _ask(self, method: str, **params: Any) -> Any:
         self._id += 1
         self._connection.send(json.dumps({"id": self._id, "method": method, "params": params}))
-        while (message := self._receive()).get("id") != self._id:
-            pass
+        message: dict[str, Any] = {}
+        while message.get("id") != self._id:
+            message = json.loads(self._connection.recv(WAIT_SECONDS))
         if message["type"] == "error":
             raise Refused(f"{method}: {message['error']}: {message['message']}")
         return message["result"]
-
-    def _receive(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(self._connection.recv(WAIT_SECONDS))
-        self._loads += message.get("method") == "browsingContext.load"
-        return message
 
 
 class Refused(Exception):

@@ -98,7 +98,7 @@ def test_the_papers_have_lines_of_their_own_without_a_token(visitor: Visitor) ->
 @PHONE_AND_DESK
 def test_a_token_fills_the_lines_and_goes_nowhere_else(visitor: Visitor, site: Site) -> None:
     visitor.go("/connect")
-    visitor.tab_to("Insert it into the examples")
+    visitor.tab_to("Insert your token into the examples")
     visitor.type(site.token)
     lines = visitor.page.locator("pre").all_inner_texts()
     assert not [line for line in lines if "YOUR_TOKEN" in line]

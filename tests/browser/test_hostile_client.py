@@ -161,7 +161,7 @@ def test_a_client_on_the_same_host_gets_no_session(
         assert f"Host: {host}:{attacker.port}" in received
     assert opens_only_the_sign_in_page(base, attacker)
     record_property("pages and requests that reached the client", len(attacker.received))
-    record_property("pages it sent the browser to", len(attacker.hops()))
+    record_property("pages to which the client sent the browser", len(attacker.hops()))
 
 
 def opens_only_the_sign_in_page(base: str, attacker: Hostile) -> bool:

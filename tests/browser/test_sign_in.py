@@ -103,7 +103,7 @@ def test_the_owner_adds_a_passkey_signs_in_and_removes_it_by_keyboard(
         visitor.tab_to("Sign in")
         visitor.press("Enter")
         page.wait_for_url("**/owner")
-        visitor.tab_to("Name, for example")
+        visitor.tab_to("Name, such as")
         visitor.type("Laptop")
         enter_code(visitor, named_site)
         page.get_by_text("never used").wait_for()

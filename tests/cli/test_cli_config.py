@@ -218,9 +218,9 @@ def test_where_there_is_no_home_there_is_no_file(shell: Shell, tmp_path: Path) -
 
 def test_a_token_that_is_none_is_blamed_where_it_was_given(shell: Shell) -> None:
     source = ("--url", "https://rung.invalid")
-    assert "--token has no token" in shell.run(*QUERY, *source, "--token", "a b").stderr
+    assert "--token contains no token" in shell.run(*QUERY, *source, "--token", "a b").stderr
     named = Shell({**shell.environ, "RUNG_TOKEN": "a b"})
-    assert "RUNG_TOKEN has no token" in named.run(*QUERY, *source).stderr
+    assert "RUNG_TOKEN contains no token" in named.run(*QUERY, *source).stderr
 
 
 def test_bytes_that_are_no_text_are_no_configuration(shell: Shell, file: Path) -> None:
@@ -255,7 +255,7 @@ def test_others_who_can_read_a_token_are_warned_of(
 
 def test_each_value_tells_where_it_comes_from(file: Path) -> None:
     write(file, 'url = "https://a.example/x?key=1"', 'token = "secret"')
-    with pytest.raises(config.ConfigError, match="without user"):
+    with pytest.raises(config.ConfigError, match="without a user name"):
         config.load({"RUNG_CONFIG": str(file)})
     write(file, 'url = "https://a.example"', 'token = "secret"')
     values = config.load({"RUNG_CONFIG": str(file), "RUNG_STORE": "x.db"})

@@ -104,7 +104,7 @@ def test_a_good_configuration_is_checked_without_a_word(archive: Archive) -> Non
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"notes", "not a database"), ("newer", "another version")],
+    [(b"notes", "not a database"), ("newer", "schema version")],
 )
 def test_a_store_that_cannot_be_served_is_an_error(
     tmp_path: Path, content: bytes | str, reason: str
@@ -159,7 +159,11 @@ def test_a_database_without_its_driver_is_an_error() -> None:
 def test_a_number_says_from_where_to_where_it_goes() -> None:
     environ = {"RUNG_TRUSTED_PROXY_HOPS": "-1", "RUNG_THREADS": "0", "PORT": "70000"}
     said = run("--check", **environ).stderr
-    for bounds in ("number from 0, for", "number from 1, for", "number from 0 to 65535, for"):
+    for bounds in (
+        "number of at least 0, for",
+        "number of at least 1, for",
+        "number from 0 to 65535, for",
+    ):
         assert f"must be a whole {bounds}" in said
 
 

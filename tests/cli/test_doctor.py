@@ -81,7 +81,7 @@ def test_a_server_in_order_passes_every_step(server: Server) -> None:
     assert all(line.startswith("ok ") for line in lines[:-1]), result.output
     assert "2026-07-28" in result.output and "2025-11-25" in result.output
     assert "6 tools" in result.output and "bytes in" in result.output
-    assert lines[-1] == "Nothing failed in 12 steps."
+    assert lines[-1] == "No step failed (12 steps)."
     assert server.token not in result.output
 
 
@@ -89,7 +89,7 @@ def test_a_server_in_order_passes_every_step(server: Server) -> None:
 def test_the_address_may_name_the_server_or_its_endpoint(server: Server, path: str) -> None:
     found = report(server.url.removeprefix("http://") + path, server.token)
     assert found.exit_code == 0, found
-    assert f"its endpoint {server.url}/mcp" in found.steps["address"]["told"]
+    assert f"its endpoint is {server.url}/mcp" in found.steps["address"]["told"]
 
 
 def test_a_token_may_come_from_a_file(server: Server, tmp_path: Path) -> None:
@@ -139,7 +139,12 @@ BROKEN = {
     "page": (fronts.saying(200), "post", "Company sign-in & access", "Exempt"),
     "sign-in": (fronts.saying(403), "post", "Server: gateway/1.0", "Exempt"),
     "down": (fronts.saying(502), "post", "returned 502 from something in front", "Start Rung"),
-    "no-post": (fronts.saying(405), "post", "returned 405", "the method unchanged"),
+    "no-post": (
+        fronts.saying(405),
+        "post",
+        "returned 405",
+        "the method and the path /mcp unchanged",
+    ),
     "small": (fronts.saying(413), "post", "returned 413", "client_max_body_size"),
     "no-mcp": (fronts.saying(404), "post", "returned 404", "location /"),
     "credentials": (fronts.saying(407), "post", "requires credentials", "USER:PASSWORD"),

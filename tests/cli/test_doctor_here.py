@@ -46,7 +46,7 @@ def test_a_place_in_order_passes_every_step(house: House) -> None:
     environ = {**house.environment, "RUNG_PAPERS_DB": str(DATA / "papers" / "snapshot.db")}
     found = here(environ)
     assert verdicts(found, "fail") == verdicts(found, "skip") == []
-    assert "layout" in found["store"]["told"]
+    assert "schema version" in found["store"]["told"]
     assert "46 papers" in found["snapshot"]["told"] and "1 active" in found["grants"]["told"]
 
 
@@ -159,4 +159,4 @@ def test_a_name_that_is_no_text_is_told_in_json_too(house: House) -> None:
 @pytest.mark.parametrize("words", [("--token", "x" * 20), ("--token-file", "/nowhere")])
 def test_a_token_without_an_address_is_wrong_usage(words: tuple[str, str]) -> None:
     refused = CliRunner().invoke(rung, ["doctor", *words])
-    assert refused.exit_code == 2 and "requires the URL" in refused.stderr
+    assert refused.exit_code == 2 and "require the URL" in refused.stderr

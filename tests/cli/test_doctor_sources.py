@@ -53,8 +53,8 @@ def test_what_keeps_a_source_from_a_round_is_explained(synced: Synced, server: A
     files, tasks, rows, papers = steps(synced, "source")
     assert {files[0], tasks[0], rows[0], papers[0]} == {"fail"}
     assert f"papers: {library} cannot be read" in papers[1]
-    assert "files: " in files[1] and "Is it mounted?" in files[1]
-    assert "There is no command no-such-command" in tasks[1]
+    assert "files: " in files[1] and "is not a readable folder" in files[1]
+    assert "The command no-such-command was not found" in tasks[1]
     assert "rows: The server returned status 404" in rows[1]
     assert synced.run("doctor").exit_code == 1
 
@@ -63,7 +63,7 @@ def test_a_source_that_works_again_and_one_that_waits_are_warnings(
     synced: Synced, server: AssetServer
 ) -> None:
     synced.ok("source", "add", "rows", f"{server.url}/rows.ndjson", "--kind", "url")
-    assert steps(synced, "source")[1] == ("warn", "rows can be reached; no round has run yet")
+    assert steps(synced, "source")[1] == ("warn", "rows can be reached, but has never been synced")
     server.mode = "500"
     assert synced.run("sync", "rows").exit_code == 1
     server.mode = "good"
@@ -76,7 +76,7 @@ def test_a_source_that_works_again_and_one_that_waits_are_warnings(
         "rows into rows: failed: The server returned status 500. Check the address.",
     )
     synced.ok("source", "pause", "files")
-    assert ("skip", "files is paused. Continue with rung source resume files") in steps(
+    assert ("skip", "files is paused. Resume it with rung source resume files") in steps(
         synced, "source"
     )
 

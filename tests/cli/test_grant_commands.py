@@ -76,7 +76,7 @@ def test_no_command_is_wider_than_the_grant_and_what_came_in(house: House, shell
 
 def test_an_import_without_any_grant_says_how_to_make_one(house: House, shell: Shell) -> None:
     (line,) = bring(shell, house.path.parent)
-    assert line.endswith("For a token that does: rung grant create --connection diary")
+    assert line.endswith("To create a grant that does: rung grant create --connection diary")
     store = str(house.path)
     said = shell.ok(
         "import", str(house.path.parent / "notes.ndjson"), "--connection", "d2", "--store", store

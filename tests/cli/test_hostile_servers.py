@@ -44,7 +44,7 @@ def test_a_source_that_leads_in_a_circle_is_not_followed_for_ever(
         return page(row("n"), has_more=True, next_cursor=cursor)
 
     result = copied(archive, answer, out)
-    assert result.exit_code == 1 and "pages without end" in result.stderr, result.output
+    assert result.exit_code == 1 and "repeated or empty pages" in result.stderr, result.output
     assert not out.exists()
 
 
@@ -58,7 +58,7 @@ def test_a_page_that_repeats_under_ever_new_cursors_is_not_followed_for_ever(
         return page(row("n"), row("m"), has_more=True, next_cursor=str(cursor + 1))
 
     result = copied(archive, answer, out)
-    assert result.exit_code == 1 and "pages without end" in result.stderr, result.output
+    assert result.exit_code == 1 and "repeated or empty pages" in result.stderr, result.output
     assert not out.exists()
 
 
@@ -70,7 +70,7 @@ def test_a_source_that_leads_to_nothing_is_not_followed_for_ever(
         return page(has_more=True, next_cursor=str(cursor + 1))
 
     result = copied(archive, answer, out)
-    assert result.exit_code == 1 and "pages without end" in result.stderr, result.output
+    assert result.exit_code == 1 and "repeated or empty pages" in result.stderr, result.output
 
 
 def test_a_row_without_an_id_is_told_of_and_words_of_a_source_stay_on_one_line(

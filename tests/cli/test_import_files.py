@@ -30,7 +30,7 @@ def test_a_folder_is_read_file_by_file_and_what_cannot_be_read_is_named(home: Pa
     (home / "My export/.hidden.csv").write_text("id\n1\n")
     shown = bring("My export").stderr
     assert "the connection 'my-export'" in shown and "2 new" in shown
-    assert "photo.png cannot be read. This looks like an image." in shown
+    assert "photo.png cannot be imported. It looks like an image." in shown
     assert "hidden" not in shown
 
 
@@ -74,7 +74,7 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
         ("a.txt", b"FN Clarivate Analytics Web of Science\nVR 1.0\n", "a Web of Science file"),
         ("a.ofx", b"OFXHEADER:100\nDATA:OFXSGML\n", "an OFX or QFX file"),
         ("a.qfx", b'<?xml version="1.0"?>\n<?OFX VERSION="2"?>\n<OFX></OFX>', "an OFX or QFX file"),
-        ("a.iif", b"!TRNS\tTRNSID\tDATE\nTRNS\t1\t3/3/2026\n", "an IIF file of QuickBooks"),
+        ("a.iif", b"!TRNS\tTRNSID\tDATE\nTRNS\t1\t3/3/2026\n", "a QuickBooks IIF file"),
         ("a.gpx", b'<?xml version="1.0"?>\n<gpx version="1.1">', "a GPX track"),
         ("a.doc", b"\xd0\xcf\x11\xe0", "an old Office document"),
     ],
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_read_is_named_for_what_it_is(
     (home / name).write_bytes(content)
     result = bring(name)
     assert result.exit_code == 1
-    assert f"{name} cannot be read. This looks like {what}." in result.stderr
+    assert f"{name} cannot be imported. It looks like {what}." in result.stderr
     assert not (home / "store").exists()
 
 

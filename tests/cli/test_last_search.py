@@ -65,10 +65,10 @@ def test_a_search_on_a_terminal_begins_with_a_sentence(shell: Shell) -> None:
             ("query", "messages", "--limit", "2", "--count", "exact"),
             r"\d+ records of messages, 2 shown\.",
         ),
-        (("aggregate", "messages", "count"), r"\d+ records of messages\."),
+        (("aggregate", "messages", "count"), r"Records of messages: \d+\."),
         (
             ("aggregate", "messages", "max", "received_at"),
-            r"Greatest received_at in \d+ records of messages: .+",
+            r"Maximum of received_at in \d+ records of messages: .+",
         ),
         (
             ("aggregate", "messages", "count", "--group-by", "folder", "--limit", "1"),

@@ -46,7 +46,7 @@ def test_a_package_prints_its_token_once_and_works_until_revoked(home: Path) -> 
     made = create("--grant", "diary", "--label", "mine")
     token = made.stdout.strip()
     assert made.exit_code == 0 and token.startswith("rung_pkg_")
-    assert "1 grants" in made.stderr and "not shown again" in made.stderr
+    assert "1 grant" in made.stderr and "not shown again" in made.stderr
     with open_writer("rung.db") as writer:
         found = packages.find(Registry(writer), token)
         assert found and [member.name for member in found.members] == ["diary"]

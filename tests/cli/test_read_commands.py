@@ -77,11 +77,11 @@ def test_ranges_and_values_of_several_filters_are_one(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("folder", "is not a valid filter"),
+        ("folder", "is invalid"),
         ('{"folder"', "is not valid JSON"),
         ("folder=a --filter folder=b", "twice"),
-        ("[1]", "is not a valid filter"),
-        ("folder!=a", "is not a valid filter"),
+        ("[1]", "is invalid"),
+        ("folder!=a", "is invalid"),
     ],
 )
 def test_a_filter_that_cannot_be_read_is_explained(shell: Shell, given: str, said: str) -> None:
@@ -120,7 +120,9 @@ def test_a_word_like_an_option_is_explained(shell: Shell) -> None:
 def test_defaults_are_those_of_the_tools_for_text_and_of_rest_for_json(home: Shell) -> None:
     assert len(re.findall("^[0-9]+ mail-", home.ok("search", "lantern").stdout, re.M)) == 10
     assert len(body(home.ok("search", "lantern", "--json"))["data"]) > 10
-    assert "Then limit is 25 by default." in " ".join(home.ok("search", "--help").stdout.split())
+    assert "With --json, limit defaults to 25." in " ".join(
+        home.ok("search", "--help").stdout.split()
+    )
 
 
 def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
@@ -130,7 +132,7 @@ def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
     refused = shell.run("aggregate", *WORK[:1], "median").stderr
     assert refused.count("Use one of count, sum, avg, min, max, count_distinct.") == 1
     few = shell.run("query", *WORK, "--limit", "0").stderr
-    assert "--limit: Use a number from 1 to 100.\n" in few and "Page size" not in few
+    assert "--limit: Use a number from 1 to 100.\n" in few and "Results per page" not in few
 
 
 # -- forms of output ------------------------------------------------------------------------------

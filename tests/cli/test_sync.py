@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import stat
 import sys
 from collections.abc import Iterator
@@ -14,9 +13,10 @@ from random import Random
 import pytest
 
 from service.cli.sources import WAITING
+from service.place import file_of
 from tests.helpers.asset_server import asset_server
+from tests.helpers.shell import Shell
 from tests.helpers.synced import Synced
-from tests.helpers.waiting import WAIT_SECONDS
 
 MAIL = "From: ada@example.com\nMessage-ID: <{0}@x>\nSubject: {1}\n\nThe elm is in bloom.\n"
 
@@ -121,7 +121,7 @@ def test_a_source_that_lists_nothing_is_paused_and_one_that_is_gone_fails(synced
     assert "failed" in synced.ok("source", "list").stdout
     docs.mkdir()
     result = synced.run("sync")
-    assert result.exit_code == WAITING and "lists nothing" in result.stderr
+    assert result.exit_code == WAITING and "lists no records" in result.stderr
     docs.rmdir()
     (synced.folder / "elsewhere").rename(docs)
     synced.ok("source", "resume", "files")
@@ -135,6 +135,16 @@ def test_deleted_records_can_be_kept_with_the_time(synced: Synced) -> None:
     assert "1 marked as deleted" in synced.ok("sync").stderr
     rows = synced.records("files")["rows"]
     assert [key for key, data in rows.items() if "deleted_at_source" in data] == ["29"]
+    token = synced.ok("grant", "create", "--label", "all").stdout.strip()
+    reader = Shell({**synced.environ, "RUNG_TOKEN": token}, synced.folder)
+    shown = reader.ok("search", "Row 29").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("1 files/rows:29 ")]
+    deleted = rows["29"]["deleted_at_source"]
+    assert f" deleted_at_source={deleted}" in line
+    assert shown.count("deleted_at_source=") == 1
+    first, *others = json.loads(reader.ok("search", "Row 29", "--json").stdout)["data"]
+    assert first["deleted_at_source"] == deleted
+    assert not any("deleted_at_source" in hit for hit in others)
     table(synced.folder / "docs/rows.csv", range(30))
     synced.ok("sync")
     rows = synced.records("files")["rows"]
@@ -149,6 +159,19 @@ def test_a_grant_without_the_field_of_deletions_is_named(synced: Synced) -> None
     synced.ok("source", "add", "files", str(docs), "--kind", "folder", "--deletions", "keep")
     shown = synced.ok("sync").stderr
     assert "Grant 'old'" in shown and "deleted_at_source of files/rows" in shown
+
+
+def test_grants_that_do_not_cover_a_new_source_are_named_in_one_line(synced: Synced) -> None:
+    docs = synced.folder / "docs"
+    table(docs / "rows.csv", range(3))
+    synced.ok("import", str(docs), "--connection", "other")
+    for label in ("laptop", "phone", "desk"):
+        synced.ok("grant", "create", "--label", label)
+    synced.ok("source", "add", "files", str(docs), "--kind", "folder")
+    first, line = synced.ok("sync").stderr.splitlines()
+    assert first == "files: 3 new."
+    assert line.startswith("3 active grants do not cover all of files: 'laptop' (grt_")
+    assert line.endswith(" To create a grant that does: rung grant create --connection files")
 
 
 def test_a_file_that_is_half_written_loses_nothing(synced: Synced) -> None:
@@ -224,6 +247,25 @@ def test_a_store_from_elsewhere_brings_nothing_to_run(synced: Synced, tmp_path: 
     assert "files (folder) into files: from another machine" in synced.ok("source", "list").stdout
     assert not mark.exists()
     assert b"touch" not in (tmp_path / "rung.db").read_bytes()
+
+
+def test_a_store_without_sources_names_the_stores_that_have_some(synced: Synced) -> None:
+    synced.ok("source", "add", "files", str(synced.folder / "docs"), "--kind", "folder")
+    other = synced.folder / "other.db"
+    place = file_of(synced.store)  # the URL of a database may contain a password
+    for words in (("sync",), ("source", "list")):
+        lines = synced.run(*words, "--store", str(other)).stderr.splitlines()
+        assert f"There are no sources for {other}." in lines[0]
+        assert lines[1:] == ([f"There are sources for --store {place}"] if place else [])
+
+
+def test_a_wrong_setting_is_reported_before_the_first_round(synced: Synced) -> None:
+    synced.ok("source", "add", "files", str(synced.folder / "docs"), "--kind", "folder")
+    wrong = {**synced.environ, "RUNG_WEBHOOK_URL": "http://127.0.0.1:1/in"}
+    for words in (("sync",), ("sync", "--every")):
+        result = Shell(wrong, synced.folder).run(*words)
+        assert isinstance(result.exception, SystemExit)
+        assert "Error: RUNG_WEBHOOK_URL requires RUNG_WEBHOOK_SECRET_FILE" in result.stderr
 
 
 def test_removing_a_source_keeps_its_records_unless_asked(synced: Synced) -> None:
@@ -325,22 +367,6 @@ def titles(docs: Path) -> Iterator[str]:
     for path in docs.rglob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             yield from (row["title"] for row in DictReader(file))
-
-
-def test_sync_goes_on_and_notices_changes(synced: Synced) -> None:
-    fill(synced, 3)
-    process = synced.start("sync", "--every")
-    assert process.stderr is not None
-    try:
-        assert process.stderr.readline() == b"files: nothing new.\n"
-        table(synced.folder / "docs/rows.csv", range(4))
-        lines = iter(process.stderr.readline, b"")
-        assert any(line == b"files: 1 new.\n" for line in lines)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(WAIT_SECONDS)
-    assert process.returncode == 0
-    process.stderr.close()
 
 
 def test_a_file_that_cannot_be_read_loses_nothing(synced: Synced) -> None:

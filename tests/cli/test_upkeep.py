@@ -276,12 +276,12 @@ def test_a_damaged_store_is_replaced_by_a_backup(house: House, shell: Shell) -> 
 DAMAGE = {
     "texts that search does not find": "DELETE FROM fts_content WHERE id IN"
     " (SELECT id FROM fts_content LIMIT 1)",
-    "fields with wrong counts of words": "UPDATE word_count SET n = n + 1",
+    "fields with wrong word counts": "UPDATE word_count SET n = n + 1",
     "fields with a wrong length": "UPDATE scope SET words = words + 1",
-    "texts in the index that no record has": "INSERT INTO value (id, words) SELECT"
+    "indexed texts that no record contains": "INSERT INTO value (id, words) SELECT"
     " (ordinal << 32) + (SELECT seq FROM record WHERE record_key = 't0' LIMIT 1), 1 FROM scope"
     " WHERE searchable AND field = 'body'",
-    "streams with a wrong number of records": "UPDATE stream SET records = records + 1",
+    "streams with a wrong record count": "UPDATE stream SET records = records + 1",
     "records with wrong values for filters": "DELETE FROM cell WHERE value = 100",
     "the file or an index": "DELETE FROM fts_data WHERE id > 100",
 }
@@ -323,14 +323,14 @@ def test_check_calls_a_store_sound_during_and_after_a_killed_replace(
     done = subprocess.run([sys.executable, "-c", KILLED_REPLACE, *words], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
     assert "Hidden streams: 1" in shell.ok("check").stderr
-    assert "Hidden" not in shell.ok("check", "--repair", "--yes").stderr.split("replaces it.")[1]
+    assert "Hidden" not in shell.ok("check", "--repair", "--yes").stderr.split("repaired copy")[1]
     assert "t5" not in keys(house.api({"connection_id": "mail-home"}), "threads")
 
 
 def test_check_finds_bytes_of_blobs_that_changed(house: House, shell: Shell) -> None:
     house.change("UPDATE blob_part SET data = x'00' WHERE blob = 1")
     said = shell.run("check").stderr
-    assert "the bytes of blob " in said and "differ from the imported ones" in said
+    assert "the bytes of blob " in said and "differ from the imported bytes" in said
     assert "rung restore" in shell.run("check", "--repair", "--yes").stderr
 
 

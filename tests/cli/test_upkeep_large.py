@@ -45,7 +45,7 @@ def retried(action: Callable[[], T]) -> T:
     try:
         return action()
     except Unavailable as error:
-        assert "Run it again" in error.message
+        assert "Run the command again" in error.message
         return action()
 
 

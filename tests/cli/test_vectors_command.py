@@ -90,6 +90,16 @@ def test_the_command_builds_what_is_missing_and_stats_counts_it(
     assert shell.ok("check").exit_code == 0
 
 
+def test_a_terminal_shows_how_the_text_of_a_related_record_begins(
+    environ: Mapping[str, str],
+) -> None:
+    shell = Shell(environ)
+    shell.ok("vectors", "build")
+    token = shell.ok("grant", "create", "--connection", "c", "--label", "terminal").stdout.strip()
+    said = Shell({**environ, "RUNG_TOKEN": token}).terminal("search", "Textuality")
+    assert 'begins "Text of a" rung read c/notes:a text' in " ".join(said.split()), said
+
+
 def test_without_a_model_the_command_says_what_to_do(environ: Mapping[str, str]) -> None:
     off = Shell({**environ, "RUNG_SEMANTIC": "off"}).run("vectors", "build")
     assert off.exit_code == 1 and "rung model install" in off.stderr

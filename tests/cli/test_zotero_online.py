@@ -219,7 +219,7 @@ def test_a_busy_or_broken_server_changes_nothing(
     server.put("NOTE0003", "note", note="New")
     server.status, server.headers = status, {"Retry-After": "120"}
     shown = synced.run("sync").stderr
-    assert "status 500" in shown if status == 500 else "Try again in 120 seconds." in shown
+    assert "status 500" in shown if status == 500 else "Try again in 120 s." in shown
     assert (synced.folder / "rung.db").read_bytes() == store
     server.status = 200
     assert "zotero: 1 new." in synced.ok("sync").stderr

@@ -92,7 +92,7 @@ async def folded(snapshot: Snapshot, fields: list[int], seqs: list[int]) -> Any:
 
 async def chunks(snapshot: Snapshot, seqs: list[int]) -> Any:
     """Records, and the first chunks of their large values."""
-    records = await snapshot.loader(seqs, [])(seqs[:4])
+    records = await snapshot.loader(seqs, [])(seqs[:4], [])
     texts = [
         snapshot.text(big, 0, min(1, big.chunks - 1))
         for record in records.values()

@@ -32,12 +32,12 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "figures.md"
 OUTCOMES = {True: "passed", False: "**failed**", None: "**open: not checked**"}
 HEAD = """# Fault tests
 
-Each row injects a fault and checks that Rung still behaves as the third column requires.
+For each row, tests inject a fault and check that Rung behaves as the third column requires.
 [rows.py](../tests/figures/rows.py) lists the tests. `make figures` runs them and writes this
 page. Long rows run only if `ROWS` names them; otherwise the table shows their last result. A row
 is open if it could not be checked, for example because no source of advisories answered.
 
-| # | fault | expected behaviour | result | tests | counts | seconds | date | commit |
+| # | fault | expected behavior | result | tests | counts | seconds | date | commit |
 |---|---|---|---|---|---|---|---|---|
 """
 

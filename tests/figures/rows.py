@@ -1,4 +1,4 @@
-"""The rows of docs/figures.md: each fault, the expected behaviour, and the tests for it."""
+"""The rows of docs/figures.md: each fault, the expected behavior, and the tests for it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,9 +24,10 @@ class Row:
 ROWS: Final = (
     Row(
         1,
-        "Generated JSON-RPC bodies for both eras and both surfaces; any bytes, addresses, URIs "
-        "and arguments; generated REST requests checked against `/openapi.json`",
-        "No 5xx, no `-32603`, every answer matches its schema",
+        "Generated JSON-RPC bodies for old and new protocol revisions, for records and papers; "
+        "arbitrary bytes, addresses, URIs and arguments; generated REST requests checked against "
+        "`/openapi.json`",
+        "No answer is a 5xx or `-32603`; every answer matches its schema",
         (
             "tests/figures/test_bodies.py",
             *("tests/spec/test_hostile_bodies.py", "tests/spec/test_bad_input_fuzz.py"),
@@ -38,22 +39,22 @@ ROWS: Final = (
     Row(
         2,
         "SIGTERM, sent three times to the server or to every process, while clients open and reuse "
-        "connections; SIGHUP and recycling of workers (`--max-requests`) under load",
+        "connections; SIGHUP and the recycling of workers (`--max-requests`) under load",
         "No request is lost",
         ("tests/spec/test_operations_draining.py", "tests/figures/test_signals.py"),
     ),
     Row(
         3,
         "`kill -9` of a worker under load",
-        "Only the requests of that worker are lost; no truncated body looks complete",
+        "Only that worker's requests are lost; no truncated body looks complete",
         ("tests/figures/test_killed_workers.py",),
     ),
     Row(
         4,
-        "Power cut at any write to the disk of imports, revocations and migrations (unsynced data "
+        "A power cut at any disk write of an import, revocation or migration (unsynced data is "
         "dropped); commands killed at any moment; a full disk; a disk that becomes "
         "read-only under a running server; a folder without write permission",
-        "The store opens; everything acknowledged is there; nothing is half-written",
+        "The store opens; all acknowledged data is there; nothing is half-written",
         (
             *("tests/cli/test_power_cut.py", "tests/cli/test_full_disk.py"),
             *("tests/cli/test_upkeep_killed.py", "tests/cli/test_import_interrupted.py"),
@@ -62,8 +63,8 @@ ROWS: Final = (
     ),
     Row(
         5,
-        "Store and snapshot replaced under load; files that are corrupt, truncated, foreign or "
-        "newer",
+        "Store and snapshot replaced under load; files that are corrupt, truncated, or from "
+        "another program or a newer version",
         "No wrong answer; the old file stays in use, and `/readyz` reports the reason",
         (
             *("tests/figures/test_swaps.py", "tests/spec/test_replaced_store.py"),
@@ -73,8 +74,10 @@ ROWS: Final = (
     ),
     Row(
         6,
-        "Sources and asset servers that hang, drip, reset, lie, or send bombs",
-        "A typed error before the deadline; bounded memory; other requests are answered",
+        "Sources and asset servers that hang, send slowly, reset connections, lie, or send gzip "
+        "bombs",
+        "A typed error is returned before the deadline; memory stays bounded; other requests are "
+        "answered",
         (
             *("tests/spec/test_bad_upstreams.py", "tests/spec/test_swollen_bodies.py"),
             *("tests/unit/service/test_outbound.py", "tests/cli/test_hostile_servers.py"),
@@ -85,20 +88,23 @@ ROWS: Final = (
     Row(
         7,
         "Slow clients of every kind, hundreds of idle connections, half-sent requests",
-        "Other clients are served; 400, 408, 413, 414 and 431; bounded memory",
+        "Other clients are served; faulty requests get 400, 408, 413, 414 or 431; memory stays "
+        "bounded",
         ("tests/spec/test_slow_clients.py", "tests/unit/service/test_request_buffer.py"),
     ),
     Row(
         8,
-        "A real nginx with defaults, HTTP/1.0, buffering and gzip; squid before the server and "
-        "before clients; proxies that strip headers or rewrite bodies; systemd socket activation",
+        "A real nginx with defaults, HTTP/1.0, buffering and gzip; squid in front of the server "
+        "and of clients; proxies that strip headers or rewrite bodies; systemd socket activation",
         "Every flow works, or `rung doctor` names the faulty hop",
         ("tests/deploy", "tests/cli/test_doctor.py"),
     ),
     Row(
         9,
-        "Random grants with random calls over a store of canaries, on every route and in the log",
-        "No leak; hidden records change no answer; absent and hidden records get the same answer",
+        "Random grants and calls on every route, over a store of canary records; answers and the "
+        "log are searched for canaries",
+        "Nothing leaks; hidden records change no answer; calls for absent and for hidden records "
+        "get the same answer",
         (
             *("tests/spec/test_grant_isolation.py", "tests/spec/test_non_interference.py"),
             *("tests/spec/test_no_oracle.py", "tests/spec/test_papers_access.py"),
@@ -106,7 +112,8 @@ ROWS: Final = (
     ),
     Row(
         10,
-        "Hostile records in text, JSON, CLI, CSV and pages; a parser reads the texts back",
+        "Hostile records in text, JSON, command output, CSV and pages; a parser reads the texts "
+        "back",
         "Record data is never interpreted",
         (
             *("tests/unit/evidence/test_text.py", "tests/unit/renderers/test_search_text.py"),
@@ -118,7 +125,7 @@ ROWS: Final = (
         11,
         "Path traversal through ids, cursors, templates, assets and blobs; redirects and addresses "
         "of other servers",
-        "No file outside is opened; no other server gets a request",
+        "No file outside the store and the snapshot is opened; no other server gets a request",
         (
             *("tests/figures/test_paths.py", "tests/unit/service/papers/test_assets.py"),
             *("tests/unit/service/test_outbound.py", "tests/spec/test_hosts.py"),
@@ -126,8 +133,8 @@ ROWS: Final = (
     ),
     Row(
         12,
-        "A read-only root, no home, 64 MB for temporary files, no network; a container user who "
-        "owns no files; a read-only snapshot; a downloaded store",
+        "A read-only root file system, no home folder, 64 MB for temporary files, no network; a "
+        "container user who owns no files; a read-only snapshot; a downloaded store",
         "All requests are answered",
         (
             *("tests/spec/test_deployment.py", "tests/spec/test_fetched_store.py"),
@@ -136,7 +143,7 @@ ROWS: Final = (
     ),
     Row(
         13,
-        "A clock set forward and back; daylight saving changes in every zone",
+        "A clock set forward and back; daylight-saving changes in every time zone",
         "No expired token, session, link or grant is revived; times fall into the right buckets",
         (
             *("tests/spec/test_clock.py", "tests/unit/service/records/test_local_time.py"),
@@ -147,23 +154,23 @@ ROWS: Final = (
     Row(
         14,
         "Mixed load for an hour, while imports and grants change the store: `make soak`",
-        "Memory, open files and log stay bounded; no wrong status",
+        "Memory, open files and the log stay bounded; no response has a wrong status",
         command=("bench.soak", "--seconds", "3600"),
         short=("bench.soak", "--seconds", "30", "--records", "20000"),
         long=True,
     ),
     Row(
         15,
-        "`make audit`: known vulnerabilities, licences, a bill of materials, pinned hashes",
-        "No findings, or a documented exception; open where no source of advisories answers",
+        "`make audit`: known vulnerabilities, licenses, a bill of materials, pinned hashes",
+        "No findings, or a documented exception; open if no source of advisories answers",
         command=("tests.figures.audit",),
         short=("tests.figures.audit", "--offline"),
     ),
     Row(
         16,
-        "Hostile files of every format, archives, links, pipes and names, each imported by the "
-        "command; changed values and flipped bytes of samples",
-        "The import ends in bounded time and memory, without a traceback; what is refused is "
+        "Hostile files in every format; hostile archives, links, pipes and file names, each "
+        "imported by the command; sample files with changed values and flipped bytes",
+        "The import ends in bounded time and memory, without a traceback; every refusal is "
         "explained, and the other files are in the store",
         (
             *("tests/figures/test_hostile_files.py", "tests/formats/test_changed_values.py"),
@@ -172,11 +179,11 @@ ROWS: Final = (
     ),
     Row(
         17,
-        "Costly calls, and batches of them, beside a client that searches 100,000 records on a "
-        "worker of two threads: each kind for 60 seconds, from one hostile grant with 8 "
-        "connections, then from four",
-        "95 % of the client's searches take at most 3 times as long as alone, the longest 2 "
-        "seconds; with four grants 10 times and 6 seconds",
+        "Costly calls, alone and in batches, while another client searches 100,000 records on a "
+        "worker with two threads: each kind for 60 seconds, from one hostile grant with 8 "
+        "connections, then from four grants",
+        "95 % of the client's searches take at most 3 times as long as without these calls; the "
+        "longest takes at most 2 seconds; with four grants, at most 10 times and 6 seconds",
         ("tests/spec/test_turns.py",),
         command=("tests.figures.busy",),
         short=(
@@ -187,10 +194,10 @@ ROWS: Final = (
     ),
     Row(
         18,
-        "A client with a grant of one stream, on a port of Rung's host, that redirects, links, "
-        "posts, frames and fetches to every path on 127.0.0.1, localhost, [::1] and "
-        "rung.localhost, in Chromium and Firefox, while the owner and a reader are signed in",
-        "It never receives anything that opens more than the sign-in page",
+        "A client on another port of Rung's host, with a grant for one stream, that tries "
+        "redirects, links, posts, frames and fetches for every path on 127.0.0.1, localhost, [::1] "
+        "and rung.localhost, in Chromium and Firefox, while the owner and a reader are signed in",
+        "The client never receives anything that opens more than the sign-in page",
         (
             "tests/browser/test_hostile_client.py",
             *("tests/browser/test_session_path.py", "tests/spec/sign_in/test_session_path.py"),
@@ -198,13 +205,14 @@ ROWS: Final = (
     ),
     Row(
         19,
-        "Records that name the blobs and hashes of others; backups over files with a log; commands "
-        "killed while they replace a file; older backups restored, and failovers in PostgreSQL "
-        "that lose commits, with as many new commits; records moved out of and into a grant's "
-        "range of times",
-        "A name reaches only bytes that came with the record; a file is the old or the new one; "
-        "revoked tokens read nothing; bookmarks of lost commits are 410, and those from before the "
-        "upgrade go on; a feed names what the grant shows, and nothing else",
+        "Records that name the blobs and hashes of other records; backups over files that have a "
+        "log; commands killed while they replace a file; restored older backups and PostgreSQL "
+        "failovers that lose commits, followed by as many new commits; records moved out of and "
+        "into a grant's time range",
+        "A record gives access only to the bytes that came with it; a replaced file is the old or "
+        "the new one; revoked tokens stay revoked; bookmarks of lost commits return 410, and "
+        "bookmarks from before the upgrade keep working; a feed contains only what the grant "
+        "covers",
         (
             *("tests/spec/test_forged_blobs.py", "tests/cli/test_replaced_files.py"),
             *("tests/spec/test_replaced_store.py", "tests/spec/test_lost_commits.py"),

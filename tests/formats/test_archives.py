@@ -27,8 +27,8 @@ def test_a_mixed_archive_is_imported_file_by_file_with_one_report(owner: Owner) 
     }
     path = zipped(owner.home / "all.zip", mixed)
     report = owner.bring(path, code=3)
-    assert "2 files are read as json, 1 as ndjson, 1 as eml, 1 as csv." in report
-    assert "Übersicht.png cannot be read. This looks like an image." in report
+    assert "Files read: 2 as json, 1 as ndjson, 1 as eml, 1 as csv." in report
+    assert "Übersicht.png cannot be imported. It looks like an image." in report
     assert "\nTakeout/broken.json is not JSON" in report and "hidden" not in report
     assert counts(report) == {"new": 4, "changed": 0, "unchanged": 0, "deleted": 0, "refused": 1}
     owner.again(path, code=3)
@@ -87,7 +87,7 @@ def test_archives_in_archives_and_encrypted_members_come_with_advice(owner: Owne
     path = zipped(owner.home / "outer.zip", {"inner.zip": inner.read_bytes(), "b.csv": CSV})
     deep = zipped(owner.home / "deep.zip", {"outer.zip": path.read_bytes()})
     report = owner.bring(deep)
-    assert "is an archive inside two others. Unpack the outer one" in report
+    assert "is an archive inside two others. Unpack the outer archive" in report
     assert counts(report)["new"] == 1 and counts(owner.bring(path))["new"] == 1
     raw = bytearray(inner.read_bytes())
     raw[raw.index(b"PK\x01\x02") + 8] |= 1
@@ -108,4 +108,4 @@ def test_a_tar_archive_comes_with_advice(owner: Owner, name: str) -> None:
     with tarfile.open(owner.home / name, "w:gz" if name.endswith("gz") else "w") as archive:
         archive.add(owner.home / "places.csv", "places.csv")
     report = owner.bring(owner.home / name, code=1)
-    assert "This looks like a tar archive. Unpack it: tar -xf FILE" in report
+    assert "It looks like a tar archive. Unpack it: tar -xf FILE" in report

@@ -78,7 +78,9 @@ def workbook(path: Path) -> Path:
 def test_a_workbook_is_a_stream_for_each_sheet(owner: Owner) -> None:
     path = workbook(owner.home / "kasse.xlsx")
     report = owner.bring(path)
-    assert "kasse.xlsx is read as xlsx." in report and "1 lines before the table" in report
+    assert (
+        "kasse.xlsx is read as xlsx." in report and "Lines left out before the table: 1." in report
+    )
     rows = {row["id"]: row["data"] for row in owner.rows("Ausgaben 2026")}
     assert rows["1"] == {
         **{"id": 1, "Datum": "2026-03-03", "Zweck": "Lampe für den Leuchtturm 🌊"},

@@ -110,7 +110,7 @@ def test_a_calendar_keeps_its_time_zones_series_people_and_attachments(owner: Ow
     path = write(owner.home, {"calendar.ics": CALENDAR.replace("\n", "\r\n")}) / "calendar.ics"
     report = owner.bring(path, code=3)
     assert "calendar.ics is read as ics." in report and "Left out: 1 VFREEBUSY." in report
-    assert "1 times: DTSTART: " in report and "line 62: This VEVENT" in report
+    assert "(1 ×): DTSTART: " in report and "line 62: This VEVENT" in report
     rows = {row["id"].removeprefix("Büro/"): row["data"] for row in owner.rows("events")}
     assert "start" not in rows["bad"]
     first = rows["standup@example.org"]
@@ -209,7 +209,7 @@ def test_a_property_that_cannot_be_read_costs_no_event(owner: Owner) -> None:
     assert event["start"] == "2026-07-03T09:00:00" and "end" not in event
     assert event["attendees"] == ["Noor <noor@example.org>"]
     for name in ("DURATION", "DTEND", "LAST-MODIFIED", "GEO"):
-        assert f"Left out, 1 times: {name}: " in report
+        assert f"Left out (1 ×): {name}: " in report
     assert "the time zone 'Nowhere/Else', which is unknown" in report
 
 
@@ -219,7 +219,7 @@ def test_times_and_links_of_cards_without_separators_and_with_escapes(owner: Own
     report = owner.bring(write(owner.home, {"a.vcf": cards}) / "a.vcf")
     ada, bo = sorted((row["data"] for row in owner.rows("contacts")), key=lambda row: row["name"])
     assert ada["updated_at"] == "2026-03-03T10:00:00Z" and ada["urls"] == ["https://x.org/a"]
-    assert bo["other"] == ["REV: lately"] and "do not have its type" not in report
+    assert bo["other"] == ["REV: lately"] and "do not match its type" not in report
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,9 @@ def test_conversations_with_claude_keep_the_texts_of_files(owner: Owner, folder:
 def test_conversations_that_are_cut_off_are_refused_with_the_place(owner: Owner) -> None:
     text = json.dumps(CLAUDE)[:-20]
     path = write(owner.home / "claude", {"conversations.json": text})
-    assert "conversations.json is not JSON: It ends within a value" in owner.bring(path, code=1)
+    assert "conversations.json is not JSON: The text ends within a value" in owner.bring(
+        path, code=1
+    )
 
 
 LOCALES = {

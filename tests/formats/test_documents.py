@@ -261,7 +261,7 @@ def body(declared: str, text: str) -> dict[str, str]:
 
 HOSTILE: dict[str, tuple[bytes, str]] = {
     "locked.pdf": (described_pdf("Gulls", password="x"), "It is encrypted."),
-    "broken.pdf": (b"%PDF-1.7 broken", "It cannot be read as PDF"),
+    "broken.pdf": (b"%PDF-1.7 broken", "It cannot be read as a PDF file"),
     "entity.docx": (packed(body(ENTITY, "&b;")), "It declares entities"),
     "bomb.docx": (packed(body(f'<!DOCTYPE x [<!ENTITY e0 "x">{BOMB}]>', "&e12;")), "not valid XML"),
     "outside.docx": (packed(body(SECRET, "&s;")), "It declares entities"),
@@ -331,13 +331,13 @@ def test_what_is_left_out_is_counted_by_kind_and_listed(owner: Owner) -> None:
     assert "Left out: 3 files that look like an image. " in report
     assert "Left out: 2 files whose format is not known. " in report
     assert "scan.pdf has no text" in report and "p2.png" not in report
-    assert "--list-left-out lists each" in report
+    assert "add --list-left-out" in report
     report = owner.bring(folder, "--list-left-out")
     for name in (*pictures, "a.dwg", "b.dwg", "scan.pdf"):
         assert any(line.startswith("  ") and name in line for line in report.splitlines()), name
     report = owner.bring(write(owner.home / "e", pictures), "--list-left-out", code=1)
     assert "Nothing here can be imported. 3 files that look like an image." in report
-    assert "p2.png cannot be read." in report
+    assert "p2.png cannot be imported." in report
 
 
 def test_without_the_extra_the_report_names_it(

@@ -84,7 +84,7 @@ def test_messages_whose_text_is_only_formatted_have_it(owner: Owner) -> None:
     report = owner.bring(folder)
     assert "chat.db is read as imessage" in report and counts(report)["new"] == 7
     assert "Messages whose formatted text cannot be read: 1." in report
-    assert "Attachments that are not beside the database: 1." in report
+    assert "Attachments that are not next to the database: 1." in report
     rows = {row["id"]: row["data"] for row in owner.rows("chat_messages")}
     assert rows.keys() == {"G1", "G2", "G3", "G4"}
     assert rows["G1"] == {

@@ -51,7 +51,7 @@ def test_any_document_is_read_as_if_it_were_read_whole(
     ("content", "problem"),
     [
         ('[{"a": 1}, {"a": 2}', "Expecting ']'"),
-        ('[{"a": 1}, {"a": "2', "It ends within a value"),
+        ('[{"a": 1}, {"a": "2', "The text ends within a value"),
         ('[{"a": 1},]', "Expecting value"),
         ('[{"a": 1} {"a": 2}]', "Expecting ']'"),
         ('[{"a": 1}]]', "There is more text after the value"),

@@ -53,7 +53,7 @@ def test_every_text_in_the_messages_of_chatgpt_is_kept(owner: Owner) -> None:
     found[3]["mapping"]["n3"]["message"]["metadata"] = report
     path = write(owner.home, {"conversations.json": json.dumps(found)}) / "conversations.json"
     said = owner.bring(path)
-    assert "Left out: 1 messages without text and files." in said and "file_9z" in said
+    assert "Left out: messages without text or files (1)." in said and "file_9z" in said
     assert {row["id"] for row in owner.rows("conversations")} == {f"n{n}" for n in range(5)}
     rows = {row["id"]: row["data"] for row in owner.rows("chat_messages")}
     assert rows["m0"]["text"] == "https://x.org/p\n\nKelp\n\nT"
@@ -81,4 +81,4 @@ def test_what_a_workbook_a_database_and_a_calendar_leave_out_is_reported(owner: 
     assert "Left out: views, indexes and empty tables: recent, found, vacant." in report
     broken = OUTLOOK.replace("CLASS:PUBLIC", "a line without a name")
     report = owner.bring(write(owner.home, {"x.ics": broken}) / "x.ics")
-    assert "Left out, 1 times:" in report and "a line without a name" in report
+    assert "Left out (1 ×):" in report and "a line without a name" in report

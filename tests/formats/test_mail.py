@@ -60,7 +60,7 @@ def maildir(owner: Owner) -> Path:
 def test_a_maildir_is_mail_with_folders_threads_and_attachments(owner: Owner) -> None:
     folder = maildir(owner)
     report = owner.bring(folder)
-    assert "3 files are read as eml" in report or "is read as eml" in report
+    assert "3 as eml" in report or "is read as eml" in report
     assert "dovecot-uidlist" in report
     rows = {row["id"]: row["data"] for row in owner.rows("messages")}
     assert rows["q1@example.org"]["from"] == "Ada König <ada@example.org>"
@@ -168,7 +168,7 @@ def test_a_line_of_a_body_does_not_split_a_mail(owner: Owner) -> None:
     report = owner.bring(write(owner.home / "Inbox.mbox", {"mbox": PLAN}))
     (row,) = owner.rows("messages")
     assert "storm warning" in row["data"]["body"] and row["data"]["folder"] == "Inbox"
-    assert "Mails that are marked as deleted, left out: 1." in report
+    assert "Messages left out, because they are marked as deleted: 1." in report
 
 
 def test_lines_above_the_headers_are_no_headers(owner: Owner) -> None:

@@ -116,5 +116,5 @@ def test_compressed_rtf_is_that_of_its_specification() -> None:
 def test_a_file_that_is_cut_is_refused_alone(owner: Owner, size: int) -> None:
     folder = write(owner.home / "Post", {"a.msg": compound(SENT)[:size], "b.msg": compound(SENT)})
     report = owner.bring(folder, code=3)
-    assert "not a whole message of Outlook" in report and counts(report)["refused"] == 1
+    assert "not a complete Outlook message" in report and counts(report)["refused"] == 1
     assert [row["id"] for row in owner.rows("messages")] == ["m1@x.org"]

@@ -146,10 +146,10 @@ def test_a_record_that_fails_crashes_or_needs_too_much_memory_is_refused_alone(
     assert trouble.texts.keys() == {"0", "1", "2", "3", "4", "5"}
     assert counts(report)["refused"] == 5 and "repeated" not in report
     assert "0.trouble line 2: This record cannot be read: ZeroDivisionError" in report
-    assert "line 4: This record ends the process that reads it (signal 11)." in report
+    assert "line 4: This record crashes the process that reads it (signal 11)." in report
     assert "line 6: This record needs over 512 MiB of memory." in report
     assert "line 8: This record cannot be read: RecursionError" in report
-    assert "line 10: This record ends" in report
+    assert "line 10: This record crashes" in report
 
 
 @pytest.mark.slow
@@ -171,20 +171,20 @@ def test_what_is_no_frame_ends_the_process_and_is_not_read(trouble: Trouble) -> 
     report = trouble.bring(lines("flood", "garbage"))
     assert trouble.texts.keys() == {"0", "1", "2"}
     assert "line 2: This record is too large." in report
-    assert "line 4: This record sends an invalid frame." in report
+    assert "line 4: This record produces an invalid frame." in report
 
 
 def test_after_twenty_such_records_the_rest_of_the_file_is_refused(trouble: Trouble) -> None:
     report = trouble.bring(lines(*["crash"] * 22), "row other")
     assert trouble.texts.keys() == {*map(str, range(20)), "other"}
     assert counts(report)["refused"] == 20
-    assert "(signal 11). It is number 20, so the rest is left out as well." in report
+    assert "(signal 11). Rung stops after 20 such records, so the rest is left out." in report
 
 
 def test_a_crash_between_records_loses_the_rest_of_its_file(trouble: Trouble) -> None:
     report = trouble.bring("row a\nbetween-crash\nrow b", "row c")
     assert trouble.texts.keys() == {"a", "c"}
-    assert "What follows ends the process that reads it (signal 11), so the rest of" in report
+    assert "The rest of the file crashes the process that reads it (signal 11), so it" in report
 
 
 def test_what_follows_a_crash_on_standard_input_is_refused(trouble: Trouble) -> None:

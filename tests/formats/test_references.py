@@ -36,7 +36,7 @@ def test_a_bibtex_file_is_papers_with_plain_texts(owner: Owner) -> None:
     path = write(owner.home / "export", {"Library.bib": BIBTEX}) / "Library.bib"
     report = owner.bring(path, code=3)
     assert "Library.bib is read as bibtex" in report and counts(report)["new"] == 5
-    assert "The entry 'open' is not closed." in report and "neither a title nor authors" in report
+    assert "The entry 'open' is not closed." in report and "has no title, authors" in report
     rows = {row["id"]: row["data"] for row in owner.rows("papers")}
     assert rows["König2026"] == {
         "id": "König2026",

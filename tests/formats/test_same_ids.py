@@ -55,7 +55,7 @@ def test_calendars_with_the_same_ids_are_kept_apart(owner: Owner) -> None:
         owner.home / "x", {f"{n}.ics": calendar(t, f"E{n}") for n, t in enumerate(names)}
     )
     report = owner.bring(folder)
-    assert "1 rows have the id of another record in an earlier file" in report
+    assert "rows with the id of a different record in an earlier file: 1." in report
     rows = {row["id"]: row["data"]["summary"] for row in owner.rows("events")}
     assert {rows["Work/1"], rows["Home/1"], rows["1"]} == {"E0", "E1", "E2"} and len(rows) == 4
     owner.again(folder)
@@ -113,7 +113,10 @@ def test_an_export_under_another_name_is_not_imported_twice(owner: Owner) -> Non
     write(owner.home, {"bank.csv": TABLE, "download.csv": TABLE + "2026-02-01,Fee,-1.00\n"})
     owner.bring(owner.home / "bank.csv")
     report = owner.bring(owner.home / "download.csv", code=1)
-    assert "3 of the first 4 rows of 'download'" in report and "--stream download" in report
+    assert (
+        "3 of the first 4 rows for the new stream 'download'" in report
+        and "--stream download" in report
+    )
     assert "--stream bank" in report
     assert counts(owner.bring(owner.home / "download.csv", "--stream", "bank"))["new"] == 1
 
@@ -126,7 +129,7 @@ def test_the_question_on_a_terminal_decides_whether_rows_are_imported_twice(
     owner.bring(owner.home / "bank.csv")
     words = ("import", str(owner.home / "download.csv"), "--connection", "c")
     shown = owner.shell.terminal(*words, answer=answer, columns=300)
-    assert "3 of the first 3 rows of 'download', which is new, are in 'bank'." in shown
+    assert "3 of the first 3 rows for the new stream 'download' are already in 'bank'." in shown
     assert "Create 'download' anyway? [y/N]: " in shown
     created = owner.shell.ok("stats").stdout
     assert ("download" in created) == ("download" in streams), created

@@ -35,7 +35,7 @@ def test_payments_of_mt940_have_their_day_their_sign_and_their_people(owner: Own
     path = write(owner.home / "export", {"umsatz.sta": MT940}) / "umsatz.sta"
     report = owner.bring(path, code=3)
     assert "umsatz.sta is read as mt940" in report and counts(report)["new"] == 5, "equal ones, too"
-    assert "The payment :61:26031D9,99 is not in the form of MT940." in report
+    assert "The payment :61:26031D9,99 is not valid MT940." in report
     rows = {str(row["data"]["amount"]): row["data"] for row in owner.rows("transactions")}
     assert rows["-12.34"] == {
         "account": "50010517/1234567890",

@@ -139,7 +139,7 @@ def test_mail_that_python_wrote(owner: Owner) -> None:
     letter.add_attachment(b"a;b\n1;2\n", maintype="text", subtype="csv", filename="Größe.csv")
     box.add(letter)
     box.add_folder("Archiv").add(mailbox.MaildirMessage(letter))
-    assert "1 emails that are already in an earlier file" in owner.bring(owner.home / "box")
+    assert "emails that an earlier file also contains (1)" in owner.bring(owner.home / "box")
     (row,) = owner.rows("messages")
     assert row["data"]["subject"] == "Öl für die Lampe"
     (attached,) = owner.rows("attachments")

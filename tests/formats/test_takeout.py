@@ -101,10 +101,10 @@ def test_archives_of_takeout_are_read_part_by_part_and_the_rest_is_named(owner: 
         zipped(owner.home / "takeout-20260401-002.zip", SECOND),
     )
     report = owner.bring(*parts, code=3)
-    for form in ("2 as activity", "1 as google-chat", "1 as mbox", "2 files are read as vcard"):
+    for form in ("2 as activity", "1 as google-chat", "1 as mbox", "Files read: 2 as vcard"):
         assert form in report, report
     assert "ride.tcx" in report and "missing.pdf" in report
-    assert "Messages whose date is not written in English and is left out: 1." in report
+    assert "Messages whose date is left out, because it is not in English: 1." in report
     for stream in ("messages", "contacts", "events", "notes"):
         assert len(owner.rows(stream)) == 1, stream
     rows = {row["data"]["product"]: row["data"] for row in owner.rows("activity")}

@@ -90,9 +90,9 @@ ARCHIVE: dict[str, bytes | str] = {
 def test_an_archive_of_twitter_is_posts_in_threads_likes_and_messages(owner: Owner) -> None:
     path = zipped(owner.home / "twitter-2026.zip", ARCHIVE)
     report = owner.bring(path, code=3)
-    assert "as twitter" in report and "This has no id" in report
+    assert "as twitter" in report and "This entry has no id" in report
     assert "2 files that look like a part of a Twitter archive that has no posts" in report
-    assert "Notices in conversations, such as a new name or member, left out: 1." in report
+    assert "Notices left out of conversations, such as a new name or member: 1." in report
     rows = {row["id"]: row["data"] for row in owner.rows("posts")}
     assert rows.keys() == {
         *("1500000000000000001", "1500000000000000002", "1500000000000000003"),

@@ -18,7 +18,8 @@ from service.records.opening import engine_of
 
 ENGINE = os.environ.get("TEST_ENGINE", "sqlite")
 SERVER = os.environ.get("TEST_DATABASE_URL") or "postgresql://127.0.0.1/postgres"
-_RUN = f"rung_test_{os.getpid()}_{secrets.token_hex(3)}"
+#: Begins the names of databases and roles, which several runs of tests make on one server.
+RUN = f"rung_test_{os.getpid()}_{secrets.token_hex(3)}"
 _made: list[str] = []
 
 
@@ -38,7 +39,7 @@ def empty_database() -> Database:
 
 
 def _database(template: str) -> Database:
-    name = f"{_RUN}_{len(_made)}"
+    name = f"{RUN}_{len(_made)}"
     _run(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     _made.append(name)
     return Database(urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}")))

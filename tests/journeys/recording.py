@@ -21,7 +21,7 @@ from tests.helpers.server import ROOT
 from tests.helpers.shell import Shell
 
 PICTURE: Final = ROOT / "docs/images/recording.svg"
-#: The commands of the README, each with the seconds for which it is shown.
+#: Commands of the README and the tutorial, each with the seconds for which it is shown.
 SCENES: Final = (
     ("rung search what did I promise Noor --limit 1", 9),
     ("rung search quorum", 9),

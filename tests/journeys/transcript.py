@@ -26,16 +26,16 @@ HEAD = """\
 
 <!-- Written by `make golden` from a recorded session. Change the code, not this page. -->
 
-This page shows every step from `make demo` to an answer. It uses the commands of the README, reads
-the configuration in the way that the client does, and takes every call from an earlier answer. `…`
-stands for text that this page leaves out, and for the token. A test repeats the session and
-compares the result.
+This page shows every step from `make demo` to an answer. The commands are those of the README, the
+client reads its own configuration file, and the agent takes every call after its first search from
+an earlier answer. `…` stands for text that this page leaves out, and for the token. A test repeats
+the session and compares the result with this page.
 """
 
 TELL = """\
 Run these commands in another shell. Leave out `--inline-token` if the client can read the token
-from its environment or from a file. In this example, `--config` protects your own configuration
-from being changed.
+from its environment or from a file. In this example, `--config` names another file, so that
+your own configuration does not change.
 """
 
 SEARCH = """\
@@ -45,8 +45,8 @@ sees: its calls, and the text of the answers.
 
 READ = """\
 Record text stands between two lines that mark it as untrusted, the *fence*. The line above the
-fence ends with the call that opens the message at the match. Each further answer gives the call
-for the next window after `next:`.
+fence ends with the call that opens the message at the match. In each further answer, the call for
+the next window follows `next:`.
 """
 
 
@@ -63,7 +63,7 @@ def written(walked: Walk) -> str:
         "The file then contains:\n",
         _block("json", walked.file),
         "## 3. The client connects\n",
-        "The client sends every message to that URL, with that header.\n",
+        "The client sends every message, with the header, to the URL in this file.\n",
         *_exchange(walked, "initialize"),
         *_exchange(walked, "tools/list"),
         "## 4. The agent searches\n",
@@ -85,16 +85,16 @@ def _reads(walked: Walk) -> list[str]:
     return [
         _called(*first),
         _called(*second),
-        f"… and {len(between)} more such calls, to the end of the message:\n",
+        f"After {len(between)} further calls, the last call reads the end of the message:\n",
         _called(*last),
     ]
 
 
 def _sum(walked: Walk) -> str:
     last, _ = walked.reads[-1]
-    where = f"`{last.args['id']}`, in the field `{last.args['field_path']}`"
-    sizes = f"the {len(walked.reads)} windows after it were {len(walked.text):,} characters"
-    return f"The sentence is in {where}. The search found it;\n{sizes}, to the end.\n"
+    where = f"the field `{last.args['field_path']}` of `{last.args['id']}`"
+    sizes = f"From the match to the end, the agent read {len(walked.reads)} windows with"
+    return f"The search found the sentence in {where}.\n{sizes} {len(walked.text):,} characters.\n"
 
 
 def _exchange(walked: Walk, method: str) -> list[str]:

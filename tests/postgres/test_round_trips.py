@@ -23,6 +23,8 @@ from tests.helpers.worlds import Api, Connection, House, World
 
 #: The token; the words, the candidates and the records of a question.
 LEAST = 1 + 3
+#: One more, for those of many candidates that are shown.
+MANY = LEAST + 1
 #: Two more, to count the matches in a long value that is shown, if a passage may hold all words.
 MOST = LEAST + 2
 #: The words that share a key with two that do not occur, their counts, and those of their forms.
@@ -113,6 +115,7 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
     letters = worlds.stream("letters", fields, query={"search": {"lexical_fields": ["body"]}})
     texts = {f"short{n}": f"lantern {n}" for n in range(9)} | {"long": PARAGRAPH * 40}
     texts["apart"] = f"a quay {'amber birch cedar ' * 6_000} a gull"
+    texts |= {f"many{n}": f"a bell ring{n} {'and a stone ' * n}" for n in range(40)}
     rows = tuple(worlds.row("letters", key, body=text) for key, text in texts.items())
     with relayed(World((Connection("mine", "post", None, (letters,), rows),))) as (turns, api):
         for words, expected, most in (
@@ -121,6 +124,7 @@ def test_a_search_asks_for_what_will_follow_together() -> None:
             ("harbour ipsum", 1, MOST),
             ("quay gull", 1, LEAST),
             ("lantrn harbor", 10, REPAIRED),
+            ("bell ring30", 25, MANY),
         ):
             before = turns.count
             found = api.rest("/v1/search", q=words).body["data"]

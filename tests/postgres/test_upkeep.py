@@ -103,7 +103,9 @@ def test_a_repair_brings_back_what_is_derived_from_records(house: House, shell: 
         (RECORDS.format("threads"), {}),
     )
     answers = [api.rest(path, **given).body["data"] for path, given in asked]
+    indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
     with psycopg.connect(house.path.url) as db:
+        indexed = db.execute(indexes).fetchall()
         db.execute(OPEN)
         db.execute("TRUNCATE term, passage, word_count, word_key, cell")
         db.execute("UPDATE scope SET words = 7")
@@ -114,6 +116,8 @@ def test_a_repair_brings_back_what_is_derived_from_records(house: House, shell: 
     shell.ok("check", "--repair", "--yes")
     assert rows(house) == before
     assert [api.rest(path, **given).body["data"] for path, given in asked] == answers
+    with psycopg.connect(house.path.url) as db:
+        assert db.execute(indexes).fetchall() == indexed
 
 
 @pytest.mark.parametrize("command", ["backup", "restore", "check"])

@@ -27,11 +27,11 @@ from service.records.overview import overview
 from service.records.postgres.ddl import GUARDED, HELD, VIEWED, WEB_GRANT
 from service.records.view import View, open_view
 from tests.helpers import worlds
-from tests.helpers.places import empty_database
+from tests.helpers.places import RUN, empty_database
 from tests.helpers.server import ROOT
 from tests.helpers.worlds import Connection, House, World
 
-CANARY, ROLE, OWNER = "zanzibarcanary", "rung_test_web", "rung_test_owner"
+CANARY, ROLE, OWNER = "zanzibarcanary", f"{RUN}_web", f"{RUN}_owner"
 FIELDS = ("id", "body", "size", "at", "file")
 BLOB = "blob-{}"
 SEALER = Sealer(b"a secret of tests only")
@@ -85,15 +85,15 @@ def world() -> World:
 def as_role(place: Database, role: str, rights: str) -> Iterator[Database]:
     """The same database, as a role with some rights."""
     with psycopg.connect(place.url, autocommit=True) as db:
-        known = db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
-        if known is None:
-            db.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'tests'".encode())
+        db.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'tests'".encode())
         db.execute(rights.encode())
         parts = urlsplit(place.url)
         host = parts.netloc.rpartition("@")[2]
-        yield Database(urlunsplit(parts._replace(netloc=f"{role}:tests@{host}")))
-        db.execute(f"DROP OWNED BY {role} CASCADE".encode())
-        db.execute(f"DROP ROLE {role}".encode())
+        try:
+            yield Database(urlunsplit(parts._replace(netloc=f"{role}:tests@{host}")))
+        finally:
+            db.execute(f"DROP OWNED BY {role} CASCADE".encode())
+            db.execute(f"DROP ROLE {role}".encode())
 
 
 def web_role(place: Database) -> AbstractContextManager[Database]:
@@ -289,7 +289,7 @@ def test_the_doctor_names_what_the_role_leaves_open(
     database: Database, house: House, second: Database
 ) -> None:
     for place, said in (
-        (second, "sees the connections that a request names"),
+        (second, "sees only the connections that a request names"),
         (house.path, "one role imports and serves"),
         (database, "can read every record"),
     ):

@@ -101,3 +101,9 @@ def test_the_official_tool_accepts_and_packs_the_bundle(tmp_path: Path) -> None:
     packed = bundle.pack(IDENTITY, wheel, tmp_path)
     with zipfile.ZipFile(packed) as files:
         assert {"manifest.json", "pyproject.toml", "main.py", wheel.name} <= set(files.namelist())
+        assert {entry.date_time[:3] for entry in files.infolist()} == {(2026, 1, 1)}
+    first = packed.read_bytes()
+    assert bundle.pack(IDENTITY, wheel, tmp_path).read_bytes() == first, "two builds are equal"
+    unpacked = tmp_path / "unpacked"
+    bundle.run_tool("unpack", str(packed), str(unpacked))
+    assert (unpacked / wheel.name).read_bytes() == b"a wheel"

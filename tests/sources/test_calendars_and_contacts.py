@@ -234,7 +234,7 @@ def test_chosen_calendars_alone_are_brought(synced: Synced, server: Radicale, re
         assert calendars(synced) == {f"{name}/1@x": (name, "Elm 1")}
     synced.ok("source", "remove", "caldav")
     add(synced, relay, "caldav", "/", "--folder", "Cellar")
-    assert "There are: Garden, Home." in synced.run("sync", "caldav").stderr
+    assert "Available: Garden, Home." in synced.run("sync", "caldav").stderr
 
 
 @pytest.mark.parametrize("status", [403, 404, 405])
@@ -328,7 +328,7 @@ def test_another_server_never_gets_the_password(
         relay.change = lead_away
         result = synced.run("sync", "caldav")
         assert result.exit_code == 1
-        assert f"leads to 'http://127.0.0.1:{other.port}/'." in result.stderr
+        assert f"refers to 'http://127.0.0.1:{other.port}/'." in result.stderr
         assert other.requests == []
 
 
@@ -349,7 +349,7 @@ def test_a_server_that_hangs_or_drops_changes_nothing(
 
     relay.change = hang
     monkeypatch.setattr(web, "SECONDS", 1)
-    assert "timed out" in synced.run("sync", "caldav").stderr
+    assert "127.0.0.1 does not answer: timed out after 1 s." in synced.run("sync", "caldav").stderr
     end.set()
     assert synced.run("sync", "caldav").exit_code == 1
     assert synced.content() == before

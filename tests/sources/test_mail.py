@@ -187,7 +187,7 @@ def test_a_wrong_password_is_explained_and_shown_nowhere(synced: Synced, server:
     listed = synced.ok("source", "list").stdout
     assert "failed" in listed and "app password" in listed
     looked = synced.run("doctor").output
-    assert "mail: " in looked and "IMAP is switched on" in looked
+    assert "mail: " in looked and "whether IMAP is enabled" in looked
     assert secret not in result.output + listed + looked
     kept = [path for path in synced.folder.rglob("*") if path.is_file() and path.name != "password"]
     assert not [path for path in kept if secret.encode() in path.read_bytes()]

@@ -84,3 +84,50 @@ def test_passwords_are_in_no_file_but_that_of_the_owner(
     assert (tmp_path / "backup.db").exists() and "refused the sign-in" in "".join(logs)
     assert files_with_secrets(tmp_path) == ["sources.toml"]
     assert (tmp_path / "sources.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_password_is_replaced_without_losing_the_source(tmp_path: Path) -> None:
+    """What is deleted at the source is deleted in the store, as if nothing had happened."""
+    synced = Synced.make(tmp_path)
+    with radicale() as server:
+        calendar = server.collection("office", "Work", "VCALENDAR")
+        gone = [event(calendar, number) for number in range(3)][0]
+        address = f"http://{USER}@127.0.0.1:{server.port}/"
+        add = ("source", "add", "calendar", address, "--kind", "caldav")
+        assert synced.run(*add, typed="\n").exit_code == 1  # the password is empty
+        added = synced.run(*add, typed=f"{PASSWORD}\n")
+        assert f"Its password is stored in {tmp_path / 'sources.toml'}." in added.stderr
+        synced.ok("sync")
+        synced.run("source", "password", "calendar", typed=f"{WRONG}\n")
+        gone.unlink()
+        refused = synced.run("sync").stderr
+        assert "127.0.0.1 refused the sign-in" in refused
+        again = refused.strip().rpartition(": ")[2]
+        assert again == "rung source password calendar"
+        assert again in synced.run(*add, typed=f"{PASSWORD}\n").stderr
+        assert synced.run(*again.split()[1:], typed=f"{PASSWORD}\n").exit_code == 0
+        assert "calendar: 1 deleted." in synced.ok("sync").stderr
+    assert "127.0.0.1 does not answer: connection refused." in synced.run("sync").stderr
+
+
+def test_a_stored_password_replaces_a_password_command(tmp_path: Path) -> None:
+    synced = Synced.make(tmp_path)
+    with radicale() as server:
+        event(server.collection("office", "Work", "VCALENDAR"), 1)
+        address = f"http://{USER}@127.0.0.1:{server.port}/"
+        command = ("--password-command", f"echo {WRONG}")
+        synced.ok("source", "add", "calendar", address, "--kind", "caldav", *command)
+        assert synced.run("sync").exit_code == 1
+        assert synced.run("source", "password", "calendar", typed=f"{PASSWORD}\n").exit_code == 0
+        synced.ok("sync")
+    synced.ok("source", "add", "rows", "task export", "--kind", "command")
+    assert "needs no password" in synced.run("source", "password", "rows", typed="x\n").stderr
+
+
+def test_a_server_that_requires_a_user_is_explained(tmp_path: Path) -> None:
+    synced = Synced.make(tmp_path)
+    with radicale() as server:
+        server.collection("office", "Work", "VCALENDAR")
+        address = f"http://127.0.0.1:{server.port}/"
+        synced.ok("source", "add", "calendar", address, "--kind", "caldav")
+        assert "If the server requires a user name" in synced.run("sync").stderr

@@ -178,14 +178,14 @@ CASES: dict[str, Bad] = {
     "id empty": fetch("", "invalid_request", "id", ""),
     "id NUL": fetch("messages:\0", "invalid_request", "NUL|id", "/v1/streams/messages/records/%00"),
     "id %00": fetch(
-        "messages:%00", "invalid_request", "printed", "/v1/streams/messages/records/%00"
+        "messages:%00", "invalid_request", "returned", "/v1/streams/messages/records/%00"
     ),
-    "id ..": fetch("messages:..", "invalid_request", "printed", ""),
+    "id ..": fetch("messages:..", "invalid_request", "returned", ""),
     "id of dots": fetch(
         "messages:%2e%2E", "not_found", "[Ss]earch", "/v1/streams/messages/records/%2e%2E"
     ),
     "stream of dots": fetch(
-        "%2E%2E:m1", "invalid_request", "printed", "/v1/streams/%2E%2E/records/m1"
+        "%2E%2E:m1", "invalid_request", "returned", "/v1/streams/%2E%2E/records/m1"
     ),
     "id word": fetch("m1", "invalid_request", "connection_id/stream:record_id", ""),
     "id number": fetch(5, "invalid_request", "id", ""),
@@ -193,8 +193,10 @@ CASES: dict[str, Bad] = {
     "id nobody": fetch("mail-work/messages:nope", "not_found", "[Ss]earch"),
     "id long": fetch("x" * 8_193, "invalid_request", "8192", ""),
     "id ambiguous": fetch("messages:m1", "ambiguous_connection", "bank"),
-    "id conflicting": fetch(ID, "conflicting_connection_id", "equal", "", connection_id="bank"),
-    "uri of nothing": fetch("pdpp://record/", "invalid_request", "printed", ""),
+    "id conflicting": fetch(
+        ID, "conflicting_connection_id", "Leave connection_id out", "", connection_id="bank"
+    ),
+    "uri of nothing": fetch("pdpp://record/", "invalid_request", "returned", ""),
     "uri of a stream": fetch("pdpp://record/e30", "invalid_request", "handle", ""),
     # windows
     "no path": Bad("read_record_field", {"id": ID}, "invalid_request", "field_path|needs field"),

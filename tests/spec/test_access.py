@@ -43,7 +43,7 @@ def test_an_owner_token_is_refused_on_both_surfaces_before_anything_is_done(
 @scenario("004/owner/owner-tokens-refused")
 @pytest.mark.parametrize("variable", settings.OWNER_VARIABLES)
 def test_an_owner_credential_in_the_environment_stops_the_start(variable: str) -> None:
-    with pytest.raises(SettingsError, match="Owner tokens are refused") as raised:
+    with pytest.raises(SettingsError, match="an owner credential, which Rung refuses") as raised:
         settings.load({variable: "s3cret"})
     assert "s3cret" not in str(raised.value)
 

@@ -212,7 +212,7 @@ def test_a_bad_uri_is_refused_with_its_code_and_itself(api: Api, uri: str) -> No
     assert error["code"] == -32002
     assert error["data"]["uri"] == uri and error["data"]["code"] in STATUS
     teaches(
-        {**error["data"], "message": error["message"]}, "[Ss]earch|printed|schema|field_path|name"
+        {**error["data"], "message": error["message"]}, "[Ss]earch|returned|schema|field_path|name"
     )
 
 

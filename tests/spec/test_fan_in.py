@@ -175,7 +175,7 @@ def test_one_source_that_fails_leaves_the_page_to_the_others_and_comes_later() -
     assert states == {"source 0": "timed_out", "source 1": "answered", "source 2": "failed"}
     text, _ = both_channels(first, 10)
     assert 'sources: 1 answered ("source 1" 2), 1 failed, 1 timed out' in text
-    assert "The next page queries it again." in text and "grant_revoked" in text
+    assert "The next page queries this source again." in text and "grant_revoked" in text
     assert "Ask the owner to renew the grant of this source." in text
 
 

@@ -272,6 +272,18 @@ def test_a_form_of_one_language_is_no_word_of_another(bilingual: House, tmp_path
     ]
 
 
+def test_forms_are_looked_for_again_after_a_commit_and_in_each_grant(tmp_path: Path) -> None:
+    house = house_of(tmp_path, ("one", [{"body": "A lantern."}]), ("two", [{"body": "Lanterns."}]))
+    one, both = house.api({"connection_id": "one"}), house.api()
+    for _ in range(2):
+        assert found(one, "lantern") == ["one-r0"]
+        assert found(both, "lantern") == ["one-r0", "two-r0"]
+    house.add("one", row("letters", "r1", body="More lanterns."))
+    for _ in range(2):
+        assert found(one, "lantern") == ["one-r0", "one-r1"]
+        assert found(both, "lantern") == ["one-r0", "one-r1", "two-r0"]
+
+
 NUMBERS = [
     {"body": "Call +49 170 123 45 67 or send an E-Mail."},
     {"body": "His number is 0170/1234567, her email is unknown."},

@@ -150,8 +150,8 @@ def test_each_tool_says_what_it_is_for_and_what_it_takes(tools: list[dict[str, A
 @pytest.mark.parametrize(
     ("tool", "said"),
     [
-        ("get_paper_summary", ("get_paper_metadata first", "available_summary_templates")),
-        ("get_paper_source", ("very large", "max_chars", "outline", "query", "lang")),
+        ("get_paper_summary", ("First call get_paper_metadata", "available_summary_templates")),
+        ("get_paper_source", ("very long", "max_chars", "outline", "query", "lang")),
         ("search_papers", ("get_paper_metadata", "get_paper_summary", "get_paper_source")),
         ("get_paper_metadata", ("before get_paper_summary",)),
     ],

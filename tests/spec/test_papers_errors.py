@@ -283,7 +283,7 @@ def test_names_of_a_hostile_snapshot_forge_no_line_and_stay_few(tmp_path: Path) 
         assert len(answer.text.encode()) < 24_576
         assert "more, which get_paper_metadata lists" in answer.text
     listed = library.ok("get_paper_metadata", paper_id=ATTENTION)
-    assert "all named by list_top_facets with category=template" in listed.text
+    assert " more, call list_top_facets with category=template" in listed.text
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ def test_a_page_past_the_end_says_so_and_leads_back(
     library: Library, tool: str, argument: str, route: str, parameter: str
 ) -> None:
     answer = library.ok(tool, **{argument: "learning"}, offset=500, limit=3)
-    assert "The papers end before this offset." in answer.lines
+    assert "There are no papers at this offset. Use a smaller offset." in answer.lines
     (back,) = printed_calls(answer.text)
     assert back.why == "first_page" and len(ids(library.ok(back.tool, **back.args))) == 3
     found = library.get(f"/papers/v1/{route}?{parameter}=learning&offset=500&limit=3")

@@ -211,7 +211,7 @@ def test_a_result_has_title_person_date_source_and_the_marked_passage(visit: Fla
         assert words in found, words
     assert re.search("<mark>body</mark>|<mark>Short body 5</mark>", html)
     assert "Re: letter" not in text(page(visit, "/read", q="body 5", source="rest"))
-    assert "No record has: qqqzzz" in text(page(visit, "/read", q="qqqzzz"))
+    assert "No record contains: qqqzzz" in text(page(visit, "/read", q="qqqzzz"))
     assert "date" in text(page(visit, "/read", 400, q="body", since="soon"))
 
 

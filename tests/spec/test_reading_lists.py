@@ -91,7 +91,7 @@ def test_a_stream_is_a_link_to_its_records_newest_first(visit: FlaskClient) -> N
     html = page(visit, path)
     for shown in ("work 27", "Ada Brandt", "28 Mar 2026, 09:20 UTC+02:00", "Work · messages"):
         assert shown in text(html), shown
-    assert "Times are in the zone of each record" in html
+    assert "Times are in each record" in html
     assert walked(visit, stream="messages", source="work") == [
         f"work {number:02}" for number in reversed(range(28))
     ]
@@ -120,7 +120,7 @@ def test_a_kind_of_two_sources_is_merged_page_by_page(visit: FlaskClient) -> Non
 
 def test_more_records_of_one_time_than_a_page_has_are_announced(visit: FlaskClient) -> None:
     html = page(visit, "/read", since="2026-05-01")
-    assert "More records have this time" in html
+    assert "More records share this time" in html
     assert len(walked(visit, since="2026-05-01", stream="payments", source="bank")) == 30
 
 

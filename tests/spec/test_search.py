@@ -239,7 +239,7 @@ def test_a_search_without_hits_names_absent_words_and_offers_a_search_with_hits(
     answer = small.ok("search", **args)
     assert not ids(answer) and "No results." in answer.text
     assert answer.structured["data"]["meta"].get("absent_words", []) == absent
-    assert (f"No record has: {', '.join(absent)}." in answer.text) == bool(absent)
+    assert (f"No record contains: {', '.join(absent)}." in answer.text) == bool(absent)
     offered = [call for call in printed_calls(answer.text) if call.why == "retry"]
     assert [call.args for call in offered] == ([{**args, **retry}] if retry else [])
     assert all(ids(small.ok(call.tool, **call.args)) for call in offered)

@@ -7,6 +7,7 @@ left to the blocks.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -20,11 +21,14 @@ from service.records.sqlite.scoring import CAN_SCORE
 from service.records.store import StoreResourceServer
 from tests.helpers.reference import Reference
 from tests.helpers.reference_parts import Question
-from tests.helpers.stores import Connection, build
+from tests.helpers.stores import Connection, Stream, build
 from tests.spec.test_reference_search import (
     FIELDS,
+    QUERY,
+    SEARCHED,
     check_first_hits,
     questions,
+    record,
     shown,
     walk,
     worlds,
@@ -89,6 +93,26 @@ def test_pages_of_all_matches_are_those_of_a_search_that_reads_every_record(
             store.reader.ranks = False
             check_the_walk_goes_on(server, query, pages, block_size)
             store.reader.ranks = True
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_process_without_the_scorer_goes_on_in_pages_shorter_than_a_block(
+    seed: int, tmp_path: Path
+) -> None:
+    random, fields = Random(seed), {name: kind for name, kind in FIELDS.items() if name != "thread"}
+    records = [
+        {name: value for name, value in record(random, f"m{n:02}").items() if name in fields}
+        for n in range(40)
+    ]
+    stream = Stream("mail", fields, records, SEARCHED, "at", QUERY)
+    house = build([Connection("c", [stream], "key")], tmp_path, RUNG_COMPILED="on")
+    store = house.app.extensions["rung"].store
+    server = store.open(house.grant({"connection_id": "c", "stream": "mail"})[1])
+    query = SearchQuery(query="amber meadow quorum zymurgy phlegmatic", limit=2)
+    pages = list(walk(server, query, 5))
+    assert pages[0].next_cursor
+    store.reader.ranks = False
+    check_the_walk_goes_on(server, query, pages, 3)
 
 
 def check_the_walk_goes_on(

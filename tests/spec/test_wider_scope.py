@@ -88,7 +88,7 @@ def test_the_nearest_scope_with_hits_is_offered(
 def test_no_scope_is_wider_than_the_grant(caller: Local) -> None:
     for scope in ({"streams": ["mail"]}, {"connection_id": "one"}, {"until": "2021-01-01"}):
         answer = caller.ok("search", query="quagga", **scope)
-        assert offered(answer) == [] and "No record has: quagga." in answer.text
+        assert offered(answer) == [] and "No record contains: quagga." in answer.text
 
 
 def test_a_scope_does_not_offer_itself(caller: Local) -> None:
@@ -100,7 +100,7 @@ def test_rest_names_the_arguments_in_a_warning(caller: Local) -> None:
     meta = caller.get("/v1/search?q=cobalt&streams=mail")["meta"]
     assert meta.keys() == {"count", "count_accuracy", "counts", "ranking", "recall", "warnings"}
     (warning,) = meta["warnings"]
-    assert warning["code"] == "no_hits" and "have hits" in warning["message"]
+    assert warning["code"] == "no_hits" and "To get hits" in warning["message"]
     assert warning["detail"] == {"retry_arguments": {"streams": None}}
 
 
@@ -109,4 +109,4 @@ def test_rest_counts_what_newest_leaves_out_in_a_warning(caller: Local) -> None:
     (warning,) = body["meta"]["warnings"]
     assert warning["detail"] == {"left_out": 1} and "left_out" not in body["meta"]
     answer = caller.ok("search", query="amber", sort="newest", limit=1)
-    assert "1 more matching records are left out" in answer.text
+    assert "Matching records left out: 1." in answer.text

@@ -229,6 +229,7 @@ def test_peers_must_find_the_same_records_but_for_what_ties_with_the_tenth() -> 
 
         def alike(asked: environments.Peer, peer: Server, ours: Server = first) -> list[Note]:
             by_name = {search.RUNG: ours, search.LIMIT: first, asked.title: peer}
+            by_name[search.PLAIN] = other  # is loaded, and not compared
             requests = {name: [get("/any")] * 2 for name in by_name}
             return list(search.check_alike(by_name, requests, [asked], "rare"))
 

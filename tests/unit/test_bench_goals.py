@@ -12,7 +12,7 @@ import pytest
 from bench import changes, corpus, figures, goals, queries, reasons, report, soak, stores
 from bench.findings import BUSIEST, Finding, Measured, Note
 from bench.load import read_wrk
-from bench.page import markdown
+from bench.page import TITLES, markdown
 from bench.plan import FULL, QUICK
 
 pytestmark = pytest.mark.slow
@@ -181,6 +181,10 @@ def test_a_figure_is_the_median_of_its_rounds_and_the_spread_is_all_of_them() ->
     assert (found.figure, found.spread, found.verdict) == (0.4, (0.2, 9.0), "held")
 
 
+def test_every_group_of_rows_has_a_title_on_the_page() -> None:
+    assert list(TITLES) == list(goals.groups())
+
+
 def test_every_row_has_a_name_of_its_own_and_a_module_that_measures_it() -> None:
     keys = [goal.key for goal in goals.GOALS]
     assert len(set(keys)) == len(keys)
@@ -229,9 +233,15 @@ def the_page(
 def test_the_page_tells_rows_goals_spread_verdicts_and_what_was_not_measured() -> None:
     kept = {"when": "2026-02-02", "machine": "m", "lines": [("RssAnon", "50 MB", "held")]}
     page = the_page({"key": "rare-p95", "rounds": [0.1, 0.15, 0.4]}, NOTE, soaked=kept)
-    work = "… p95 of one client, relative to the SDK"
+    work = goals.goal("rare-p95").work
     assert f"| `rare-p95` | {work} | ≤ 0.2 × | 0.15 × | 0.10 - 0.40 | held |" in page
-    for said in ("1 of 1 held", "not measured", "A quick run", "not calm", "took 2 minutes"):
+    for said in (
+        "1 of 1 goals are met",
+        "not measured",
+        "A quick run",
+        "not calm",
+        "took 2 minutes",
+    ):
         assert said in page
     assert "| 8 clients | 5 ms |" in page and "| RssAnon | 50 MB | held |" in page
     assert "2026-02-02" in page and "## Missed" not in page

@@ -1,4 +1,4 @@
-"""`rung export`: whole fields, records, streams and blobs in files.
+"""`rung export`: writes whole fields, records, streams and blobs to files.
 
 An interrupted export leaves `FILE.part`, and the same command resumes it.
 """
@@ -55,10 +55,10 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--output",
         required=True,
         type=click.Path(allow_dash=True),
-        help="The file to write; - is standard output.",
+        help="The file to write, or - for standard output.",
     )
     @click.option("--force", is_flag=True, help="Replace an existing file.")
-    @click.option("--restart", is_flag=True, help="Start over instead of resuming.")
+    @click.option("--restart", is_flag=True, help="Start the export over instead of resuming it.")
     @wraps(command)
     def taking(*, output: str, force: bool, restart: bool, **parameters: Any) -> Any:
         name = "-" if output in STDOUT else output
@@ -107,7 +107,7 @@ def field(
 @target_options
 @source_options
 def record(source: Source, target: Target, id: str, connection_id: str | None) -> None:
-    """Export one record with all its fields as JSON."""
+    """Export one record, with all its fields, as JSON."""
 
     def begin(reader: RetryingReader) -> tuple[State, Work]:
         ref = handles.parse(id, connection_id=connection_id)
@@ -117,7 +117,7 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
 
 
 def stream(source: Source, target: Target, form: str | None, raw: bool, **options: Any) -> None:
-    """Write all records of STREAM, one per line, with large values whole."""
+    """Export all records of STREAM, one per line, with whole values."""
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(reader: RetryingReader) -> tuple[State, Work]:
@@ -146,7 +146,7 @@ _params = [
     click.Option(
         ["--format", "form"],
         type=click.Choice(FORMATS),
-        help="Default: csv if the file name ends in .csv, else ndjson.",
+        help="The format of the file. Default: csv for a name that ends in .csv, or else ndjson.",
     ),
     click.Option(["--raw"], is_flag=True, help=RAW),
 ]
@@ -164,7 +164,7 @@ def blob(
 ) -> None:
     """Export the bytes of a binary field.
 
-    Pass the BLOB_ID that is shown for the field, or the record's ID and the FIELD_PATH.
+    Pass the BLOB_ID that other commands print for the field, or the record's ID and FIELD_PATH.
     """
 
     _blob(source, target, name, field_path, connection_id)
@@ -196,7 +196,7 @@ def _blob(
     "path",
     default="-",
     type=click.Path(dir_okay=False),
-    help="The file to write; default: standard output.",
+    help="The file to write. Default: standard output.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the blob's metadata instead of its bytes."
@@ -207,7 +207,7 @@ def print_blob(
 ) -> None:
     """Print the bytes of the binary field that `rung read` shows as BLOB_ID.
 
-    The bytes go to standard output, or to the file of --output once they are complete.
+    The bytes go to standard output, or, once they are complete, to the file that --output names.
     """
     from service.cli.opening import open_session
 

@@ -109,7 +109,7 @@ def _some(blob: Blob, sink: Sink, meter: Meter) -> None:
 
 def _anew(sink: Sink) -> None:
     if sink.size:
-        say("The source has changed since the interruption. Starting over.")
+        say("The source has changed. Starting over.")
     sink.restart()
 
 
@@ -175,7 +175,7 @@ class Progress:
         places = {hash(cursor), *([hash(tuple(refs))] if refs else [])}
         if places & self.page_hashes or self.empty > BUDGETS.export_empty_pages:
             raise Unavailable(
-                "The source returns pages without end. Report this to its operator.",
+                "The source keeps returning repeated or empty pages. Report this to its operator.",
                 code="upstream_invalid_response",
             )
         self.page_hashes |= places
@@ -215,7 +215,7 @@ def _page(
     for row in page_rows:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
-            progress.say("warning: a row without a record id was skipped")
+            progress.say("warning: rows without a record id are skipped")
             continue
         refs.append(ref)
         for data in line(reader, row, ref):
@@ -224,8 +224,8 @@ def _page(
     continues = bool(body.get("has_more"))
     if continues and (following is None or following == cursor):
         raise InvalidRequest(
-            "The source returned no cursor for the remaining records. Export one connection at "
-            "a time with --connection-id; `rung schema` lists them.",
+            "The source returned no cursor for the remaining records. Export one connection at a "
+            "time with --connection-id; `rung schema` lists the connections.",
             param="connection_id",
         )
     if continues and following is not None:

@@ -56,7 +56,7 @@ class RetryingReader:
                 if lasts or tried == BUDGETS.export_tries or seconds > BUDGETS.export_wait_seconds:
                     raise
                 if seconds >= 1:
-                    say(f"{error.message} Retrying in {seconds:g} seconds.")
+                    say(f"{error.message} Retrying in {seconds:g} s.")
                 self._pause(seconds)
         raise AssertionError("the last attempt returns or raises")
 
@@ -108,7 +108,7 @@ def steady(begin: Callable[[], None], work: Callable[[], None]) -> None:
             if remaining:
                 begin()
     raise Unavailable(
-        "The field changed while it was read. Try again when no import is running.", code="changing"
+        "The source changed during export. Try again when no import is running.", code="changing"
     )
 
 
@@ -175,7 +175,7 @@ def blob_of(rs: ResourceServer, ref: RecordRef, path: str) -> Blob:
         connection = text_of(body, "connection_id") or ref.connection_id
         reference = blob_reference(value)
         if not reference.available:
-            raise NotFound(f"The source has no bytes of {path}.", code="blob_not_found")
+            raise NotFound(f"The source has no bytes for {path}.", code="blob_not_found")
         return rs.blob(reference.id, connection_id=connection)
     if isinstance(value, str) and looks_binary(value):
         return _decoded(value)

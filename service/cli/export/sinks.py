@@ -152,8 +152,8 @@ class Part(Sink):
         notes = None if restart else _notes(self._notes)
         if notes is not None and notes["of"] != self._what:
             raise click.ClickException(
-                f"{self.path} belongs to another export. Finish that one, choose another file "
-                "with -o, or discard the part with --restart."
+                f"{self.path} belongs to another export. Finish that export, choose another file "
+                "with -o, or discard the unfinished file with --restart."
             )
         if notes is not None and self._holds(notes["bytes"], notes["sha256"]):
             self.state, self.size = notes["state"], notes["bytes"]

@@ -1,1 +1,1 @@
-"""The process that parses files of strangers, and the import's side of it."""
+"""The process that parses untrusted files, and the import's side of it."""

@@ -1,4 +1,4 @@
-"""The process that parses files. It has no store, no setting, no secret and no network.
+"""The process that parses files, with no access to a store, settings, secrets or the network.
 
 It answers lines of JSON with frames on its standard output: `find` lists the files at some paths,
 `read` sends the rows of one. When it is killed, the import starts another and tells it which
@@ -139,7 +139,7 @@ class _Child(Watch):
             for received in records(source, self):
                 if rows.add(received) and seconds + rows.seconds > file_seconds(size or raw.total):
                     self._last = 0
-                    self._reason = "The file takes too long, so the rest of it is left out."
+                    self._reason = "Reading the file takes too long, so the rest of it is left out."
         self._send({"end": source.notes, **rows.flush()})
 
 

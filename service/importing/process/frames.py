@@ -1,4 +1,4 @@
-"""What the process that parses files sends to the import, in frames of bounded size.
+"""The frames of bounded size that the parsing process sends to the import.
 
 A frame is the length of a JSON object, the object, and the bytes whose lengths are in its member
 `blobs`. Decoding one executes nothing. `State` is memory that both processes share: it shows what
@@ -94,7 +94,7 @@ def encode(row: Row | Unchanged | str, blobs: list[bytes]) -> bytes:
         raise Refused(f"This record is not JSON: {error.__cause__ or error}.") from None
     if len(text) > (most := BUDGETS.import_row_bytes):
         del blobs[before:]
-        raise Refused(f"This record has over {most} bytes; split it.")
+        raise Refused(f"This record has over {most:,} bytes. Split it.")
     return text[:-1] + b",1]" if marked else text
 
 

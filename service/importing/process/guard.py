@@ -1,4 +1,4 @@
-"""Reads the records of a file with a guard around each: a fault in one loses only that one."""
+"""Reads each record of a file under a guard, so that a fault loses only that record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -98,7 +98,7 @@ def records(source: Source, watch: Watch = Watch()) -> Iterator[tuple[int, int, 
         except (EvidenceError, MemoryError):
             raise
         except Exception as error:
-            yield number, line, f"Nothing after this can be read: {problem(error)}."
+            yield number, line, f"The rest of the file cannot be read: {problem(error)}."
             return
         if watch.parse(number, line):
             yield from ((number, line, parsed) for parsed in _rows(content, source, watch))

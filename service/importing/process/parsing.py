@@ -1,4 +1,4 @@
-"""The import's side of the process that parses files: starts it, bounds it, and replaces it.
+"""The import's side of the parsing process: starts, limits and replaces that process.
 
 The process is spawned, not forked, with an empty environment and no open files but its pipes. If it
 exceeds a limit or crashes, the record that it was parsing is refused, and another process goes on
@@ -133,7 +133,7 @@ class _Process:
             ]
             return frame
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise self._kill("sends an invalid frame") from error
+            raise self._kill("produces an invalid frame") from error
 
     def _bytes(self, size: int) -> bytearray:
         """So many bytes of the answer, at most one record."""
@@ -175,11 +175,11 @@ class _Process:
         """Why the process has ended by itself."""
         code = self._child.wait()
         if code == -signal.SIGPROF:
-            return self._kill(f"takes over {self._state.seconds} s of computing time")
+            return self._kill(f"takes over {self._state.seconds} s of CPU time")
         if code == OUT_OF_MEMORY:
             return self._kill(self._too_large)
         what = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return self._kill(f"ends the process that reads it ({what})")
+        return self._kill(f"crashes the process that reads it ({what})")
 
     def close(self) -> None:
         """Ends the process."""
@@ -232,7 +232,7 @@ class Parser:
         try:
             self._start()
         except _Killed as killed:
-            raise InvalidRequest(f"Finding the files {killed}.") from killed
+            raise InvalidRequest(f"Looking for files to import {killed}.") from killed
         if not self.listing.files:
             reasons = by_kind(self.listing.left_out)
             raise InvalidRequest(" ".join(["Nothing here can be imported.", *reasons]))
@@ -369,15 +369,16 @@ class _Resumed:
         """
         self._skipped.append(state.record)
         if name == "-":
-            return f"This record {reason}. To import what follows, save the input in a file."
+            return f"This record {reason}. To import the rest, save the input in a file."
         if not state.parsing:
             self._last = state.record - 1
-            self._reason = f"What follows {reason}, so the rest of the file is left out."
+            self._reason = f"The rest of the file {reason}, so it is left out."
             return ""
         if len(self._skipped) >= BUDGETS.import_kills:
             self._last = state.record
             count = len(self._skipped)
-            return f"This record {reason}. It is number {count}, so the rest is left out as well."
+            rest = f"Rung stops after {count} such records, so the rest is left out."
+            return f"This record {reason}. {rest}"
         return f"This record {reason}."
 
 

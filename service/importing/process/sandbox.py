@@ -1,4 +1,4 @@
-"""What a process gives up before it parses files of strangers, and what each record may use."""
+"""What a process gives up before it parses untrusted files, and what each record may use."""
 
 import ctypes
 import os

@@ -1,1 +1,1 @@
-"""Readers of formats: one module a format, and one row in `formats.py`."""
+"""Readers of file formats: one module per format, and one row in `formats.py`."""

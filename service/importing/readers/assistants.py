@@ -1,4 +1,4 @@
-"""Conversations with ChatGPT and Claude, as their data exports have them."""
+"""Conversations with ChatGPT and Claude, from the data exports of these services."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ def read_chatgpt(source: Source) -> Iterator[Item]:
         yield number, partial(_chatgpt, chats, content, names, skipped)
     chats.report()
     for which, count in skipped.items():
-        source.notes.append(f"Left out: {count} messages {which}.")
+        source.notes.append(f"Left out: messages {which} ({count}).")
 
 
 def _chatgpt(
@@ -61,7 +61,7 @@ def _chatgpt(
         uploads = members.all(metadata, "attachments", dict)
         files += filter(None, (members.get(upload, "id", str) for upload in uploads))
         if not text.strip() and not files and not uploads:
-            skipped["without text and files"] += 1
+            skipped["without text or files"] += 1
             return
         if metadata.get("is_visually_hidden_from_conversation"):
             skipped["that ChatGPT hides"] += 1

@@ -1,4 +1,4 @@
-"""Bookmarks of browsers and reading lists, in Netscape's HTML format and as JSON."""
+"""Browser bookmarks and reading lists, in Netscape's HTML format and in JSON."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Events and tasks of iCalendar files, people and organizations of vCard files."""
+"""Events and tasks from iCalendar files, and people and organizations from vCard files."""
 
 import re
 from collections import Counter, defaultdict
@@ -56,7 +56,7 @@ def components(file: BinaryIO, outer: str = "") -> Iterator[tuple[int, str, str]
             yield start, name, decode(_FOLD.sub(b"", b"".join(lines)))[0]
             lines, name = [], ""
     if name:
-        yield start, "cut", f"This {name} has no end: the file is cut off."
+        yield start, "cut", f"This {name} is incomplete: the file is cut off."
 
 
 def read_calendar(source: Source) -> Iterator[Item]:
@@ -82,7 +82,7 @@ def read_calendar(source: Source) -> Iterator[Item]:
             yield line, partial(_events, text, kind, source, name, attached, broken)
     attached.report()
     for problem, count in broken.most_common(PROBLEMS_MOST):
-        source.notes.append(f"Left out, {count} times: {problem}")
+        source.notes.append(f"Left out ({count} ×): {problem}")
     if skipped := +skipped:
         summary = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
         source.notes.append(f"Left out: {summary}.")

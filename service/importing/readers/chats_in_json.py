@@ -1,4 +1,4 @@
-"""Chats that Telegram, Messenger and Instagram export as JSON: objects with lists of messages."""
+"""Chats that Telegram, Messenger and Instagram export as JSON objects with lists of messages."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Documents: one record a file, with its text and where its pages, slides or chapters are."""
+"""Documents: one record per file, with its text and where its pages, slides or chapters are."""
 
 import io
 import re
@@ -36,7 +36,7 @@ MANIFEST: Final = {
 _SECONDS: Final = 7.0
 _PAGES: Final = 10_000
 _LABEL_CHARS: Final = 200
-_LONG: Final = "It takes too long to read. Its record has only the text up to {}."
+_LONG: Final = "Reading it takes too long. Its record contains only the text up to {}."
 _BLANK: Final = re.compile(r"\n(?:[ \t\r]*+\n){2,}+")
 
 
@@ -57,7 +57,7 @@ def _record(open_document: Callable[[Source], Document], source: Source) -> Iter
         yield error.message
         return
     except (BadZipFile, EOFError, NotImplementedError) as error:
-        yield f"It is damaged, or no such document: {error}."
+        yield f"It is damaged or not a document of this format: {error}."
         return
     if not text:
         return
@@ -114,7 +114,7 @@ def _pdf(source: Source) -> Document:
     except (InvalidRequest, MemoryError):
         raise
     except Exception as error:  # of a library that reads anything
-        raise InvalidRequest(f"It cannot be read as PDF: {error}.") from error
+        raise InvalidRequest(f"It cannot be read as a PDF file: {error}.") from error
 
     def parts() -> Iterator[office.Part]:
         label = "its first page"

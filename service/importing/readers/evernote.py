@@ -1,4 +1,4 @@
-"""Notes of Evernote, in its export format ENEX, with the files that they contain."""
+"""Evernote notes in the export format ENEX, with the files that the notes contain."""
 
 import binascii
 import mimetypes
@@ -45,7 +45,9 @@ def read(source: Source) -> Iterator[Item]:
         searched = max(0, len(waiting) - len(_END))
         if len(waiting) > BUDGETS.import_row_bytes:
             most = f"{BUDGETS.import_row_bytes:,} bytes"
-            raise InvalidRequest(f"{source.name} has a note of over {most}. Export it alone.")
+            raise InvalidRequest(
+                f"{source.name} has a note of over {most}. Export the other notes without it."
+            )
 
 
 def _note(source: Source, content: bytes) -> Iterator[Row | str]:

@@ -1,4 +1,4 @@
-"""Chats of Apple's Messages, from `chat.db` of a Mac or `sms.db` of a backup.
+"""Chats from Apple's Messages, in a Mac's `chat.db` or a backup's `sms.db`.
 
 Newer versions store the text of a message only in an archive of its formatted form.
 """
@@ -31,9 +31,9 @@ _ADDED, _REMOVED = 2_000, 3_000
 #: The folder of files, in their paths.
 _FOLDER: Final = "/Messages/Attachments"
 _UNREAD: Final = "Messages whose formatted text cannot be read: {}."
-_EMPTY: Final = "Messages without text and files, left out: {}."
+_EMPTY: Final = "Messages left out, because they have neither text nor files: {}."
 _MISSING: Final = (
-    "Attachments that are not beside the database: {}. Import the folder Messages to attach them."
+    "Attachments that are not next to the database: {}. To attach them, import the folder Messages."
 )
 _CHATS: Final = "SELECT ROWID AS number, * FROM chat ORDER BY ROWID"
 #: A message belongs to the first chat that refers to it.

@@ -1,4 +1,4 @@
-"""Rows of NDJSON, one object per line, and of a JSON document.
+"""Rows from NDJSON files, with one object per line, and from JSON documents.
 
 A document is an array, an object with arrays, at any depth, or several objects. Several arrays are
 several streams. An object without arrays is a record, and so is what an object has besides its
@@ -196,7 +196,7 @@ def read_lines(source: Source) -> Iterator[Item]:
             if len(line) > most:
                 while line and not line.endswith("\n"):
                     line = text.readline(most)
-                yield number, f"The line is over {most} bytes; split the record."
+                yield number, f"The line is over {most} bytes. Split the record."
             elif not line.isspace():
                 try:
                     content = source.repair.decoded(line).encode()

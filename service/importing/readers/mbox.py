@@ -1,4 +1,4 @@
-"""Mail from mbox files and files of its own: messages in one stream, their attachments in another.
+"""Mail from mbox files and single-message files: messages in one stream, attachments in another.
 
 A message's id is its Message-ID, or else the SHA-256 of the raw message, so importing a mailbox
 again changes nothing. Attachments refer to their message and have their bytes as blobs.
@@ -129,7 +129,7 @@ def _rows(raw: bytes, at: str, source: Source, folder: str, attached: Attached) 
     repair = source.repair
     message = _parsed(_QUOTED_FROM.sub(rb"\1", raw) if at else raw)
     if _deleted(message):
-        attached.problems["Mails that are marked as deleted, left out: {}."] += 1
+        attached.problems["Messages left out, because they are marked as deleted: {}."] += 1
         return
     ids = _MESSAGE_ID.findall(header(message, "message-id"))
     message_id = repair.text(record_id(ids[0] if ids else "", raw))

@@ -1,4 +1,4 @@
-"""Messengers: the messages of all channels of a Slack workspace, and chats that WhatsApp exports.
+"""Messages from all channels of a Slack workspace, and chats that WhatsApp exports.
 
 Chats of WhatsApp come from Android and iPhone, in any language.
 """
@@ -41,20 +41,24 @@ def read_workspace(source: Source) -> Iterator[Item]:
             people[data["id"]] = str(data["name"])
             yield number, partial(row, source, str(CONTACTS["name"]), data)
         else:
-            yield number, person if isinstance(person, str) else "users.json: this is no person."
+            yield number, (
+                person if isinstance(person, str) else "users.json: this entry is not a person."
+            )
     workspace = _Workspace(source, people)
     for file in _CHANNELS:
         for number, channel in enumerate(_load(source, join(home, file)), start=1):
             if isinstance(channel, dict) and channel.get("id"):
                 yield from workspace.channel(home, number, channel)
             else:
-                yield number, channel if isinstance(channel, str) else f"{file}: this has no id."
+                yield number, (
+                    channel if isinstance(channel, str) else f"{file}: this entry has no id."
+                )
     workspace.chats.report()
     unread = [name for name in source.tree.files if name.startswith(join(home, ""))]
     unread = [name for name in unread if name not in source.tree.used]
     if unread:
         source.notes.append(
-            f"Left out: {len(unread)} files that are not messages, such as {unread[0]}."
+            f"Left out: files without messages ({len(unread)}), such as {unread[0]}."
         )
 
 
@@ -305,7 +309,7 @@ def read_chat(source: Source) -> Iterator[Item]:
         if files:
             yield number, partial(chats.attached.files, key, files, at=at)
     yield 0, chats.conversation(chat, chat, members=list(+people), started_at=first)
-    source.notes.append(f"Dates are read as {order}. Times have no zone and are read as UTC.")
+    source.notes.append(f"Dates are read as {order}. Times have no time zone and are read as UTC.")
     chats.report()
 
 

@@ -1,4 +1,4 @@
-"""Notes: Markdown and plain text with front matter, links and attachments, and Google Keep."""
+"""Notes: Markdown and plain text with front matter, links and attachments; also Google Keep."""
 
 import re
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def _front(source: Source, text: str) -> tuple[dict[str, Any], str]:
         front = yaml.safe_load(matter)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = f"it is not valid YAML: {' '.join(str(error).split())[:120]}"
-        source.notes.append(f"The front matter is kept as text, because {problem}")
+        source.notes.append(f"The front matter is kept as text, because {problem}.")
         return {}, text
     if not isinstance(front, dict):
         return {}, text

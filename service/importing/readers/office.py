@@ -48,10 +48,12 @@ def xml(archive: ZipFile, name: str) -> Any:
     except KeyError:
         raise InvalidRequest(f"It has no part {name}.") from None
     except XMLSyntaxError as error:
-        raise InvalidRequest(f"Its part {name} is not valid XML, or encrypted: {error}.") from error
+        raise InvalidRequest(
+            f"Its part {name} is encrypted or is not valid XML: {error}."
+        ) from error
     declared = tree.docinfo.internalDTD
     if declared is not None and any(declared.iterentities()):
-        raise InvalidRequest("It declares entities, which no such program writes.")
+        raise InvalidRequest("It declares entities, which office programs never write.")
     return tree.getroot()
 
 
@@ -197,7 +199,9 @@ def opendocument(archive: ZipFile) -> Document:
     body = next(xml(archive, "content.xml").iter("{*}body"), None)
     content = next(iter(body), None) if body is not None else None
     if content is None or local(content) not in ("text", "presentation"):
-        raise InvalidRequest("It is neither a text nor a presentation. Save a table as CSV.")
+        raise InvalidRequest(
+            "It is neither a text document nor a presentation. Save a spreadsheet as CSV."
+        )
     about = {}
     if "meta.xml" in archive.namelist():
         root = xml(archive, "meta.xml")

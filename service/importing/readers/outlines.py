@@ -1,4 +1,4 @@
-"""Outlines in OPML: feeds and links as bookmarks, other outlines as one note."""
+"""OPML outlines: feeds and links become bookmarks; the rest becomes one note."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Messages of Outlook (`.msg`) in the form of mail, which the reader of mail parses."""
+"""Converts Outlook messages (`.msg`) to the mail format that the mail reader parses."""
 
 from email import message_from_bytes
 from email.message import Message
@@ -45,8 +45,8 @@ def as_mail(content: bytes) -> bytes:
         with OleFileIO(BytesIO(content)) as ole:
             mail = _message(ole, [], _OUTER)
     except OSError as error:
-        what = f"The file is not a whole message of Outlook: {error}."
-        raise InvalidRequest(f"{what} Save the message there again.") from error
+        what = f"The file is not a complete Outlook message: {error}."
+        raise InvalidRequest(f"{what} Save the message again in Outlook.") from error
     parts = (part for part in mail.walk() if part.get_content_maintype() == "multipart")
     for number, part in enumerate(parts):
         part.set_boundary(f"{sha256(content).hexdigest()}-{number}")
@@ -96,8 +96,8 @@ class _Properties:
 
 def _message(ole: Any, path: list[str], begin: int) -> Message:
     if len(path) > 2 * _LEVELS:
-        deep = f"It has messages in messages, over {_LEVELS} levels deep."
-        raise InvalidRequest(f"{deep} Save the inner ones as files of their own.")
+        deep = f"Its messages are nested more than {_LEVELS} levels deep."
+        raise InvalidRequest(f"{deep} Save the inner messages as separate files.")
     about, mail = _Properties(ole, path, begin), MIMEMultipart()
     mail.attach(_body(about))
     for file in about.parts(_FILES):

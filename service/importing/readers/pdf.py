@@ -1,4 +1,4 @@
-"""Reads the pages of PDF files, within a time. No script, link or attachment of one is followed."""
+"""Reads the pages of PDF files within a time limit. Follows no script, link or attachment."""
 
 import io
 import logging

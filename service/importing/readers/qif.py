@@ -1,4 +1,4 @@
-"""Payments of Quicken and of banks that export QIF. Values are kept as they are written."""
+"""Payments from Quicken and from banks that export QIF. Values are kept as written."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Papers and books of reference managers, in BibTeX and RIS."""
+"""Papers and books from reference managers, in BibTeX and RIS."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ _KEYWORDS: Final = re.compile(r"[,;\n]")
 def _paper(source: Source, key: str, kind: str, fields: Mapping[str, Any]) -> Row | str:
     """A record from fields with our names; `other` has those without one."""
     if not any(fields.get(name) for name in ("title", "authors", "abstract", "doi", "url")):
-        return "This entry has neither a title nor authors, nor an abstract, a DOI or a URL."
+        return "This entry has no title, authors, abstract, DOI or URL."
     date = fields.get("date") or ""
     day, year = _DAY.match(date), _YEAR.search(fields.get("year") or date)
     data = {

@@ -1,4 +1,4 @@
-"""Tables of SQLite databases: each is a stream with its keys and its relations to others."""
+"""Tables of SQLite databases: each becomes a stream with its keys and its relations to others."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""Payments on statements of banks, in MT940 and CAMT. Amounts keep their digits."""
+"""Payments on bank statements in MT940 and CAMT. Amounts keep all their digits."""
 
 import re
 from collections.abc import Iterator
@@ -80,8 +80,8 @@ def _fields(source: Source) -> Iterator[tuple[int, str, str]]:
                 yield first, tag, "\n".join(lines)
                 first, tag, lines = number, match[1], [match[2]]
             elif len(lines) > _MOST_LINES:
-                large = f"{source.name} has a field of over {_MOST_LINES} lines"
-                raise InvalidRequest(f"{large}, which no statement has. Download it again.")
+                large = f"{source.name} has a field with over {_MOST_LINES} lines"
+                raise InvalidRequest(f"{large}, so it is not a valid statement. Download it again.")
             elif line not in ("-", "-}", ""):
                 lines.append(line)
     yield first, tag, "\n".join(lines)
@@ -90,7 +90,7 @@ def _fields(source: Source) -> Iterator[tuple[int, str, str]]:
 def _payment(source: Source, account: str, currency: str, line: str, about: str) -> Row | str:
     match = _LINE.match(line)
     if match is None:
-        return f"The payment :61:{line[:40]} is not in the form of MT940. Download it as CAMT."
+        return f"The payment :61:{line[:40]} is not valid MT940. Download the statement as CAMT."
     value, booked, mark, amount, kind, rest = match.groups()
     own, _, supplement = rest.partition("\n")
     reference, _, of_bank = own.partition("//")

@@ -1,4 +1,4 @@
-"""Rows of tables: CSV, TSV and the sheets of Excel workbooks.
+"""Rows from CSV files, TSV files and the sheets of Excel workbooks.
 
 Delimiter, quotes, header and names of columns are detected; every cell is text.
 """
@@ -46,13 +46,13 @@ def rows_of(
         return
     first, width = _first(head)
     if first:
-        source.notes.append(f"{first} lines before the table are left out.")
+        source.notes.append(f"Lines left out before the table: {first}.")
     sample = [fit for _, cells in head[first:] if len(fit := _fit(cells, width)) == width]
     header = source.reading.header
     has_header = _is_header(sample) if header is None else header
     names, unnamed = _names(source, sample[0] if has_header else [""] * width)
     if not has_header:
-        source.notes.append("The table has no header: its columns are column_1 and so on.")
+        source.notes.append("The table has no header, so its columns are named column_1 and so on.")
     if width > SPARSE_COLUMNS:
         unnamed = set(names)
     if len(head) == HEAD_LINES:
@@ -64,7 +64,7 @@ def rows_of(
     for number, cells in chain(head[first + has_header :], numbered):
         cells = _fit(cells, width)
         if len(cells) != width:
-            yield number, f"This row has {len(cells)} cells, the table has {width} columns."
+            yield number, f"This row does not fit the table. Cells: {len(cells)}. Columns: {width}."
             continue
         try:
             row = source.repair.value(
@@ -165,7 +165,7 @@ def _names(source: Source, header: Sequence[str]) -> tuple[list[str], set[str]]:
         if not cell:
             unnamed.add(name)
         elif name != cell:
-            source.notes.append(f"The column {cell[:60]!r} is called {name!r} here.")
+            source.notes.append(f"The column {cell[:60]!r} is stored as the field {name!r}.")
         names[name] = None
     return list(names), unnamed if len(unnamed) < len(names) else set()
 
@@ -199,7 +199,7 @@ def read_csv(source: Source) -> Iterator[Item]:
         try:
             yield from rows_of(source, read)
         except csv.Error as error:
-            yield reader.line_num, f"Reading stopped here: {error}. Check the quotes of this line."
+            yield reader.line_num, f"Reading stopped here: {error}. Check its quotation marks."
 
 
 def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:
@@ -266,7 +266,7 @@ def _cells(rows: Iterator[tuple[int, list[Any]]], notes: list[str]) -> Iterator[
     head = list(islice(lines, HEAD_LINES))
     width = max((len(cells) for _, cells in head), default=0)
     first = next((index for index, (_, cells) in enumerate(head) if len(cells) == width), 0)
-    note = f"{first} lines before the table are left out."
+    note = f"Lines left out before the table: {first}."
     if first and note not in notes:
         notes.append(note)
     for number, cells in chain(head[first:], lines):

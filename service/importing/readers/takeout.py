@@ -1,4 +1,4 @@
-"""Parts of Google Takeout: My Activity, which has the chats with Gemini, and Google Chat."""
+"""Parts of Google Takeout: Google Chat, and My Activity, which includes the chats with Gemini."""
 
 import re
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ def _activity(source: Source, chats: Chats, content: str) -> Iterator[Content]:
 _CHAT: Final = re.compile(
     rb'\s*\{\s*"messages"\s*:\s*\[\s*\{\s*"(?:creator|created_date)"[^\x00]{0,4000}?"topic_id"\s*:'
 )
-_UNREAD: Final = "Messages whose date is not written in English and is left out: {}."
+_UNREAD: Final = "Messages whose date is left out, because it is not in English: {}."
 
 
 def read_chat(source: Source) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""The archive of Twitter, or X: posts with their threads and pictures, likes, and messages."""
+"""The Twitter (X) archive: posts with their threads and pictures, likes, and messages."""
 
 import re
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ _PARTS: Final = rb"tweets?|deleted_tweets?|note_tweet|like|direct_messages?(?:_g
 BEGINS: Final = re.compile(rb"\s*window\.YTD\.(?:%b)\.part\d+\s*=" % _PARTS)
 #: What a post that is no tweet is called in its file, by the kind of the file.
 _WRAPPERS: Final = {"like": "like", "note_tweet": "noteTweet"}
-NO_ID: Final = "This has no id, as posts, messages and conversations of Twitter have one."
+NO_ID: Final = "This entry has no id, so it is not a Twitter post, message or conversation."
 #: The bits of an id below its time.
 _SEQUENCE_BITS: Final = 22
-_NOTICES: Final = "Notices in conversations, such as a new name or member, left out: {}."
+_NOTICES: Final = "Notices left out of conversations, such as a new name or member: {}."
 _HEADER_CHARS: Final = 100
 _MEDIA: Final = re.compile(r"_media/(\d+)-[^/]+$")
 #: The time of a post, such as `Tue Mar 03 09:15:00 +0000 2026`, in UTC.

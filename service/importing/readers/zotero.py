@@ -1,4 +1,4 @@
-"""Zotero libraries: each item with its creators, tags, notes, annotations and names of files.
+"""Zotero libraries: each item with its creators, tags, notes, annotations and file names.
 
 A library is a database, or JSON of a source with answers of the web API.
 """

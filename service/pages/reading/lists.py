@@ -1,4 +1,4 @@
-"""Lists of records without a search: newest first, of one stream or of several merged by time."""
+"""Lists records without a search: newest first, from one stream or from several merged by time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

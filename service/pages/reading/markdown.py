@@ -1,4 +1,4 @@
-"""Splits a part of a Markdown text into blocks for a page: headings, lists, tables and code.
+"""Splits part of a Markdown text into page blocks: headings, lists, tables and code.
 
 Formulae keep their lines, like code. `[[links]]` lead to other notes. Other links, images and HTML
 stay as written. The template escapes every piece.

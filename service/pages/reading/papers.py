@@ -1,4 +1,4 @@
-"""Pages of papers: a search with facets, and one paper with its summary, text and translations."""
+"""The paper pages: a search with facets, and one paper with its summary, text and translations."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The page of records with filters: search results, a list, or the streams and sources."""
+"""The records page with filters: search results, a list, or the streams and sources."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Values for the reading pages: pieces of marked text, times, people, addresses."""
+"""Values for the reading pages: pieces of marked text, times, people and addresses."""
 
 import re
 from collections.abc import Mapping

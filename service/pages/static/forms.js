@@ -6,9 +6,9 @@ export function read(form) {
   try {
     const args = JSON.parse(typed.trim() || "{}");
     if (args !== null && typeof args === "object" && !Array.isArray(args)) return { args, fault: "" };
-    return { fault: 'The arguments are a JSON object, such as {"query": "quorum elm"}.' };
+    return { fault: 'The arguments must be a JSON object, such as {"query": "quorum elm"}.' };
   } catch (error) {
-    return { fault: `The arguments are no JSON: ${error.message}.` };
+    return { fault: `The arguments are not valid JSON: ${error.message}.` };
   }
 }
 

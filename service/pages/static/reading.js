@@ -39,4 +39,4 @@ for (const element of zone ? document.querySelectorAll("time") : []) {
   element.title = element.textContent;
   element.textContent = format.format(at);
 }
-if (note && zone) note.textContent = `Times are in your zone, ${zone}. Times without a zone are as the record has them.`;
+if (note && zone) note.textContent = `Times are in your time zone, ${zone}. If a record's time has no zone, it is shown unchanged.`;

@@ -112,7 +112,7 @@ function fromAddress() {
   const named = new URLSearchParams(location.search).get("tool");
   if (forms.has(tool)) {
     fill(choose(tool), args);
-    tell("The form has the call from the link. Press Call to run it.");
+    tell("The form contains the call from the link. Press Call to run it.");
   } else if (forms.has(named)) {
     choose(named);
   }
@@ -134,7 +134,7 @@ async function copy(button) {
   };
   const done = await copied(texts[button.dataset.copies]());
   const label = (button.dataset.label ??= button.textContent);
-  button.textContent = done ? "Copied" : "Copying was blocked by the browser";
+  button.textContent = done ? "Copied" : "The browser blocked copying";
   tell(`${button.textContent}.`, true);
   setTimeout(() => (button.textContent = label), COPIED_MILLISECONDS);
 }

@@ -1,4 +1,4 @@
-"""From PDPP bodies to typed values: the only code that handles the variants of upstreams."""
+"""Decodes PDPP bodies into typed values: the only code that handles the variants of upstreams."""
 
 from functools import lru_cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""PDPP bodies of lists, records, fields and aggregates -> typed values."""
+"""Decodes PDPP bodies of lists, records, fields and aggregates into typed values."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Bodies that describe streams -> `Schema`, `StreamList`, `StreamDetails`, `ConnectorList`."""
+"""Decodes stream descriptions into `Schema`, `StreamList`, `StreamDetails` or `ConnectorList`."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""PDPP search body -> `SearchPage`: hits with their proven windows, tolerant of missing members."""
+"""Decodes a PDPP search body into a `SearchPage`: hits with windows; members may be missing."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,9 +6,9 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from evidence.handles import RecordRef
-from evidence.hits import Counts, FanIn, Hit, Match, Related, SearchPage, SourceReport, Tail
+from evidence.hits import Counts, Hit, Match, Related, SearchPage, Tail
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import window_read
+from evidence.model import DELETED_AT, FanIn, SourceReport, window_read
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.pdpp.decode import as_of, number_of, numbers, object_of, pick, reference, rows, short
 from service.pdpp.decode import source_of, text_of, texts, warnings_of
@@ -175,6 +175,7 @@ def _hit(row: dict[str, Any]) -> Hit | None:
         id=id,
         authored_at=text_of(row, *_TIMES),
         **texts(row, "title", "emitted_at"),
+        deleted_at=text_of(row, DELETED_AT),
         source=source,
         url=address(text_of(row, "record_url", "url") or "", ref),
         matched_fields=[name for name in row.get("matched_fields") or () if isinstance(name, str)],

@@ -1,4 +1,4 @@
-"""What an engine provides to the record store: snapshots to read, and the data they speak in.
+"""What an engine provides to the record store: snapshots, and the data types that the two exchange.
 
 Grants, rules, ranking and proof live above this border; SQL, row ids and full-text expressions
 live below it. A record has a `seq`, a field of a stream an `ordinal`: numbers an engine hands out,
@@ -129,8 +129,8 @@ PassageKey = tuple[int, int, int]
 Size = tuple[int, int, int]
 #: A value in the index: record, ordinal, passages of a long one, folded text of a short one.
 ValueText = tuple[int, int, int, str]
-#: Loads records by their seq.
-Loader = Callable[[Iterable[int]], Later[dict[int, Stored]]]
+#: `Snapshot.load`; it may return more records than those.
+Loader = Callable[[Sequence[int], Sequence[PassageKey]], Later[dict[int, Stored]]]
 
 
 #: (where the commits are counted, how many there were, the epoch of the last one).
@@ -191,13 +191,18 @@ class Snapshot(Tables, VectorReads, Protocol):
     def span(self, selection: Selection) -> Later[tuple[int, int | None, int | None]]:
         """(number of records, earliest event time, latest event time)."""
 
-    def load(self, seqs: Iterable[int]) -> Later[dict[int, Stored]]:
-        """Records by their seq; those that are deleted or not there are left out."""
+    def load(
+        self, seqs: Iterable[int], passages: Sequence[PassageKey] = ()
+    ) -> Later[dict[int, Stored]]:
+        """Records by their seq; those that are deleted or not there are left out.
+
+        A far engine also asks for the chunks of the passages, which will be read.
+        """
 
     def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
-        """A function that loads some of these records, of which the caller may need only a few.
+        """`load` for some of these records; the caller may need only a few of them.
 
-        A far engine asks for all of them now, and for the chunks of the passages.
+        A far engine asks for all of them now if they are few, with the chunks of the passages.
         """
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:

@@ -1,4 +1,4 @@
-"""Entries of the change log and epochs of commits, as every engine reads and writes them."""
+"""Change-log entries and commit epochs, as every engine reads and writes them."""
 
 import base64
 import secrets

@@ -1,4 +1,4 @@
-"""What an engine owes: everything that Rung does with one store, wherever the store is.
+"""What an engine must provide: everything that Rung does with one store, wherever the store is.
 
 `place.ENGINES` maps a location to its engine, and docs/how-to/add-an-engine.md explains how to add
 one. The flags name what not every engine can do; callers ask them, never for a name or a type.

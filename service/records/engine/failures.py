@@ -1,4 +1,4 @@
-"""The errors of a store that cannot be read, for every engine."""
+"""The errors for a store that cannot be read, the same for every engine."""
 
 from evidence.errors import TimedOut, Unavailable
 
@@ -6,7 +6,9 @@ NEWER = "was written by a newer version of Rung. Install that version or a later
 
 
 def timed_out() -> TimedOut:
-    return TimedOut("The store took too long. Narrow the request by stream, connection or filter.")
+    return TimedOut(
+        "Reading the store took too long. Narrow the request by stream, connection or filter."
+    )
 
 
 def absent() -> Unavailable:
@@ -22,8 +24,8 @@ def busy() -> Unavailable:
 def index_damaged() -> Unavailable:
     """The error for a store whose full-text index lacks words of its records."""
     return Unavailable(
-        "The full-text index of the store is damaged, so a search would miss records. Its owner "
-        "can rebuild it with `rung check --repair`. Reading by id and listing still work.",
+        "The store's full-text index is damaged, so a search would miss records. The owner can "
+        "rebuild the index with `rung check --repair`. Listing and reading by id still work.",
         code="store_unavailable",
     )
 

@@ -1,4 +1,4 @@
-"""The health of a store, as deep as a check looked."""
+"""The health of a store, as far as a check has looked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What an engine that ranks by itself finds: all records that match, with bounds of scores."""
+"""What an engine that ranks records itself finds: all matching records, with score bounds."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -45,8 +45,8 @@ class Scoring(Protocol):
     ) -> Matches | None:
         """The records whose `fields` hold a group, or every one, without a limit but the fields.
 
-        `fields` are ordinals with what they are. None if the index cannot be read this way, or if
-        there is too much of it.
+        `fields` are ordinals, ascending, with what they are. None if the index cannot be read this
+        way, or if there is too much of it.
         """
 
     def scores(

@@ -1,4 +1,4 @@
-"""A stream that is written to, and the numbers of its fields."""
+"""A stream that is open for writing, and the ordinals of its fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The records that an engine reads, and the values of theirs that an aggregate computes."""
+"""Which records an engine reads, and which of their values an aggregate computes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

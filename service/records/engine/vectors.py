@@ -1,4 +1,4 @@
-"""Vectors of texts, as a snapshot reads them and as a builder writes them.
+"""Text vectors, as a snapshot reads them and as a builder writes them.
 
 A vector belongs to one record, one field (an ordinal) and one window of its text. It has
 `dimensions` signed bytes. Vectors of one model are a set; those of different sets are never

@@ -1,4 +1,4 @@
-"""The tables of the sidecar, in the database of the store."""
+"""The tables of the sidecar, in the store's database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

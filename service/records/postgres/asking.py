@@ -1,4 +1,4 @@
-"""Statements of a snapshot, each within its deadline, and several in one round trip."""
+"""Runs a snapshot's statements, each within its deadline, and several in one round trip."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -55,6 +55,8 @@ class Asking(SharedMethods):
         self._waiting = list[QueuedStatement]()
         #: What was promised, by the statement with its values: it is sent once.
         self._promised: dict[str, QueuedStatement] = {}
+        #: The last statement that looks up keys, by its text and its other values.
+        self._lookups: dict[tuple[Any, ...], QueuedStatement] = {}
         #: The connections of the request, None for all; what is cached is limited to them too.
         self._connections: Sequence[str] | None = ()
         #: The statement that limits the connections; it is sent with the next one.
@@ -92,6 +94,7 @@ class Asking(SharedMethods):
     def confine(self, connection_ids: Iterable[str] | None) -> None:
         self._send_all()  # they are confined as they were when they were made
         self._promised.clear()
+        self._lookups.clear()
         ids = None if connection_ids is None else sorted(connection_ids)
         self._connections, self._confined = ids, [(_CONFINE, (ids,))]
 
@@ -100,6 +103,17 @@ class Asking(SharedMethods):
         request = self._promised.get(key)
         if request is None:
             request = self._promised[key] = self.request(sql, *values)
+        return Later(partial(self.rows_of, request), request.waits)
+
+    def look_up(self, sql: str, keys: Iterable[Any], *values: Any) -> Later[Rows]:
+        """Rows of a statement whose first value is a list; one that waits gets these keys too.
+
+        The rows are those of all its keys.
+        """
+        request = self._lookups.get((sql, *values))
+        if request is None or not request.waits():
+            request = self._lookups[sql, *values] = self.request(sql, [], *values)
+        request.values[0].extend(keys)
         return Later(partial(self.rows_of, request), request.waits)
 
     def run(self, sql: str, *values: Any) -> Rows:

@@ -1,4 +1,4 @@
-"""Connections to the database: a pool for readers, one connection for a writer, error texts.
+"""Connections to the database: a pool for readers, one connection for a writer, and error texts.
 
 Nothing depends on session state: no prepared statements, no settings beyond a transaction. So a
 pooler such as pgbouncer can be used, which may give every transaction another connection.

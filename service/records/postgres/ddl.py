@@ -36,6 +36,8 @@ from service.records.sql.sources import SCRIPT as SOURCES
 BLOCK: Final = 1_000
 #: The indexes of words, by table.
 INDEXES: Final = {"term": "term_terms", "passage": "passage_terms"}
+#: The key of the words that may be misspelled. It is made anew after all words are read again.
+WORD_KEY: Final = "word_key_pkey"
 _FOLDER: Final = Path(__file__).parent
 _LOCK: Final = 7_310_579_021
 _LOCK_SECONDS: Final = 60

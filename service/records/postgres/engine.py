@@ -24,7 +24,7 @@ _NOT_INSTALLED: Final = (
 _BACK_UP: Final = "Use pg_dump, or copy the store into a file: rung store copy URL FILE."
 _RESTORE: Final = "Use pg_restore, or copy a file into an empty database: rung store copy FILE URL."
 _CHECK: Final = (
-    "Check its tables and indexes with pg_amcheck, or rebuild what is derived: --repair."
+    "Check its tables and indexes with pg_amcheck, or rebuild derived data with --repair."
 )
 
 
@@ -70,14 +70,14 @@ class PostgresEngine:
             privacy = self._privacy()
         except EvidenceError as error:
             return Health(Verdict(error.message, "database-unreadable"))
-        return Health(Verdict(f"{self.location} answers and has a store"), privacy)
+        return Health(Verdict(f"{self.location} answers and contains a store"), privacy)
 
     def _privacy(self) -> Verdict:
         from service.records.postgres.privacy import SECOND_ROLE, walls
 
         bound, walled = walls(self.location.url)
         if bound and walled:
-            return Verdict("the role sees the connections that a request names, and no other")
+            return Verdict("the role sees only the connections that a request names")
         problem = "role-owns-tables" if bound else "role-sees-everything"
         return Verdict("", problem, {"second_role": SECOND_ROLE})
 

@@ -1,4 +1,4 @@
-"""Data derived from records: rows of words, passages and cells, kept consistent with them."""
+"""Data derived from records: rows of words, passages and cells, kept consistent with records."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final

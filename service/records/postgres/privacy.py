@@ -1,4 +1,4 @@
-"""What the role of a service can read in a database, past our own check of grants."""
+"""Finds what a service's database role can read, regardless of Rung's own grant checks."""
 
 from contextlib import closing
 

@@ -1,4 +1,4 @@
-"""Readers of the database; every request reads one snapshot."""
+"""Reads the database: every request reads one snapshot."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""The index of words as search asks for it: words and their counts, rows, passages, neighbours.
+"""The word index as search uses it: words and their counts, rows, passages and neighbors.
 
 The grant acts inside every statement: by lexemes of the scope, which the index can cut by, and by
 the fields of every row that it finds.
@@ -143,8 +143,9 @@ class SearchMethods(Asking):
                 totals[word] = counts[word]
         if not unknown:
             return ready(totals)
-        rows = self.later(_COUNTS.format(_scanned(fields)), unknown, _array(fields))
-        return rows.then(lambda rows: totals | dict(rows))
+        asked = set(unknown)
+        rows = self.look_up(_COUNTS.format(_scanned(fields)), unknown, _array(fields))
+        return rows.then(lambda rows: totals | {word: n for word, n in rows if word in asked})
 
     def _counts(self, fields: Sequence[int]) -> Counts:
         """How many values hold each word with a prefix, as this and other snapshots found it."""

@@ -22,6 +22,8 @@ from service.records.view.texts import chunks_of
 #: Documents, and chunks of a large value, read at a time.
 DOCUMENTS: Final = 10
 CHUNKS: Final = 64
+#: Records that are loaded before it is known which of them will be shown.
+LOADED_EARLY_MOST: Final = 20
 
 #: The zeros give a quotient enough digits to be rounded.
 _QUOTIENT: Final = f"((sum(value) + 0.{'0' * 60}) / count(value))"
@@ -100,8 +102,9 @@ class PostgresSnapshot(SearchMethods):
 
     # Records
 
-    def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
-        rows = self.later(_LOAD, list(seqs)).then(lambda rows: {row[0]: row for row in rows})
+    def load(
+        self, seqs: Iterable[int], passages: Sequence[PassageKey] = ()
+    ) -> Later[dict[int, Stored]]:
         numbered = {
             (seq, ordinal, number)
             for seq, ordinal, start in passages
@@ -109,9 +112,13 @@ class PostgresSnapshot(SearchMethods):
         }
         if numbered:
             self.request(_FETCH, *map(list, zip(*sorted(numbered))), keep=self._keep)
-        return lambda some: rows.then(
-            lambda rows: {seq: stored(rows[seq]) for seq in some if seq in rows}
-        )
+        return super().load(seqs)
+
+    def loader(self, seqs: Sequence[int], passages: Sequence[PassageKey]) -> Loader:
+        if len(seqs) > LOADED_EARLY_MOST:
+            return self.load
+        records = self.load(seqs, passages)
+        return lambda some, passages: records
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         ordered = list(seqs)

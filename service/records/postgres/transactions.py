@@ -1,4 +1,4 @@
-"""The database, open for writing: its transactions, its numbers and its log of changes.
+"""The database, open for writing: its transactions, counters and change log.
 
 Several processes may write at once: a writer that changes records of a connection locks its row
 until the commit. The counters, which all writers share, are changed last, so that nobody waits for

@@ -1,4 +1,4 @@
-"""Vectors of texts as a builder writes them to a database."""
+"""Text vectors, as a builder writes them to a database."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Opens a store in a database for writing, and writes the changes of batches; see `writing`."""
+"""Opens a store in a database for writing, and writes batches of changes; see `writing`."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from service.records.engine.large import Place
 from evidence.manifest import StreamManifest
 from service.records.postgres import connections, indexing
 from service.records.postgres.copying import PostgresContent
-from service.records.postgres.ddl import INDEXES, MIGRATIONS, layout, migrate
+from service.records.postgres.ddl import INDEXES, MIGRATIONS, WORD_KEY, layout, migrate
 from service.records.postgres.indexing import BATCH_RECORDS
 from service.records.postgres.keys import group_key, key_of
 from service.records.postgres.staging import ARRIVED, LOCK, Stage, staging
@@ -88,6 +88,10 @@ class Writer(Transactions):
                 self.rows_of("SELECT gin_clean_pending_list(%s::regclass)", index)
             else:
                 self.write(f"CREATE INDEX IF NOT EXISTS {index} ON {table} USING gin (terms)")
+        ((has_key,),) = self.rows_of("SELECT to_regclass(%s) IS NOT NULL", WORD_KEY)
+        if not has_key:
+            columns = "PRIMARY KEY (key, ordinal, word)"
+            self.write(f"ALTER TABLE word_key ADD CONSTRAINT {WORD_KEY} {columns}")
         if self._written >= ANALYZE_RECORDS:
             self.write("ANALYZE")
             self._written = 0
@@ -132,7 +136,10 @@ class Writer(Transactions):
         """The stored records of these rows. Nobody else can change them meanwhile."""
         streams, records = by_stream(arrivals), {}
         if len(self.rows_of(LOCK, list(streams))) < len(streams):
-            raise Unavailable("The stream was removed while rows were written to it.")
+            raise Unavailable(
+                "The stream was removed while rows were being written to it. Run the command "
+                "again."
+            )
         for stream, keys in streams.items():
             if self.staged:
                 self.copy(f"{ARRIVED} (stream, record_key)", [(stream, key) for key in keys])
@@ -179,6 +186,7 @@ class Writer(Transactions):
 
     def clear_derived(self) -> None:
         self.write(f"DROP INDEX IF EXISTS {', '.join(INDEXES.values())}")
+        self.write(f"ALTER TABLE word_key DROP CONSTRAINT IF EXISTS {WORD_KEY}")
         self.write("TRUNCATE term, passage, folded, word_count, word_key, cell")
         self.write("UPDATE scope SET words = 0")
 
@@ -212,7 +220,7 @@ def open_writer(url: str, *, lock_seconds: int | None = None) -> Writer:
         with connections.explained():
             if layout(db) > len(MIGRATIONS):
                 raise InvalidRequest(
-                    "A newer Rung wrote this store. Install that version or later."
+                    "A newer version of Rung wrote this store. Install that version or a later one."
                 )
             migrate(db, secrets.token_hex(SECRET_BYTES))
         writer = Writer(db, lock_seconds)

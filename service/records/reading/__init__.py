@@ -1,1 +1,1 @@
-"""Reading: lists, fields, aggregates, changes, schemas and blobs of a grant."""
+"""Reads what a grant covers: lists, fields, aggregates, changes, schemas and blobs."""

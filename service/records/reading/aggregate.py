@@ -14,7 +14,8 @@ from service.records.view.choices import count, require_shared
 from service.records.engine import Snapshot
 from service.records.view.filters import tests_of
 from service.records.reading.groups import Source, by_time, by_value, figures
-from service.records.view import StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView
 
 
 def aggregate(snapshot: Snapshot, view: View, query: AggregateQuery, sealer: Sealer) -> Buckets:
@@ -50,7 +51,9 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
     if query.group_by and query.group_by_time:
         raise _invalid("Use group_by or group_by_time, not both.", "group_by")
     if query.metric == "count" and query.field is not None:
-        raise _invalid("metric='count' counts records. Leave field out.", "field")
+        raise _invalid(
+            "metric='count' counts records and does not use a field. Leave field out.", "field"
+        )
     if query.metric != "count" and query.field is None:
         raise _invalid(f"metric={query.metric!r} needs a field.", "field")
     if bool(query.group_by_time) != bool(query.granularity):

@@ -1,4 +1,4 @@
-"""Adds to a page which of its connections are not up to date."""
+"""Adds to a page the list of its connections that are not up to date."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -8,7 +8,8 @@ from evidence.hits import SearchPage
 from evidence.model import Buckets, SyncStatus
 from evidence.records import RecordPage
 from service.ports import SearchQuery
-from service.records.view import Streams, View
+from service.records.view import View
+from service.records.view.streams import Streams
 
 Statuses = Mapping[str, SyncStatus]
 P = TypeVar("P", SearchPage, RecordPage, Buckets)

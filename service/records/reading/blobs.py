@@ -1,4 +1,4 @@
-"""Blobs: bytes that granted, visible records delivered; to callers, no others exist."""
+"""Blobs: bytes that granted, visible records delivered. Callers cannot detect any others."""
 
 import base64
 import binascii
@@ -43,7 +43,7 @@ def open_blob(reader: Reader, view: View, blob_id: str, connection_id: str | Non
         if len(owners) > 1:
             raise ambiguous(view, list(owners.values()))
         raise Ambiguous(
-            f"The name {blob_id!r} has {len(contents)} contents. Use the SHA-256 of one of them.",
+            f"{len(contents)} blobs are named {blob_id!r}. Use the SHA-256 of one of them.",
             code="ambiguous_blob",
             retry_with="blob_id",
             available_blobs=list(contents)[: CONTRACT.candidates],

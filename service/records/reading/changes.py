@@ -24,7 +24,8 @@ from service.keys import Identity, Sealer, identity
 from service.ports import RecordQuery
 from service.records.reading import lists
 from service.records.view.documents import GrantedRecord
-from service.records.view import StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView
 
 BEGINNING = "beginning"
 # Tells a cursor of changes from one of a list, so that a session goes on with the cursor alone.
@@ -90,8 +91,8 @@ def _start(snapshot: Snapshot, query: RecordQuery, sealer: Sealer, bound: Identi
         raise Gone(
             f"The change that this {param} refers to was lost when an older state of the store "
             "was restored.",
-            hint="Read all changes again with changes_since=beginning, and drop records that they "
-            "do not name.",
+            hint="Read all changes again with changes_since=beginning, and delete your copies of "
+            "records that those changes do not list.",
             param=param,
             calls=(
                 Continuation("query_records", {**again, "changes_since": BEGINNING}, "start_over"),

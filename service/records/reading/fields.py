@@ -1,4 +1,4 @@
-"""Bounded reads of one field: a window reads the one or two rows with it, never the whole field."""
+"""Reads windows of a field: each costs the one or two rows that hold it, not the whole field."""
 
 from collections.abc import Sequence
 from dataclasses import replace

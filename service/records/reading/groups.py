@@ -1,4 +1,4 @@
-"""Pages of groups of an aggregate: by the values of a field, or by local time.
+"""Pages of an aggregate's groups: by the values of a field, or by local time.
 
 Only the groups of a page are in memory.
 """
@@ -20,7 +20,7 @@ from evidence.manifest.forms import decimal_average, decimal_of_key, decimal_tot
 from service.records.reading.local_time import FIRST, SPAN, Clock, key
 from evidence.manifest.values import FieldType
 from evidence.times import moment
-from service.records.view import StreamView
+from service.records.view.streams import StreamView
 
 #: The kinds of keys, in their order. Equal values of different kinds are different groups.
 KINDS: Final = ("number", "boolean", "time", "string", "decimal")

@@ -1,4 +1,4 @@
-"""Lists and single records: one statement over all connections, keyset cursors, projection."""
+"""Lists and single records: one statement over all connections, keyset cursors and projection."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,7 +20,8 @@ from service.records.view import near_values
 from service.records.view.documents import GrantedRecord, expand, relations
 from service.records.view.choices import ambiguous, count, require_shared
 from service.records.view.filters import tests_of
-from service.records.view import Streams, StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView, Streams
 
 
 def list_records(snapshot: Snapshot, view: View, query: RecordQuery, sealer: Sealer) -> RecordPage:
@@ -122,7 +123,7 @@ def _order(streams: Streams, sort: str | None, order: str | None) -> Order:
     field, descending = sort.removeprefix("-"), sort.startswith("-")
     if order is not None and (order == "desc") != descending:
         raise InvalidRequest(
-            "sort and order conflict. Use one of them.", code="invalid_sort", param="order"
+            "sort and order conflict. Use only one of them.", code="invalid_sort", param="order"
         )
     for stream in streams:
         stream.require(field, param="sort")

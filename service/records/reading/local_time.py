@@ -1,4 +1,4 @@
-"""Local times of a zone, counted by minute, hour or day.
+"""Local times in a time zone, counted by minute, hour or day.
 
 Times are integer microseconds since 1970 UTC, within the years 1 to 9999. Local minutes, hours and
 days are also numbered from the beginning of 1970, in wall-clock time.

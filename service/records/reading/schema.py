@@ -16,7 +16,8 @@ from service.records.view.choices import ambiguous
 from service.records.view.documents import usable
 from evidence.manifest import StreamManifest
 from evidence.times import moment
-from service.records.view import Streams, StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView, Streams
 
 WORDS, MEANING = "words", "words+meaning"
 

@@ -1,12 +1,13 @@
-"""Stage 2 of search: candidates and their neighbours, in the order of their scores.
+"""Stage 2 of search: candidates and their neighbors, in the order of their scores.
 
 They are ranked by the folded texts of the index. The records themselves are read only to be shown,
-or if their times decide an order; a far engine sends them together with the texts.
+or if their times decide an order; a far engine sends a few of them together with the texts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
+from itertools import accumulate, chain, compress
 from typing import Final, NamedTuple
 
 from evidence.limits import BUDGETS, CONTRACT
@@ -17,7 +18,8 @@ from service.records.engine import Loader, PassageKey, Stored
 from service.records.engine.later import Later
 from service.records.view.texts import text_of
 from evidence.manifest.values import EARLIEST
-from service.records.view import Coverage, SearchedField, StreamView
+from service.records.view.streams import StreamView
+from service.records.view.coverage import Coverage, SearchedField
 
 #: Passages whose chunks are read at once, although not all of them will be shown.
 CHUNKED_MOST: Final = 100
@@ -228,19 +230,21 @@ class Reader:
     def names_actor(self, candidate: Ranked) -> bool:
         """Whether a word that was looked for is in the field that says who the record is from."""
         texts = self._texts.get(candidate.seq)
-        return texts is not None and any(
-            worth and self._fields[ordinal].is_actor
-            for (ordinal, _), worth in zip(texts.places, candidate.score.worths)
-        )
+        for (ordinal, _), worth in zip(texts.places if texts else (), candidate.score.worths):
+            if worth and self._fields[ordinal].is_actor:
+                return True
+        return False
 
-    def records(self, seqs: Iterable[int]) -> dict[int, Stored]:
-        """Records by their seq, each read once."""
+    def records(
+        self, seqs: Iterable[int], passages: Sequence[PassageKey] = ()
+    ) -> dict[int, Stored]:
+        """Records by their seq, each read once. Of some, these `passages` will be read."""
         record_seqs, lacking = list(seqs), dict[Loader, list[int]]()
         for seq in record_seqs:
             if seq not in self._records:
                 lacking.setdefault(self._loaders[seq], []).append(seq)
-        for load, some in lacking.items():
-            self._records |= load(some).get()
+        for records in [load(some, passages) for load, some in lacking.items()]:
+            self._records |= records.get()
         return {seq: self._records[seq] for seq in record_seqs}
 
     def times(self, ranked: Iterable[Ranked]) -> dict[int, int | None]:
@@ -271,9 +275,10 @@ class Reader:
 
         All of them if that record is gone.
         """
-        self._loaders.setdefault(seq, self._snapshot.loader([seq], []))
         streams = {stream.id: stream for stream in self._covered.streams}
-        record = self._loaders[seq]([seq]).get().get(seq)
+        if seq not in self._records:
+            self._records |= self._snapshot.load([seq]).get()
+        record = self._records.get(seq)
         if record is None or record.stream not in streams:
             return {candidate.seq for candidate in tied}
         last = Ranked(seq, streams[record.stream], NOTHING, 0.0)
@@ -283,7 +288,14 @@ class Reader:
 
     def ranked_records(self, ranked: Sequence[Ranked]) -> list[RankedRecord]:
         """Some ranked records as they are shown."""
-        records = self.records(candidate.seq for candidate in ranked)
+        likely = [
+            (candidate.seq, *place)
+            for candidate in ranked
+            if (texts := self._texts.get(candidate.seq))
+            for place, text, worth in zip(texts.places, texts.texts, candidate.score.worths)
+            if worth and text.part
+        ]
+        records = self.records((candidate.seq for candidate in ranked), likely[:CHUNKED_MOST])
         return [self._ranked_record(candidate, records[candidate.seq]) for candidate in ranked]
 
     def _ranked_record(self, candidate: Ranked, record: Stored) -> RankedRecord:
@@ -364,8 +376,10 @@ def in_order(
     for seq, candidate in ranked.items():
         candidate.value = values[seq]
         alike.setdefault(round(candidate.value, DIGITS), []).append(candidate)
-    ordered = list[Ranked]()
-    for value in sorted(alike, reverse=True):
-        tied = alike[value]
-        ordered += reader.newest_first(tied) if len(ordered) < most and len(tied) > 1 else tied
-    return ordered
+    groups = [alike[value] for value in sorted(alike, reverse=True)]
+    starts = accumulate(map(len, groups), initial=0)
+    tied = [len(group) > 1 and start < most for group, start in zip(groups, starts)]
+    # All that are to be sorted are read at once.
+    reader.records(candidate.seq for group in compress(groups, tied) for candidate in group)
+    ordered = (reader.newest_first(g) if is_tied else g for g, is_tied in zip(groups, tied))
+    return list(chain.from_iterable(ordered))

@@ -1,4 +1,4 @@
-"""Pages of the records that are nearest to a question in meaning, whatever words they hold."""
+"""Pages of the records nearest to a question in meaning, whatever words the records contain."""
 
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS

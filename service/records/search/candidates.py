@@ -1,4 +1,4 @@
-"""Stage 1 of search: which records may answer a question best, without reading one of them.
+"""Stage 1 of search: finds the records that may answer a question best, without reading any.
 
 Rare words each select records, as long as they bring few enough rows. Words too common for that
 select in pairs; where pairs bring too few records, titles with a word do, then the newest records.
@@ -9,7 +9,7 @@ score that is to be expected from that, from their length and from where the wor
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain, combinations
 from operator import or_
 from typing import Final
@@ -19,7 +19,7 @@ from evidence.ranking import TITLE_WEIGHT, Group, Ranker
 from service.records.engine import Rows, Scope, Size, Snapshot, ValueText
 from service.records.engine.matches import Match
 from service.records.engine.later import Later, ready
-from service.records.view import Coverage
+from service.records.view.coverage import Coverage
 
 #: Words that may select in pairs, the rarest of those that are too common to do so alone.
 PAIRED_MAX: Final = 5
@@ -50,7 +50,7 @@ class Candidates:
     """
 
     snapshot: Snapshot
-    group_bits: dict[int, int] = field(default_factory=dict)
+    group_bits: dict[int, int] = field(default_factory=partial(defaultdict, int))
     complete_groups: int = 0
     in_titles: int = 0
     complete: bool = True
@@ -65,7 +65,7 @@ class Candidates:
         """Records whose index rows the engine has all seen."""
         return cls(
             snapshot,
-            {match.seq: match.groups for match in matches},
+            defaultdict(int, {match.seq: match.groups for match in matches}),
             bits_of(number for number, group in enumerate(groups) if group.count),
         )
 
@@ -80,20 +80,19 @@ class Candidates:
         """Notes what rows hold; returns how many they are."""
         bits, group_bits = bits_of(groups), self.group_bits
         for seq in chain(rows.short[0], rows.passages[0]):
-            group_bits[seq] = group_bits.get(seq, 0) | bits
+            group_bits[seq] |= bits
         self._rows.append((bits, rows))
         return len(rows.short[0]) + len(rows.passages[0])
 
     def passages_of(self, seqs: Sequence[int]) -> dict[int, Passages]:
         """The passages of long values of some records that rows were seen of, by record."""
         passages = self._passages
-        if new := {seq: Passages() for seq in seqs if seq not in passages}:
+        if new := {seq for seq in seqs if seq not in passages}:
+            passages |= ((seq, defaultdict(partial(defaultdict, int))) for seq in new)
             for bits, rows in self._rows:
                 for seq, ordinal, start in zip(*rows.passages):
                     if seq in new:
-                        places = new[seq].setdefault(ordinal, {})
-                        places[start] = places.get(start, 0) | bits
-            passages |= new
+                        passages[seq][ordinal][start] |= bits
         return {seq: passages[seq] for seq in seqs}
 
     def ordered(self, ranker: Ranker, covered: Coverage, most: int) -> list[int]:
@@ -155,11 +154,6 @@ class Candidates:
         self, seqs: Sequence[int], ranker: Ranker, covered: Coverage
     ) -> Later[dict[int, int]]:
         """The words of records, without titles and the like if there are other fields."""
-        long = {
-            stream.id: [n for n, name in stream.searchable.items() if name not in stream.everywhere]
-            or list(stream.searchable)
-            for stream in covered.streams
-        }
         field_of = dict[int, int]()
         for _, rows in self._rows:
             for records, ordinals, *_ in (rows.short, rows.passages):
@@ -168,7 +162,7 @@ class Candidates:
             (seq, ordinal)
             for seq in seqs
             if seq in field_of
-            for ordinal in long[covered.fields[field_of[seq]].stream.id]
+            for ordinal in covered.fields[field_of[seq]].stream.long
         ]
 
         def summed(sizes: Iterable[Size]) -> dict[int, int]:
@@ -197,7 +191,6 @@ class Candidates:
                 if seq in titled:
                     note(seq, ordinal, bits)
         repeated = [seq for seq in seqs if titled[seq] & self.in_titles]
-        elsewhere = sorted(n for n, field in fields.items() if not field.is_title)
 
         def locations(texts: Iterable[ValueText]) -> list[tuple[int, GroupLocations]]:
             located = list[tuple[int, GroupLocations]]()
@@ -210,7 +203,9 @@ class Candidates:
                 located.append((seq, (*bits, places)))
             return located
 
-        return (self.snapshot.texts(elsewhere, repeated) if repeated else ready([])).then(locations)
+        return (self.snapshot.texts(covered.untitled, repeated) if repeated else ready([])).then(
+            locations
+        )
 
     def _worths(
         self, locations: GroupLocations, groups: Sequence[Group]
@@ -264,11 +259,10 @@ class Candidates:
 
     def _worth_of(self, bits: int, groups: Sequence[Group]) -> float:
         """The summed idf of the groups in a bit mask."""
-        worth = self._worth.get(bits)
-        if worth is None:
+        if bits not in self._worth:
             idfs = (group.idf for number, group in enumerate(groups) if bits >> number & 1)
-            worth = self._worth[bits] = sum(idfs)
-        return worth
+            self._worth[bits] = sum(idfs)
+        return self._worth[bits]
 
     def add_records(self, seqs: Iterable[int]) -> None:
         """Notes records of which nothing is known to be held."""

@@ -1,4 +1,4 @@
-"""All matches of a question in one exact order, where the engine ranks by itself.
+"""All matches of a question in one exact order, if the engine ranks records itself.
 
 The engine gives each record a bound that its score does not exceed. Records are read in the order
 of these bounds, until none that is left can be among the first.
@@ -12,25 +12,13 @@ from typing import Final
 from evidence.limits import BUDGETS
 from evidence.page_order import FIRST as BEST
 from evidence.page_order import Standard, standard
-from service.records.engine.matches import ACTOR, EVERYWHERE, FIRST, TITLE, Match, Matches
+from service.records.engine.matches import Match, Matches
 from service.records.search.blocks import NOTHING, Ranked, Reader, in_order
-from service.records.view import Coverage
 
 #: Scores that differ by less may be equal in the order of a page.
 SLACK: Final = 2e-9
 #: More bounds than records are read.
 BOUNDS_MOST: Final = 2 * BUDGETS.records_scored
-
-
-def kinds_of(covered: Coverage) -> dict[int, int]:
-    """What each searched field is; see `engine.matches`."""
-    last = {field.stream.id: ordinal for ordinal, field in sorted(covered.fields.items())}
-    kinds, end = dict[int, int](), -1
-    for ordinal, field in sorted(covered.fields.items()):
-        kinds[ordinal] = TITLE * field.is_title | EVERYWHERE * field.everywhere
-        kinds[ordinal] |= ACTOR * field.is_actor | FIRST * (ordinal > end)
-        end = max(end, last[field.stream.id])
-    return kinds
 
 
 class EveryMatch:

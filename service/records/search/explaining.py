@@ -1,4 +1,4 @@
-"""What a search without hits says: the words that are missing, and a call that has hits."""
+"""Explains a search without hits: names the missing words and a call that has hits."""
 
 from dataclasses import replace
 from itertools import islice

@@ -1,4 +1,4 @@
-"""A ranked record as a hit: what it is, and the passages that earned its rank, each with its call.
+"""Turns a ranked record into a hit with the passages that earned its rank, each with its call.
 
 The call of a window, run, lands on that window. A field that one read shows whole needs no more
 than its name. In a longer one the first hits print the query with the number of their match, so
@@ -29,7 +29,8 @@ from service.records.view.texts import (
     passages_at,
     text_of,
 )
-from service.records.view import StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView
 
 #: Matches of a field that are looked through for that of a window.
 MATCHES_TRIED: Final = 10
@@ -237,6 +238,7 @@ def identified(stream: StreamView, record: Stored, rank: int) -> Hit:
         source=stream.source,
         url=ref.url,
         rank=rank,
+        deleted_at=stream.deleted_at(record),
     )
 
 

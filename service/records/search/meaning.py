@@ -1,4 +1,4 @@
-"""The meaning of one question: opens the vectors of a store for it, or says why it cannot."""
+"""Compares one question's meaning with a store's vectors, or explains why it cannot."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -48,7 +48,9 @@ def meaning_of(snapshot: Snapshot, encoder: Encoder, text: str, whole: Scope) ->
         with within(BUDGETS.sent_question_seconds):  # an endpoint is asked which model it has
             is_same = encoder.matches(vectors.model)
         if not is_same:
-            raise MeaningUnavailable("The vectors of the store are of another model.")
+            raise MeaningUnavailable(
+                "The store's vectors were built with another model; run `rung vectors build`."
+            )
         question = encoder.question(text, encoder.patience)
         calibration = encoder.calibration
     except MeaningUnavailable as error:

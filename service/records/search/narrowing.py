@@ -13,7 +13,9 @@ from service.records.engine import Order, Scope, Snapshot
 from service.records.engine.selections import Selection, Test
 from evidence.manifest.values import EARLIEST
 from evidence.times import microseconds
-from service.records.view import Coverage, StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView
+from service.records.view.coverage import Coverage
 
 
 @dataclass(frozen=True)
@@ -128,4 +130,6 @@ class Searched:
     @property
     def sources(self) -> int:
         """How many connections it covers."""
+        if self.streams is self.view.streams:
+            return self.view.sources
         return len({stream.connection_id for stream in self.streams})

@@ -1,4 +1,4 @@
-"""How near the texts of a grant are to a question, by the vectors of a store.
+"""Measures how near the texts of a grant are to a question, by a store's vectors.
 
 Cosines are measured against a sample of the grant: a nearness is the number of standard deviations
 above its mean. Nothing outside the grant changes one.

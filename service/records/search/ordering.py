@@ -1,4 +1,4 @@
-"""The order of the blocks of one question: its words, who is named, and how near the meaning is."""
+"""Orders the blocks of one question, by its words, the actor it names, and nearness in meaning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,12 +64,14 @@ class Ordering:
     ) -> dict[int, float]:
         """The values of records with these scores by words. One without a vector is average."""
         assert self.standard is not None
-        nearness = {seq: text.nearness for seq, text in texts.items()}
-        meaning = with_neighbours(with_median(nearness, matching), near)
+        meaning = dict[int, float]()
+        if self.nearness:
+            nearness = {seq: text.nearness for seq, text in texts.items()}
+            meaning = with_neighbours(with_median(nearness, matching), near)
         return {
             seq: self.standard.value(
                 scores[seq],
-                meaning[seq] if self.nearness else None,
+                meaning.get(seq),
                 names_actor=reader.names_actor(candidate),
             )
             for seq, candidate in matching.items()

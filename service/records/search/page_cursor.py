@@ -1,4 +1,4 @@
-"""Where a page begins: in a block, or in the one order of all matches."""
+"""Where a page begins: in a block, or in the single order of all matches."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Search: the records that answer a question best, with the passages that prove it.
+"""Search: finds the records that best answer a question, with the passages that prove it.
 
 Stage 1 (`candidates`) yields one ordered list of records from the index alone. Stage 2 (`blocks`)
 reads and ranks them in blocks of 100 with their neighbours; a page shows the next records of its
@@ -128,8 +128,8 @@ class Search(RankedBlocks):
         self, sealer: Sealer, ranked: Sequence[Ranked], number: int, offset: int, rank: int
     ) -> str:
         """The cursor of a page that begins at an offset in these records."""
-        standard = self.ordering.standard if number and self.ordering else None
         last = self.cursor.last
+        standard = self.ordering.standard if (number or last) and self.ordering else None
         if number == WHOLE:
             last = ranked[offset - 1].value, ranked[offset - 1].seq
         following = PageCursor(number, offset, rank, self.figures, standard, last)
@@ -222,19 +222,19 @@ class Search(RankedBlocks):
         if moved:
             yield {
                 "code": "ranking_changed",
-                "message": "This page is ranked in blocks, unlike the page before. Hits that were "
-                "shown are left out.",
+                "message": "This page is ranked in blocks, unlike the previous page. Hits that "
+                "were already shown are left out.",
             }
         if changed:
             yield {
                 "code": "store_changed",
-                "message": "The store changed since the page before; hits may repeat or be "
+                "message": "The store has changed since the previous page; hits may be repeated or "
                 "missing.",
             }
         if timeless := self.searched.timeless:
             yield {
                 "code": "no_event_time",
-                "message": f"{timeless} records without an event time were left out.",
+                "message": f"Records without an event time left out: {timeless}.",
             }
 
     def _page_of(

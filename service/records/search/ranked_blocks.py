@@ -1,4 +1,4 @@
-"""One question inside one grant: its candidates, ranked in blocks with their neighbours."""
+"""One question within one grant: its candidates, ranked in blocks with their neighbors."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -48,7 +48,7 @@ class RankedBlocks:
         if self.question.is_empty:
             raise InvalidRequest(
                 "The query has no word to look for. Give at least one word, phrase or emoji; "
-                "words with a leading minus only exclude.",
+                "words with a leading minus only exclude records.",
                 param="query",
             )
         self.every = request.words == "all"
@@ -109,9 +109,9 @@ class RankedBlocks:
             return None
         if not self.query_groups or self.meaning.nearness:
             return None
-        from service.records.search.every_match import BOUNDS_MOST, EveryMatch, kinds_of
+        from service.records.search.every_match import BOUNDS_MOST, EveryMatch
 
-        kinds, groups, every = kinds_of(covered), self.ranker.groups, self.every
+        kinds, groups, every = covered.kinds, self.ranker.groups, self.every
         words = len(groups) if self.ordering else None
         at_once = 1 + self.block_size // 4
         for further in (2 * self.block_size, BOUNDS_MOST):  # the first is mostly enough
@@ -165,7 +165,7 @@ class RankedBlocks:
         if ordering and texts:
             self._set_standard(ordering, number, matching, values)
             values = ordering.values(reader, matching, values, near, texts.get())
-        repeated = {seq for seq in matching if _is_repeated(seq, earlier, near)}
+        repeated = {seq for seq in matching if earlier and _is_repeated(seq, earlier, near)}
         ordered = in_order(reader, matching, values, most + len(repeated))
         return [candidate for candidate in ordered if candidate.seq not in repeated]
 

@@ -1,4 +1,4 @@
-"""Related hits: records that hold no word of the question and whose meaning is near to it.
+"""Related hits: records that contain no word of the question but are near to it in meaning.
 
 Nothing is proven in them. They are found by vectors of the fields that the grant shows.
 """
@@ -20,7 +20,8 @@ from service.records.search.blocks import DIGITS
 from service.records.search.candidates import Candidates
 from service.records.search.hits import identified
 from service.records.search.ordering import Places, RelatedRecord
-from service.records.view import Coverage, StreamView
+from service.records.view.streams import StreamView
+from service.records.view.coverage import Coverage
 from service.records.view.texts import text_of
 
 if TYPE_CHECKING:

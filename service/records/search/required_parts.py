@@ -1,4 +1,4 @@
-"""Records with the required parts of a question and without the excluded ones."""
+"""Finds records that have the required parts of a question and none of the excluded ones."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -130,7 +130,7 @@ def _too_broad(prefixes: Sequence[str]) -> InvalidRequest:
     most = BUDGETS.prefix_words_read
     longest = max(prefixes, key=len)
     return InvalidRequest(
-        f"Together the prefixes {names} begin more than {most} words of the records. Write longer "
+        f"Together, the prefixes {names} match more than {most} words in the records. Use longer "
         f"prefixes or whole words, narrow with streams or connection_id, or search for one prefix: "
         f"query={longest!r}.",
         code="query_too_broad",

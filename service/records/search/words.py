@@ -1,4 +1,4 @@
-"""The words of a question as the grant's vocabulary has them: forms, corrections, how rare each is.
+"""A question's words in the grant's vocabulary: forms, corrections, and how rare each word is.
 
 Everything here is counted over the whole grant, never narrowed by a request, so that all pages and
 reads of one question use the same figures; and never over more than the grant.
@@ -7,15 +7,17 @@ A search without hits reports its absent words, words like them, and a call that
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
 from evidence.language import REPAIRS_MAX, Inflections, umlauts
+from evidence.limits import BUDGETS
 from evidence.question import Question, Term
 from evidence.ranking import Group, idf
 from evidence.word_parts import PART_CHARS, linking, splits
+from service.lru import LruCache
 from service.ports import NARROWING, SearchQuery
 from service.records.engine.later import Later, gather, run
 from service.records.view.granted_words import Vocabulary, words_in
@@ -24,6 +26,8 @@ from service.records.view.granted_words import Vocabulary, words_in
 _UMLAUTS: Final = "de"
 #: The most compounds of one word.
 COMPOUNDS_MAX: Final = 20
+#: The groups of recent questions; further pages, reads and retries have the same words.
+_recent = LruCache[tuple[Hashable, ...], Group](BUDGETS.words_cached)
 
 
 def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> list[Group]:
@@ -44,6 +48,15 @@ def groups_of(question: Question, vocabulary: Vocabulary, *, strict: bool) -> li
 
 
 async def _group(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
+    key = vocabulary.version, word.words, word.typed, word.joined, strict
+    group = _recent.get(key)
+    if group is None:
+        group = await _counted(word, vocabulary, strict)
+        _recent.put(key, group)
+    return group
+
+
+async def _counted(word: Term, vocabulary: Vocabulary, strict: bool) -> Group:
     text, size = "".join(word.words), vocabulary.size
     repaired = False
     if len(word.words) > 1:

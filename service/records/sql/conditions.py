@@ -1,4 +1,4 @@
-"""Filters and grant limits as SQL conditions on `record r` and `cell v`; a writer's statements.
+"""Filters and grant limits as SQL conditions on `record r` and `cell v`; also writers' statements.
 
 `?` marks a parameter, for every engine.
 """

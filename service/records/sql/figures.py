@@ -1,4 +1,4 @@
-"""Values of fields for aggregates, with the same SQL in every engine; see `engine.Snapshot`."""
+"""Reads field values for aggregates; the SQL is the same in every engine. See `engine.Snapshot`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How the fields of a search share the limit of its newest rows."""
+"""Divides a search's limit of newest rows among its fields."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The methods of a snapshot with the same SQL in every engine; see `engine.Snapshot`.
+"""Snapshot methods whose SQL is the same in every engine; see `engine.Snapshot`.
 
 An engine adds the methods that need its own SQL, and runs statements whose parameters are `?`.
 """
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from service.records.engine.change_log import Change, RecordState, StreamChange
-from service.records.engine import Big, BlobRow, Order, Position, Row, Scope, Stored
+from service.records.engine import Big, BlobRow, Order, PassageKey, Position, Row, Scope, Stored
 from service.records.engine.matches import Scoring
 from service.records.engine.later import Later, ready
 from service.records.engine.selections import Cells, Selection, Value
@@ -126,7 +126,9 @@ class SharedMethods(VectorMethods):
         sql = f"SELECT count(*), min(r.at), max(r.at) FROM record r WHERE {condition.sql()}"
         return self.later(sql, *condition.values).then(lambda rows: rows[0])
 
-    def load(self, seqs: Iterable[int]) -> Later[dict[int, Stored]]:
+    def load(
+        self, seqs: Iterable[int], passages: Sequence[PassageKey] = ()
+    ) -> Later[dict[int, Stored]]:
         sql = f"{RECORDS} WHERE {self.in_list.format('d.seq')}"
         rows = self.later(sql, self.list_parameter(seqs))
         return rows.then(lambda rows: {row[0]: stored(row) for row in rows})

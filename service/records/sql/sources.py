@@ -1,12 +1,12 @@
-"""What a store keeps of its sources: their positions, their parts, and the records of each part.
+"""What a store records about its sources: their positions, their parts, and each part's records.
 
 A part is what a source adds and removes as a whole, such as a file, or a mail in a folder. All
 engines run the same script and statements. A store never has the commands, addresses and secrets of
 its sources.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -27,15 +27,14 @@ CREATE TABLE IF NOT EXISTS source_record (
 CREATE INDEX IF NOT EXISTS source_record_part ON source_record (source, part);
 """
 _ROWS_TOGETHER: Final = 200
-_SOURCES = "SELECT name, kind, connection, position FROM source"
 _SAVE = """INSERT INTO source (name, kind, connection, position) VALUES (?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET position = excluded.position"""
-_SAVE_PARTS = "INSERT INTO source_part (source, part, version) VALUES {} ON CONFLICT"
-_SAVE_PARTS += " (source, part) DO UPDATE SET version = excluded.version"
-_SAVE_RECORDS = "INSERT INTO source_record (source, stream, record, part) VALUES {}"
-_SAVE_RECORDS += " ON CONFLICT DO NOTHING"
-_ALL = "SELECT stream, record FROM source_record"
-_RECORDS = f"{_ALL} WHERE source = ? AND part = ?"
+_SAVE_PARTS = """INSERT INTO source_part (source, part, version) VALUES {}
+ON CONFLICT (source, part) DO UPDATE SET version = excluded.version"""
+_SAVE_RECORDS = """INSERT INTO source_record (source, stream, record, part) VALUES {}
+ON CONFLICT DO NOTHING"""
+_ALL = "SELECT stream, record FROM source_record WHERE source = ?"
+_RECORDS = f"{_ALL} AND part = ?"
 _PARTS_OF = """SELECT part FROM source_record
 WHERE source = ? AND stream = ? AND record = ? ORDER BY part"""
 _COUNT = """SELECT count(*) FROM
@@ -58,26 +57,22 @@ class StoredSource(NamedTuple):
     position: dict[str, Any]
 
 
-def _source(name: str, kind: str, connection: str, position: str) -> StoredSource:
-    return StoredSource(name, kind, connection, orjson.loads(position))
-
-
 def stored_sources(tables: WritableTables) -> list[StoredSource]:
     """The sources of a store, by name."""
-    rows = tables.run(f"{_SOURCES} ORDER BY name")
-    return [_source(*row) for row in rows]
+    rows = tables.run("SELECT name, kind, connection, position FROM source ORDER BY name")
+    return [StoredSource._make((*names, orjson.loads(position))) for *names, position in rows]
 
 
 class SourceTables:
     """The rows of one source in an open store."""
 
     def __init__(self, tables: WritableTables, name: str) -> None:
-        self._run, self._name = tables.run, name
+        self._tables, self._run, self._name = tables, tables.run, name
 
     def source(self) -> StoredSource | None:
         """The source, if the store has it."""
-        rows = self._run(f"{_SOURCES} WHERE name = ?", self._name)
-        return _source(*rows[0]) if rows else None
+        named = (source for source in stored_sources(self._tables) if source.name == self._name)
+        return next(named, None)
 
     def save(self, kind: str, connection: str, position: dict[str, Any]) -> None:
         """Adds the source, or changes its position."""
@@ -99,8 +94,7 @@ class SourceTables:
 
     def all_records(self) -> set[RecordKey]:
         """The records of all parts."""
-        rows = self._run(f"{_ALL} WHERE source = ?", self._name)
-        return {(stream, record) for stream, record in rows}
+        return {(stream, record) for stream, record in self._run(_ALL, self._name)}
 
     def parts_of(self, record: RecordKey) -> list[str]:
         """The parts that a record is in."""
@@ -140,13 +134,8 @@ class SourceTables:
             self._run(f"DELETE FROM {table} WHERE {column} = ?", self._name)
 
     def _insert(self, statement: str, rows: Iterable[Sequence[str]]) -> None:
-        for group in _groups(rows):
-            row = f"({', '.join('?' * (len(group[0]) + 1))})"
-            values = [text for columns in group for text in (self._name, *columns)]
-            self._run(statement.format(", ".join([row] * len(group))), *values)
-
-
-def _groups(rows: Iterable[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
-    remaining = iter(rows)
-    while group := list(islice(remaining, _ROWS_TOGETHER)):
-        yield group
+        rows = [(self._name, *row) for row in rows]
+        for start in range(0, len(rows), _ROWS_TOGETHER):
+            some = rows[start : start + _ROWS_TOGETHER]
+            marks = f"({', '.join('?' * len(some[0]))})"
+            self._run(statement.format(", ".join([marks] * len(some))), *chain(*some))

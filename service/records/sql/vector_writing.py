@@ -1,4 +1,4 @@
-"""Vectors as a builder writes them, with the same SQL in every engine; see `VectorWriting`."""
+"""Writes vectors for a builder; the SQL is the same in every engine. See `VectorWriting`."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The methods of a snapshot for vectors, with the same SQL in every engine."""
+"""Snapshot methods for vectors, whose SQL is the same in every engine."""
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final

@@ -1,1 +1,1 @@
-"""The record store on SQLite: every line of SQL, the row ids, the full-text index, the writer."""
+"""The record store on SQLite: its SQL, row ids, full-text index and writer."""

@@ -1,4 +1,4 @@
-"""The tables of the sidecar, in an SQLite file of their own: `<store>.access`."""
+"""The tables of the sidecar, in a separate SQLite file: `<store>.access`."""
 
 import os
 import sqlite3
@@ -97,7 +97,10 @@ def _opened(path: Path) -> sqlite3.Connection:
                 db.execute(f"PRAGMA user_version = {number}")
             db.execute("COMMIT")
         if _version(db) > len(SCRIPTS):
-            raise off(f"{path.name} was written by a newer Rung. Install that version or later")
+            raise off(
+                f"{path.name} was written by a newer version of Rung. Install that version or a "
+                "later one"
+            )
         return db
     except BaseException:
         db.close()

@@ -106,8 +106,8 @@ def replacement(store: Path, source: Path) -> Iterator[Writer]:
         with database_files.replacing(copy, store) as db:
             if same and content != _content(db):
                 raise Unavailable(
-                    f"Records were written to {store} during the command, so nothing was changed. "
-                    "Run the command again."
+                    f"Records were written to {store} while the command was running, so nothing "
+                    "was changed. Run the command again."
                 )
             _keep_access(db, copy, all_of_it=same)
 

@@ -1,4 +1,4 @@
-"""Checks a store file, as deep as asked, without serving it and without a lock."""
+"""Checks a store file as thoroughly as asked, without serving or locking it."""
 
 import os
 import sqlite3
@@ -79,7 +79,7 @@ def _version(db: sqlite3.Connection) -> Verdict:
     if layout > NEWEST:
         return Verdict(f"it {NEWER}", "store-newer", facts)
     if layout < NEWEST or meta.get("fold_version") != FOLD_VERSION or not meta.get("secret"):
-        older = "an older version wrote it; upgrade it with `rung stats`"
+        older = "an older version of Rung wrote it; upgrade it with `rung stats`"
         return Verdict(older, "store-older", facts)
     return Verdict("")
 
@@ -92,8 +92,8 @@ def _sampled(path: Path, deadline: Deadline, alone: bool) -> Health:
         db.set_progress_handler(deadline.expired, STEPS_BETWEEN_CHECKS)
         damage, complete = _damage(db, deadline.expired)
     if state.problem is None:
-        note = "" if complete else "; too large to check here"
-        state = Verdict(f"{path} opens, {records} records, layout {NEWEST}{note}")
+        note = "" if complete else "; the file is too large to check here"
+        state = Verdict(f"{path} opens; schema version: {NEWEST}, records: {records}{note}")
         if damage is not None:
             state = Verdict(damage[:DAMAGE_CHARS], "store-damaged")
         elif alone and _keeps_log(path) and not os.access(path.parent, os.W_OK):

@@ -31,22 +31,22 @@ _RULES: Final = (
         " WHERE deleted = 0 AND document.seq IS NULL",
     ),
     (
-        "deleted records without a time of deletion",
+        "deleted records without a deletion time",
         "SELECT 1 FROM record LEFT JOIN tombstone USING (seq)"
         " WHERE deleted = 1 AND tombstone.seq IS NULL",
     ),
     (
-        "records that are not in the log of changes",
+        "records that are missing from the change log",
         "SELECT 1 FROM record r"
         " WHERE NOT EXISTS (SELECT 1 FROM change c WHERE c.seq = r.seq AND c.stream = r.stream)",
     ),
     (
-        "streams with a wrong number of records",
+        "streams with a wrong record count",
         "SELECT 1 FROM stream s WHERE records <>"
         " (SELECT count(*) FROM record WHERE stream = s.id AND deleted = 0)",
     ),
     (
-        "full-text rows without a text",
+        "full-text rows without text",
         "SELECT 1 FROM fts_docsize LEFT JOIN value USING (id) WHERE passages IS NOT NULL"
         " OR value.id IS NULL UNION ALL"
         " SELECT 1 FROM fts_passage_docsize d LEFT JOIN passage p ON p.id = d.id"
@@ -58,12 +58,12 @@ _RULES: Final = (
         " WHERE d.seq IS NULL",
     ),
     (
-        "keys of words that no record has",
+        "keys of words that no record contains",
         f"SELECT 1 FROM word_key k WHERE NOT EXISTS (SELECT 1 FROM word_count c"
         f" WHERE c.word = k.word AND k.ordinal IN ({EVERY_FIELD}, c.ordinal))",
     ),
     (
-        "blobs that records use and that are not there",
+        "blobs that records use but that are missing",
         "SELECT 1 FROM blob_use LEFT JOIN blob ON blob.id = blob WHERE blob.id IS NULL",
     ),
 )
@@ -128,7 +128,7 @@ class _Stream:
             for name, location in (orjson.loads(big) if big else {}).items():
                 if location[4] == "string":
                     data[name] = read_chunks(self.db, location[0], location[1])
-                    self._faults["texts that are cut"] += len(data[name]) != location[2]
+                    self._faults["truncated texts"] += len(data[name]) != location[2]
             for name in self.manifest.lexical_fields:
                 if text := searched_text(find(data, name)):
                     self._check_text(row_id(self._ordinals[name], seq), text)
@@ -169,15 +169,15 @@ class _Stream:
         """Compares the counts of a field with those of its texts."""
         most = CONTRACT.query_chars
         counts = {word: n for word, n in self._words.added[ordinal].items() if len(word) <= most}
-        self._faults["fields with wrong counts of words"] += counts != dict(
+        self._faults["fields with wrong word counts"] += counts != dict(
             self.db.execute(_WORDS, (ordinal,))
         )
         keys = sum(len(keys_of(word)) for word in counts)
-        self._faults["fields with wrong keys of words"] += keys != self._keys.get(ordinal, 0)
+        self._faults["fields with wrong word keys"] += keys != self._keys.get(ordinal, 0)
         ids = (ordinal << SEQ_BITS, ordinal << SEQ_BITS | SEQ_MASK)
         count = "SELECT count(*) FROM value WHERE id BETWEEN ? AND ?"
         indexed = self.db.execute(count, ids).fetchone()[0]
-        self._faults["texts in the index that no record has"] += indexed - self._values[ordinal]
+        self._faults["indexed texts that no record contains"] += indexed - self._values[ordinal]
         length = self.db.execute("SELECT words FROM scope WHERE ordinal = ?", (ordinal,))
         wrong = length.fetchone()[0] != self._words.lengths[ordinal]
         self._faults["fields with a wrong length"] += wrong
@@ -190,4 +190,4 @@ def _blob_faults(db: sqlite3.Connection) -> Iterator[str]:
             digest.update(part)
             length += len(part)
         if (length, digest.hexdigest()) != (size, sha256):
-            yield f"the bytes of blob {sha256} differ from the imported ones"
+            yield f"the bytes of blob {sha256} differ from the imported bytes"

@@ -81,7 +81,9 @@ class SqliteContent:
             self._add("chunk", [(value + no, text) for value, no, _, text in rows])
         else:
             if part == "record" and rows[-1][0] > SEQ_MASK:
-                raise InvalidRequest("The records have numbers that a file cannot keep.")
+                raise InvalidRequest(
+                    "The record numbers of this database are too large for a store file."
+                )
             for into, columns in spread(_WRITE[part], rows):
                 self._add(into, columns)
 

@@ -1,4 +1,4 @@
-"""The pages of FTS5 that list the rows of words. SQLite's fts5_index.c describes its format.
+"""Reads the FTS5 pages that list each word's rows. SQLite's fts5_index.c describes their format.
 
 A table keeps its index in segments of pages, which merges replace.
 """
@@ -25,6 +25,10 @@ SELECT t.key, s.key, (SELECT i.pgno FROM {table}_idx i
     WHERE i.segid = s.value AND i.term > CAST(t.value AS BLOB) ORDER BY i.term LIMIT 1)
 FROM json_each(?) t CROSS JOIN json_each(?) s
 """
+_BLOCKS = """
+SELECT r.key, d.id, d.block FROM json_each(?) r
+CROSS JOIN {table}_data d ON d.id BETWEEN r.value ->> 0 AND r.value ->> 1
+"""
 
 
 class Damaged(ValueError):
@@ -48,25 +52,27 @@ def pages_of(db: sqlite3.Connection, table: str, words: Sequence[str]) -> list[P
     segments = _segments(db, table)
     terms = orjson.dumps([WORD + word for word in words]).decode()
     numbers = orjson.dumps([segment.id for segment in segments]).decode()
+    rows = db.execute(_PAGES.format(table=table), (terms, numbers)).fetchall()
+    runs = [_run(segments[number], begin, end) for _, number, begin, end in rows]
+    blocks = [list[bytes]() for _ in runs]
+    arrays = orjson.dumps(runs).decode()
+    for run, _, block in sorted(db.execute(_BLOCKS.format(table=table), (arrays,))):
+        blocks[run].append(block)
     pages = [[()] * len(segments) for _ in words]
-    for word, number, begin, end in db.execute(_PAGES.format(table=table), (terms, numbers)):
-        pages[word][number] = _read(db, table, segments[number], begin, end)
+    for (word, number, *_), (first, last), run_blocks in zip(rows, runs, blocks):
+        if len(run_blocks) != max(0, last - first + 1) or {*map(type, run_blocks)} - {bytes}:
+            raise Damaged(f"pages of {table} are missing")
+        pages[word][number] = tuple(run_blocks)
     return [tuple(each) for each in pages]
 
 
-def _read(
-    db: sqlite3.Connection, table: str, segment: Segment, begin: int | None, end: int | None
-) -> tuple[bytes, ...]:
-    """The pages of a segment from one on to another; the numbers have a bit for another index."""
+def _run(segment: Segment, begin: int | None, end: int | None) -> tuple[int, int]:
+    """The first and the last row of pages; the numbers have a bit for another index."""
     # While a merge goes on, the index of pages still has those that it has removed.
     first = max(segment.first, (begin or 0) >> 1)
     last = min(segment.last, segment.last if end is None else end >> 1)
     base = segment.id << SEGMENT_BITS
-    sql = f"SELECT block FROM {table}_data WHERE id BETWEEN ? AND ? ORDER BY id"
-    pages = tuple(page for (page,) in db.execute(sql, (base + first, base + last)))
-    if len(pages) != max(0, last - first + 1) or any(type(page) is not bytes for page in pages):
-        raise Damaged(f"pages of {table} are missing")
-    return pages
+    return base + first, base + last
 
 
 def _segments(db: sqlite3.Connection, table: str) -> list[Segment]:
@@ -74,7 +80,7 @@ def _segments(db: sqlite3.Connection, table: str) -> list[Segment]:
     version = db.execute(f"SELECT v FROM {table}_config WHERE k = 'version'").fetchone()
     row = db.execute(f"SELECT block FROM {table}_data WHERE id = ?", (STRUCTURE,)).fetchone()
     if version != (FORMAT,) or row is None or type(row[0]) is not bytes:
-        raise Damaged(f"{table} is in another format")
+        raise Damaged(f"{table} has an unsupported format")
     return list(segments_of(row[0]))
 
 
@@ -87,7 +93,7 @@ def segments_of(structure: bytes) -> Iterator[Segment]:
     for _ in range(levels):
         _, count = next(numbers), next(numbers)
         if (total := total - count) < 0:
-            raise Damaged("the index has more segments than it counts")
+            raise Damaged("the index has more segments than its header declares")
         level = [Segment(next(numbers), next(numbers), next(numbers)) for _ in range(count)]
         yield from reversed(level)
 
@@ -102,4 +108,4 @@ def _numbers(data: bytes) -> Iterator[int]:
         if byte < 128:
             yield number
             number = 0
-    raise Damaged("the list of segments is cut")
+    raise Damaged("the list of segments is truncated")

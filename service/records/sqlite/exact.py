@@ -1,4 +1,4 @@
-"""Functions of SQLite for exact sums and averages: their results are keys of decimals."""
+"""SQLite functions for exact sums and averages, whose results are keys of decimals."""
 
 import sqlite3
 from decimal import Decimal

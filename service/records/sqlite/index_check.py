@@ -1,4 +1,4 @@
-"""Samples of the full-text indexes: checks whether words of stored texts are found through them.
+"""Samples the full-text indexes: checks whether they find words of stored texts.
 
 SQLite reports some damage of an index as an error. An index that has lost its words, or the path to
 them, answers as if nothing matched. A sample costs the same in any store.

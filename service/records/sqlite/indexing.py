@@ -1,4 +1,4 @@
-"""Data derived from records: full-text rows, cells and words, kept consistent with them.
+"""Data derived from records: full-text rows, cells and words, kept consistent with the records.
 
 The words of a value are subtracted by its text, which is read from the record. So a value must be
 removed before the record or the chunk changes, and may be added only afterwards. `Index` collects

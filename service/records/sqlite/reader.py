@@ -1,4 +1,4 @@
-"""Reading connections: one per thread, current open, read-only, every request one snapshot."""
+"""Read-only connections, one per thread, reopened for a new file; one snapshot per request."""
 
 import os
 import sqlite3
@@ -201,7 +201,7 @@ class Reader:
     def _switch(self, file: tuple[int, int]) -> None:
         if self._in_use:
             raise Unavailable(
-                "The store was replaced while a long request was reading the old file. Retry.",
+                "The store was replaced while a long request was reading the old file. Try again.",
                 code="store_unavailable",
             )
         for connection in list(self._open_now):

@@ -1,4 +1,4 @@
-"""The words that a writer has recently written, so that it need not look up their ids again."""
+"""Caches the words that a writer has recently written, so that their ids need no second lookup."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

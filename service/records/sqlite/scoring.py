@@ -1,4 +1,4 @@
-"""Ranks every match of a question by the compiled `scorer`, if it was built."""
+"""Ranks every match of a question with the compiled `scorer`, if it was built."""
 
 import sqlite3
 from array import array
@@ -78,7 +78,6 @@ class SqliteScoring:
         if not (fields and self._epoch):
             return None
         texts = [term.words[0] for _, term in words]
-        ordinals = sorted(fields)
         (last_seq,) = self._db.execute("SELECT coalesce(max(seq), 0) FROM record").fetchone()
         try:
             pages = {table: pages_of(self._db, table, texts) for table in TABLES}
@@ -90,7 +89,7 @@ class SqliteScoring:
                     for table, is_passage in TABLES.items()
                     for (number, _), word, segments in zip(words, texts, pages[table])
                 ),
-                (array("I", ordinals).tobytes(), bytes(fields[n] for n in ordinals)),
+                (array("I", fields).tobytes(), bytes(fields.values())),
                 self._runs.of(self._db, self._epoch),
                 last_seq,
                 most,
@@ -117,7 +116,7 @@ class SqliteScoring:
             _question(ranker),
             words,
             [
-                (length, tuple((text.folded, _flags(text)) for text in texts))
+                (length, tuple([(text.folded, _flags(text)) for text in texts]))
                 for length, texts in records
             ],
         )

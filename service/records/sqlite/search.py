@@ -1,4 +1,4 @@
-"""The full-text index as search asks for it: words and their counts, rows, passages, neighbours.
+"""The full-text index as search uses it: words and their counts, rows, passages and neighbors.
 
 A row id is ordinal << 32 | seq in `fts`, and ordinal << 32 | passage number in `fts_passage`, so
 the grant acts inside the statement: one range of row ids if its fields are one block, else a list.

@@ -66,6 +66,7 @@ class SqliteSnapshot(SearchMethods):
         self.scoring = scoring
         self._blocks, self._small = {}, {}
         self._first_passages = {}
+        self._last_rows = dict[int, str]()
 
     def generation(self, expected: Generation | None = None) -> Generation:
         return self._generation
@@ -117,7 +118,14 @@ class SqliteSnapshot(SearchMethods):
         return (text for (text,) in rows)
 
     def text(self, big: Big, first: int, last: int) -> Later[str]:
-        return Later(lambda: "".join(self.chunks(big, first, last)))
+        return Later(lambda: self._text(range(big.first + first, big.first + last + 1)))
+
+    def _text(self, ids: range) -> str:
+        """The text of some rows. Those read last stay: passages of one value share them."""
+        if not self._last_rows.keys() >= {*ids}:
+            rows = self.run("SELECT id, text FROM chunk WHERE id BETWEEN ? AND ?", ids[0], ids[-1])
+            self._last_rows = dict(rows)
+        return "".join([self._last_rows[id] for id in ids if id in self._last_rows])
 
     # Values of fields
 

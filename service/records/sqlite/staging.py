@@ -1,4 +1,4 @@
-"""Streams that are prepared invisibly and replace others in one short commit.
+"""Prepares streams invisibly and replaces others with them in one short commit.
 
     with staging(writer, [("mail", "messages")]) as stage:
         stage.keep_manifests()
@@ -118,7 +118,10 @@ class Stage:
         with self.writer.transaction():
             for pair in pairs:
                 if db.execute(_NEWEST, (pair.old,)).fetchone()[0] != pair.newest:
-                    raise Unavailable("The stream was written to during the command. Run it again.")
+                    raise Unavailable(
+                        "Records were written to the stream while the command was running. Run "
+                        "the command again."
+                    )
             self.writer.staged = {}
             names = [name for _, name in self.manifests]
             rename = "UPDATE stream SET name = ? WHERE id = ?"

@@ -1,4 +1,4 @@
-"""The store, open for writing: its transactions, its counters and the merging of its indexes.
+"""The store, open for writing: its transactions, its counters, and the merging of its indexes.
 
 One process writes at a time; readers continue. Connections and streams are created in catalog.py,
 rows are written in writer.py.
@@ -52,11 +52,11 @@ def explained(path: Path, seconds: int = LOCK_SECONDS) -> Iterator[None]:
         if failed and "not a database" in text:
             raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
         advice = (
-            "Check the free space, the permissions of its directory, and whether the disk became "
-            "read-only."
+            "Check the free space, the permissions of the store's directory, and whether the disk "
+            "is read-only."
         )
         if failed and "malformed" in text:
-            advice = "If only its index is damaged, `rung check --repair` rebuilds it."
+            advice = "If only an index is damaged, rebuild it with `rung check --repair`."
         raise Unavailable(f"The store cannot be used: {text}.", hint=advice) from error
 
 
@@ -124,7 +124,10 @@ class Transactions(BaseWriter):
             self.db.execute("BEGIN IMMEDIATE")
         try:
             if not self._is_at_path():
-                raise Unavailable(f"{self.path} was replaced during the command. Run it again.")
+                raise Unavailable(
+                    f"{self.path} was replaced while the command was running. Run the command "
+                    "again."
+                )
             self.recent_words.use(*self.run("PRAGMA data_version")[0])
             yield
             self.db.execute("COMMIT")

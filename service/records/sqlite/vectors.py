@@ -1,4 +1,4 @@
-"""Vectors of texts as a builder writes them to a file, and what a check finds in them."""
+"""Text vectors, as a builder writes them to a file, and the faults that a check finds in them."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator

@@ -176,10 +176,13 @@ def _prepare(writer: Writer) -> None:
     db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
     (layout,) = db.execute("PRAGMA user_version").fetchone()
     if layout > NEWEST:
-        raise InvalidRequest(f"{path} was written by a newer Rung. Install that version or later.")
+        raise InvalidRequest(
+            f"{path} was written by a newer version of Rung. Install that version or a later one."
+        )
     if layout and layout not in LAYOUTS:
         raise InvalidRequest(
-            f"{path} was written before the first release. Import its records into a new --store."
+            f"{path} was written before the first release. Import the original files again into a "
+            "new --store."
         )
     migrate(db)  # without foreign keys, because it replaces tables
     add_tables(db)

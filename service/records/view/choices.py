@@ -1,4 +1,4 @@
-"""The streams that a request may mean: those to choose from, and how many records they have."""
+"""Lists the connections that a request may mean, and counts the records that it selects."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,8 @@ from evidence.model import members
 from service import port_rules
 from service.records.engine import Snapshot
 from service.records.engine.selections import Selection
-from service.records.view import Streams, View
+from service.records.view import View
+from service.records.view.streams import Streams
 
 
 def require_shared(view: View, streams: Streams, fields: Iterable[str], param: str) -> None:
@@ -23,8 +24,8 @@ def require_shared(view: View, streams: Streams, fields: Iterable[str], param: s
         if len(having) < len(streams):
             error = ambiguous(view, having)
             error.message = (
-                f"Several connections have this stream, and {len(having)} of them have the "
-                f"field {field!r}. Retry with the connection_id of one of those."
+                f"Several connections have this stream, but only {len(having)} of them have the "
+                f"field {field!r}. Retry with a connection_id from available_connections."
             )
             raise error
 

@@ -23,7 +23,8 @@ from service.pdpp.encode import encode_value
 from service.records.engine import Big, BlobRow, Order, Snapshot, Stored
 from evidence.manifest import Expansion
 from evidence.manifest.values import SORTABLE_CHARS, comparable
-from service.records.view import StreamView, View
+from service.records.view import View
+from service.records.view.streams import StreamView
 
 #: The most JSON bytes of a code point: in stored JSON, and escaped.
 STORED_CHAR_BYTES, ESCAPED_CHAR_BYTES = 4, 6
@@ -86,9 +87,9 @@ class GrantedRecord:
         if sum(sizes.values()) > CONTRACT.export_bytes:
             largest = max(sizes, key=lambda field: sizes[field])
             raise TooLarge(
-                f"These fields have {sum(sizes.values())} bytes; the limit is "
-                f"{CONTRACT.export_bytes}. Request fewer fields, or read them in windows with the "
-                "field-window URL in `read`.",
+                f"These fields contain {sum(sizes.values())} bytes; the limit is "
+                f"{CONTRACT.export_bytes}. Request fewer fields, or read the largest field in "
+                "windows with the field-window URL in `read`.",
                 code="response_too_large",
                 param="fields",
                 read=field_window_read(*self.ref, largest),

@@ -7,7 +7,7 @@ from evidence.errors import InvalidRequest
 from service.ports import Filter, Scalar
 from service.records.engine.selections import Test
 from evidence.manifest.values import DECIMAL, FieldType, Stored, sortable
-from service.records.view import StreamView
+from service.records.view.streams import StreamView
 
 
 def tests_of(view: StreamView, conditions: Filter) -> tuple[Test, ...]:

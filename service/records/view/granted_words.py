@@ -1,12 +1,12 @@
-"""The words of a grant: how many records have each, and which ones a query word may mean.
+"""The words of a grant: how many records contain each, and which words a query word may mean.
 
 Nothing outside the grant is counted. Inside a limit, records are counted one by one.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Final
 
@@ -35,13 +35,17 @@ LIMITED_COMPOUNDS: Final = 20
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of a grant: `open` are fields of streams that it shows whole, `limited` others."""
+    """The words of a grant: `open` are fields of streams that it shows whole, `limited` others.
+
+    `version` is the same only for the same grant and the same state of the store.
+    """
 
     snapshot: Snapshot
     streams: tuple[int, ...]
     open: tuple[int, ...]
     limited: Scope
     languages: Languages
+    version: object
     #: What `size` was before for the same grant and the same state of the store, if it was asked.
     cached_size: list[tuple[int, float]] = field(default_factory=list)
 
@@ -59,19 +63,18 @@ class Vocabulary:
         self.cached_size.append((records, words / records if records and words else 1.0))
         return self.cached_size[0]
 
-    def like(self, among: Container[int], prefixes: Iterable[str]) -> Later[list[str]]:
+    def like(self, among: frozenset[int], prefixes: Iterable[str]) -> Later[list[str]]:
         """The words of some fields that begin with one of some prefixes."""
         beginnings = sorted(prefixes)
         return self._of(lambda fields: self.snapshot.words_like(fields, beginnings), among)
 
-    async def counts(self, words: Iterable[str], among: Container[int] | None = None) -> Counts:
+    async def counts(self, words: Iterable[str], among: frozenset[int] | None = None) -> Counts:
         """How many records hold each of some words, in some fields; those in none are left out."""
         entries, fields = set(words), self.open
         limited = self.limited
         if among is not None:
-            fields = tuple(ordinal for ordinal in fields if ordinal in among)
-            limited_fields = tuple(ordinal for ordinal in limited.fields if ordinal in among)
-            limited = replace(limited, fields=limited_fields)
+            fields = _inside(fields, among)
+            limited = replace(limited, fields=_inside(limited.fields, among))
         counts = self.snapshot.word_counts(fields, entries)
         if not limited.fields:
             return await counts
@@ -96,7 +99,7 @@ class Vocabulary:
         entries = self._by_key([joined_key(word)], NEAR_MOST)
         return entries.then(lambda entries: [entry for entry in entries if is_joined(entry, word)])
 
-    async def compounds(self, word: str, links: Iterable[str], among: Container[int]) -> Counts:
+    async def compounds(self, word: str, links: Iterable[str], among: frozenset[int]) -> Counts:
         """The counts of compounds of a word in some fields.
 
         The other part of a compound is a word there.
@@ -120,7 +123,7 @@ class Vocabulary:
         """As many words as `beginning` counts, or more; found sooner."""
         most = BUDGETS.prefix_words_read + 1
         ask = partial(self.snapshot.words_like, prefixes=[prefix], most=most)
-        return self._of(ask, set(scope.fields)).then(len)
+        return self._of(ask, frozenset(scope.fields)).then(len)
 
     def beginning(self, prefix: str, scope: Scope) -> int:
         """How many words of the grant in the fields of a scope begin with a prefix.
@@ -129,29 +132,28 @@ class Vocabulary:
         newest rows.
         """
         most = BUDGETS.prefix_words_read + 1
-        among = set(scope.fields)
-        fields = [ordinal for ordinal in self.open if ordinal in among]
+        among = frozenset(scope.fields)
+        fields = _inside(self.open, among)
         words = {*self.snapshot.words_like(fields, [prefix], most).get()}
         words = {*self.snapshot.word_counts(fields, words).get()}
-        fields = [ordinal for ordinal in self.limited.fields if ordinal in among]
+        fields = _inside(self.limited.fields, among)
         if fields and len(words) < most:
-            inside = NewestTexts(self.snapshot, replace(self.limited, fields=tuple(fields))).words
+            inside = NewestTexts(self.snapshot, replace(self.limited, fields=fields)).words
             words |= {word for word in inside if word.startswith(prefix)}
         return len(words)
 
     def _by_key(
-        self, keys: Iterable[int], most: int, among: Container[int] | None = None
+        self, keys: Iterable[int], most: int, among: frozenset[int] | None = None
     ) -> Later[list[str]]:
         return self._of(lambda fields: self.snapshot.words_by_key(fields, keys, most), among)
 
     def _of(
-        self, ask: Callable[[Sequence[int]], Later[list[str]]], among: Container[int] | None = None
+        self,
+        ask: Callable[[Sequence[int]], Later[list[str]]],
+        among: frozenset[int] | None = None,
     ) -> Later[list[str]]:
         """Words of the fields of both kinds, or of some of them."""
-        both = (
-            [ordinal for ordinal in fields if among is None or ordinal in among]
-            for fields in (self.open, self.limited.fields)
-        )
+        both = (_inside(fields, among) for fields in (self.open, self.limited.fields))
         words = all_of(ask(fields) for fields in both if fields)
         return words.then(lambda words: list(chain.from_iterable(words)))
 
@@ -170,6 +172,12 @@ class Vocabulary:
         """How many records of a scope hold a term, counted no further than `word_matches`."""
         rows = self.snapshot.rows(scope, [[term]], BUDGETS.word_matches, newest=True)
         return rows.then(lambda rows: len(rows.records))
+
+
+@lru_cache(maxsize=16)
+def _inside(fields: tuple[int, ...], among: frozenset[int] | None) -> tuple[int, ...]:
+    """Those of some fields that are among others; all with None."""
+    return fields if among is None else tuple(field for field in fields if field in among)
 
 
 class NewestTexts:

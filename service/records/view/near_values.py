@@ -1,4 +1,4 @@
-"""Warnings about exact filters that no record of the grant passes, with near values of the grant.
+"""Warns about exact filters that no granted record passes, and names similar granted values.
 
 Nothing outside the grant's fields, times and records is read: a value that is not granted is
 neither near nor a reason to leave the warning out.
@@ -13,7 +13,7 @@ from evidence.text import clip
 from service.ports import Filter
 from service.records.engine import Order, Snapshot
 from service.records.view.filters import tests_of
-from service.records.view import Streams
+from service.records.view.streams import Streams
 
 _NEWEST: Final = Order(by_cursor=False, descending=True)
 _VALUE_CHARS: Final = 60
@@ -32,7 +32,7 @@ def warnings(snapshot: Snapshot, streams: Streams, conditions: Filter) -> list[d
             continue
         message = f"No record has {name}={_short(value)}: filter compares exactly."
         if near := _near(_values(snapshot, having, name), value):
-            message += f" Near values: {', '.join(map(_short, near))}."
+            message += f" Similar values: {', '.join(map(_short, near))}."
         reports.append(
             {"code": "filter_matches_nothing", "message": message, "param": "filter"}
             | ({"near_values": near} if near else {})

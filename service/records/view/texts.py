@@ -1,4 +1,4 @@
-"""Texts that are read by ranges, and where a query is in them, in the order of a reader's walk.
+"""Reads texts in ranges, and finds matches of a query in the order in which a reader visits them.
 
 A text is in memory, or in chunk rows that an index finds passages in.
 """

@@ -1,4 +1,4 @@
-"""The languages of each searched field, from a sample of its texts: search uses their forms."""
+"""Detects each searched field's languages from a sample of texts; search uses their word forms."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Passages: the pieces in which a value too long to index whole is indexed.
+"""Splits values that are too long to index whole into passages.
 
 A passage is 2,048 code points long; the next one starts 1,536 later. No query is longer than the
 overlap of two passages, so any match is whole in one of them.

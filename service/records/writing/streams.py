@@ -84,8 +84,8 @@ class Streams:
         _require_staged(self._writer, self._connection_id, name, "rows")
         row = _find(self._writer, self._connection_id, name)
         if row is None:
-            missing = f"{self._connection_id!r} has no stream {name!r}"
-            raise NotFound(f"{missing}; declare it with a manifest first.")
+            missing = f"The connection {self._connection_id!r} has no stream {name!r}"
+            raise NotFound(f"{missing}. Declare the stream with a manifest first.")
         stream, connection, text = row
         manifest = manifest or self._linked(parse_stored(text))
         with self._writer.transaction():
@@ -121,7 +121,10 @@ def _check_size(manifest: StreamManifest, before: StreamManifest | None) -> None
     most = max(BUDGETS.stream_fields, len(before.paths) if before else 0)
     if len(manifest.paths) > most:
         count = f"{len(manifest.paths)} fields"
-        raise InvalidRequest(f"{manifest.name!r} declares {count}, at most {most}. Remove some.")
+        raise InvalidRequest(
+            f"The stream {manifest.name!r} declares {count}; the limit is {most}. Remove some "
+            "fields."
+        )
 
 
 def reindexes(writer: Writing, connection_id: str, manifests: Iterable[StreamManifest]) -> bool:
@@ -150,7 +153,7 @@ def require_current(writer: Writing, streams: Mapping[int, StreamHandle]) -> Non
         if writer.stream_name(id) not in (stream.manifest.name, *writer.staged.values()):
             raise Unavailable(
                 f"The stream {stream.manifest.name!r} was replaced or removed while rows were "
-                "written to it. Run the command again."
+                "being written to it. Run the command again."
             )
 
 
@@ -164,8 +167,8 @@ def _require_staged(writer: Writing, connection_id: str, name: str, what: str) -
     if writer.staged and (connection_id, name) not in writer.staged:
         streams = ", ".join(stream for _, stream in writer.staged)
         raise InvalidRequest(
-            f"This would change {what} of {name!r}, but only {streams} is being replaced. "
-            "Change the other with: rung import."
+            f"This would change {what} of {name!r}, but this command replaces only {streams}. "
+            f"Use `rung import` to change {name!r}."
         )
 
 

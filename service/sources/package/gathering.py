@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from evidence.errors import EvidenceError, TimedOut
-from evidence.hits import SourceReport
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import Source, distinct
+from evidence.model import Source, SourceReport, distinct
 from evidence.schema import NAMED, Connector, StreamDetails, StreamRow, StreamSchema
 from evidence.schema import joint_search
 from evidence.text import clip
@@ -19,7 +18,7 @@ from service.sources.package.merge import SourceReader
 from service.sources.remote.origin import RENEW
 
 LATER = "Try again later."
-NEXT_PAGE = "The next page queries it again."
+NEXT_PAGE = "The next page queries this source again."
 ITSELF = "Retry with the connection_id of this source to see its error."
 _STEPS = {"unauthenticated": RENEW, "forbidden": RENEW, "invalid": ITSELF, "too_large": ITSELF}
 
@@ -32,7 +31,7 @@ def sources(readers: Sequence[SourceReader]) -> list[SourceReport]:
 def failure(child: Child, error: EvidenceError | None) -> dict[str, Any]:
     """The warning for a source that is missing from a list; without an error it was late."""
     row = _why(error)
-    what = "does not answer in time" if error is None else f"fails ({row['code']})"
+    what = "did not answer in time" if error is None else f"failed ({row['code']})"
     return _warning(child, "source_unavailable", f"{what}. {row['next_step']}")
 
 

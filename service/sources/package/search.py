@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from evidence.hits import Counts, FanIn, Hit, SearchPage
+from evidence.hits import Counts, Hit, SearchPage
 from evidence.limits import BUDGETS, CONTRACT
-from evidence.model import distinct
+from evidence.model import FanIn, distinct
 from evidence.page_order import ENOUGH, related_most
 from evidence.ranking import TAIL
 from evidence.work import Deadline, Done, Each, Failed

@@ -1,1 +1,1 @@
-"""A PDPP resource server over HTTP: connections, deadlines, retries, errors."""
+"""A PDPP resource server over HTTP: connections, deadlines, retries and errors."""

@@ -1,4 +1,4 @@
-"""Checks the bodies of upstreams: refuses unexpected ones and corrects known errors.
+"""Checks the bodies that upstreams send: refuses unexpected ones and corrects known errors.
 
 Bodies are changed only where the port promises more than the contract: at most the requested number
 of records, offsets in code points, warnings of limited size.
@@ -92,8 +92,9 @@ def page(body: Body, query: RecordQuery) -> Body:
     return warned(
         {**body, name: chosen, "has_more": True},
         "partial_results",
-        "This source cannot page over several connections at once. Retry with one as connection_id "
-        f"to read all its records: {', '.join(_connections(records)) or 'schema lists them'}.",
+        "This source cannot page through several connections at once. To read all records of one "
+        "connection, retry with its connection_id: "
+        f"{', '.join(_connections(records)) or 'schema lists them'}.",
         param="connection_id",
         instead=True,
     )
@@ -122,8 +123,8 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
     return warned(
         cut if inner is body else {**body, "data": cut},
         "partial_results",
-        f"This source returned {len(groups)} groups instead of {most}; the others are left "
-        f"out. {_larger(len(groups), most)}",
+        f"This source returned {len(groups)} groups instead of {most}. Groups left out: "
+        f"{len(groups) - most}. {_larger(len(groups), most)}",
         param="limit",
     )
 
@@ -150,7 +151,7 @@ def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
     return warned(
         body,
         "partial_results",
-        f"This source returns no further groups. To see the others, use {helps}.",
+        f"This source returns no further groups. To see more groups, use {helps}.",
         param="cursor",
     )
 
@@ -174,8 +175,8 @@ def _cut(body: Body, name: str, limit: int) -> Body:
     return warned(
         {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
-        f"This source returned {count} rows instead of {limit}; the last {count - limit} are "
-        f"omitted and do not appear on the next page either. {_larger(count, limit)}",
+        f"This source returned {count} rows instead of {limit}. Rows left out, also on the next "
+        f"page: {count - limit}. {_larger(count, limit)}",
         param="limit",
     )
 
@@ -183,9 +184,9 @@ def _cut(body: Body, name: str, limit: int) -> Body:
 def _larger(count: int, limit: int) -> str:
     """The advice for reaching the rows that are left out."""
     if limit >= CONTRACT.page_items:
-        return "Narrow the call to see them."
+        return "To see them, narrow the call."
     larger = min(count, CONTRACT.page_items)
-    return f"Retry with limit={larger}, or narrow the call, to see them."
+    return f"To see them, retry with limit={larger}, or narrow the call."
 
 
 def _shared(records: list[Body], limit: int) -> list[Body]:
@@ -301,8 +302,8 @@ def schema(body: Body, query: SchemaQuery) -> Body:
     return warned(
         body,
         "compatibility_fallback",
-        "This source does not describe its fields. It refuses filter, view and expand to most "
-        "tokens; search, fields, sort by time and aggregate often work.",
+        "This source does not describe its fields. It refuses filter, view and expand for most "
+        "tokens; search, fields, sorting by time and aggregate often work.",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from http.client import HTTPResponse
 from typing import Any
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError
 from evidence import request_log
 from evidence.version import VERSION
 from evidence.work import Deadline
+from service.addresses import DEFAULT_PORTS, Origin, origin
 
 POOLED_HOSTS = 64  # connections a thread keeps: one to each source of a large package
 
@@ -31,12 +32,10 @@ UNDECODABLE = requests.exceptions.ContentDecodingError
 CUT_SHORT = requests.exceptions.ChunkedEncodingError
 UNCONNECTED = requests.ConnectionError
 
-Origin = tuple[str, str | None, int | None]
 #: Whether a connection may go to an IP address.
 Accepts = Callable[[str], bool]
 
 _HEADERS = {"User-Agent": f"rung/{VERSION}", "Accept-Encoding": "identity"}
-_PORTS = {"http": 80, "https": 443}
 _ESCAPED_DOTS = frozenset({"%2E", "%2E%2E"})
 _thread = threading.local()
 
@@ -92,7 +91,7 @@ def connected(
 ) -> HTTPConnection:
     """A plain connection to a host and port, through the proxy `through` if given."""
     target = urlsplit(through or "")
-    first = (target.hostname or "", target.port or _PORTS["http"]) if through else address
+    first = (target.hostname or "", target.port or DEFAULT_PORTS["http"]) if through else address
     line = _Bounded(*first)
     if through:
         line.set_tunnel(*address, headers=HTTPAdapter().proxy_headers(through))
@@ -190,7 +189,7 @@ class _Session(requests.Session):
     def __init__(self, *, direct: bool = False) -> None:
         super().__init__()
         self._direct = direct
-        for scheme in _PORTS:
+        for scheme in DEFAULT_PORTS:
             self.mount(f"{scheme}://", _Adapter(pool_connections=POOLED_HOSTS, pool_maxsize=1))
         self._environment: dict[Origin, Any] = {}
 
@@ -202,12 +201,6 @@ class _Session(requests.Session):
             environment = self.merge_environment_settings(url, {}, True, None, None)
             self._environment[server] = environment | ({"proxies": {}} if self._direct else {})
         return self.get_adapter(url).send(request, timeout=seconds, **self._environment[server])
-
-
-def origin(url: str) -> Origin:
-    """The identity of a server: scheme, host and port."""
-    parts: SplitResult = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
 
 
 def _session() -> _Session:

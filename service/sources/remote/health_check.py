@@ -1,4 +1,4 @@
-"""Checks each step of a connection to a server: its name, its port, its certificate.
+"""Checks each step of a connection to a server: its name, its port and its certificate.
 
 Failures are `OSError`s with the system's reason. No check takes longer than its deadline.
 """
@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from evidence.work import Deadline
+from service.addresses import DEFAULT_PORTS
 
 T = TypeVar("T")
 
-PORTS = {"http": 80, "https": 443}
 #: The library's message for a proxy that refuses a tunnel.
 REFUSED = "Tunnel connection failed: "
 
@@ -45,7 +45,7 @@ class ProxyRefused(OSError):
 def endpoint(url: str) -> tuple[str, int]:
     """(host, port) of an address."""
     parts: SplitResult = urlsplit(url)
-    return parts.hostname or "", parts.port or PORTS.get(parts.scheme, 80)
+    return parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme, 80)
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Requests to one resource server: retries, a circuit breaker, JSON bodies, declared extensions.
+"""Requests to one resource server: retries, circuit breaker, JSON bodies and declared extensions.
 
 All threads of a worker share the breakers and the bulkhead, which keep a failing or busy upstream
 from occupying every thread. Each client request takes at most one permit of the bulkhead.

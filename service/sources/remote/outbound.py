@@ -1,4 +1,4 @@
-"""The one place that opens connections to other servers.
+"""The only code that opens connections to other servers.
 
 Every request has limits: one deadline from the first lookup to the last byte, a maximum body size,
 no redirect to another origin. Errors are `EvidenceError`s whose messages contain neither address
@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
 from evidence import request_log
 from evidence.errors import EvidenceError, NotFound, TooLarge
 from evidence.limits import BUDGETS
 from evidence.work import Deadline, parse_json
+from service.addresses import origin
 from service.ports import Late, Unreached
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 
 Parameters = Sequence[tuple[str, str]]
+#: Errors of a server that did not answer; each has `why`.
+UNANSWERED: Final = (Late, Unreached)
 
 
 class Cut(Unreached):
@@ -190,7 +193,7 @@ def _followed(url: str, deadline: Deadline) -> Iterator["Response"]:
                 yield response
                 return
             target = urljoin(url, response.headers["Location"])
-        if connections.origin(target) != connections.origin(url):
+        if origin(target) != origin(url):
             raise _unreachable("redirects to another server")
         url = target
     raise _unreachable("redirects too often")
@@ -218,7 +221,7 @@ def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
     if deadline.expired() or isinstance(error, connections.TOO_LATE):
         return Late("An upstream server timed out. Try again later.", code="upstream_timeout")
     if isinstance(error, connections.UNTRUSTED):
-        return _unreachable("has a certificate that is not trusted here")
+        return _unreachable("has a certificate that this machine does not trust")
     if isinstance(error, connections.UNDECODABLE):
         return _unreachable("returned a body that cannot be decoded")
     if isinstance(error, connections.CUT_SHORT):
@@ -248,7 +251,7 @@ def _unreachable(why: str, kind: type[Unreached] = Unreached, code: str | None =
 
 def _too_large() -> TooLarge:
     return TooLarge(
-        "An upstream server returned too large an answer. Request less data.",
+        "An upstream server returned an answer that is too large. Request less data.",
         code="upstream_too_large",
     )
 
@@ -263,7 +266,7 @@ def endpoint_problem(url: str, token: str) -> str | None:
     try:
         answer = ask("GET", url, deadline=deadline, most_bytes=BUDGETS.body_bytes)
         if answer.status != 405 or "POST" not in answer.headers.get("Allow", ""):
-            return f"There is no MCP endpoint at {url}: it returned status {answer.status}."
+            return f"There is no MCP endpoint at {url}: the URL returned status {answer.status}."
         if not token or not url.endswith(_RECORDS):
             return None
         schema = url.removesuffix(_RECORDS) + "/v1/schema"

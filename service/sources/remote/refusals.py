@@ -1,4 +1,4 @@
-"""Alternatives for requests that an upstream refuses to its clients."""
+"""Suggests alternatives to requests that an upstream refuses."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ NO_EXPAND = (
 #: The warning that the `words` of a search were not sent to a source.
 WORDS = {
     "code": "unsupported_by_source",
-    "message": "This source does not support words: it uses its own matching. Put words that must "
-    "be adjacent in quotes, and check the excerpts.",
+    "message": "This source does not support the words argument; it uses its own matching. Put "
+    "words that must be adjacent in quotes, and check the excerpts.",
     "param": "words",
 }
 _WITHOUT = {
@@ -44,7 +44,7 @@ def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
         code="unsupported_by_source",
         param=name,
         hint=_WITHOUT.get(name, "Leave it out")
-        + ", or list the stream with query_records, sorted or filtered by a field with times.",
+        + ". You can also list the stream with query_records, sorted or filtered by a time field.",
         calls=(Continuation("search", arguments, f"without_{name}"),),
     )
 
@@ -101,14 +101,14 @@ def nothing_there(query: SchemaQuery) -> EvidenceError:
     calls = (Continuation("schema", {}, "streams"),)
     if query.stream is not None:
         return Forbidden(
-            f"The stream {query.stream!r} is not in this grant. Call schema for the granted "
+            f"The stream {query.stream!r} is not in this grant. Call schema to list the granted "
             "streams.",
             code="grant_stream_not_allowed",
             param="stream",
             calls=calls,
         )
     return NotFound(
-        f"The connection {query.connection_id!r} is not in this grant. Call schema for the "
+        f"The connection {query.connection_id!r} is not in this grant. Call schema to list the "
         "granted connections.",
         code="connection_not_found",
         param="connection_id",

@@ -1,4 +1,4 @@
-"""Checks the tokens of an upstream, and adds a grant there to a package.
+"""Checks an upstream's tokens, and adds a grant on the upstream to a package.
 
 A token is checked by introspection or by the schema that it can read. Results are cached by the
 token's SHA-256, for at most a minute.
@@ -39,12 +39,12 @@ FOREIGN = partial(
 )
 OWNER = partial(
     errors.Forbidden,
-    "Owner tokens are refused here. Ask the owner for a client token with a grant.",
+    "Owner tokens are refused. Ask the owner for a client token with a grant.",
     code="permission_error",
 )
 UNKNOWN_KIND = partial(
     errors.Forbidden,
-    "Tokens of this kind are refused here. Use a client token with a grant.",
+    "Tokens of this kind are refused. Use a client token with a grant.",
     code="permission_error",
 )
 
@@ -223,8 +223,8 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     )
     if not streams:
         raise errors.InvalidRequest(
-            "The schema of that token has no connections, so there is nothing to read. Use a "
-            "grant with at least one stream."
+            "The token allows access to no connection, so there is nothing to read. Use a token "
+            "whose grant has at least one stream."
         )
     declared_id = schema.bearer.grant_id if schema.bearer else None
     grant_id = declared_id or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"

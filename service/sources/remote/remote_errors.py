@@ -1,4 +1,4 @@
-"""Converts refusals of an upstream to our errors, with its codes verbatim and its text limited.
+"""Converts an upstream's refusals to our errors, with its codes verbatim and its text limited.
 
 Bodies come in the form of PDPP, of OAuth, as a bare object, or as the text of a proxy.
 """
@@ -90,7 +90,7 @@ def unbounded(error: TooManyValues | TooDeeplyNested) -> EvidenceError:
             code="upstream_too_large",
         )
     refusal = invalid(f"returned JSON that {error}")
-    refusal.hint = "Request only the fields you need, without the nested one."
+    refusal.hint = "Request only the fields you need, without the nested field."
     return refusal
 
 
@@ -144,15 +144,18 @@ def _kind(status: int, code: str | None) -> type[EvidenceError]:
 
 def _words_for(status: int, code: str | None) -> str:
     if code:
-        return f"An upstream server refused with {code}. Change the call, or try again later."
+        return (
+            f"An upstream server refused the request with {code}. Change the call, or try again "
+            "later."
+        )
     if status == 404:
-        return "An upstream server did not find this. Check the ids and names."
+        return "An upstream server did not find what you requested. Check the ids and names."
     return f"An upstream server returned status {status}. Try again later."
 
 
 def _hint(kind: type[EvidenceError], code: str | None, message: str) -> str | None:
     if code and code.startswith("context.") and kind is not errors.Unauthenticated:
-        return "The grant of your token does not include this. Call schema {} for what it includes."
+        return "Your token's grant does not include this. Call schema {} to see what it includes."
     if kind is errors.Unauthenticated and "Ask the owner" not in message:  # our own hint is clearer
         return "The token is no longer valid. Ask the owner for a new one."
     return None

@@ -1,4 +1,4 @@
-"""Search at another server: one query as typed, and narrower ones on request.
+"""Searches another server: one query as typed, and narrower ones on request.
 
     where did the quorum meet      as typed; then: quorum meet · quorum · meet
 
@@ -96,7 +96,8 @@ def pooled_page(
     some = max([len(ranked), *(page.counts.some for page in pages if page.counts)])
     warning = {
         "code": "narrower_searches",
-        "message": "This source requires every word, and few records have all. Also searched: "
+        "message": "This source requires every word, and few records contain all of them. Rung "
+        "also searched for: "
         + ", ".join(narrower)
         + ". Hits are ordered by the words that their excerpts show.",
     }

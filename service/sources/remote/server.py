@@ -1,4 +1,4 @@
-"""Implements the port with `/v1` of any PDPP server, over HTTP."""
+"""Implements the resource server port over HTTP, with `/v1` of any PDPP server."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -245,7 +245,9 @@ class HttpResourceServer:
 def _segment(text: str) -> str:
     """One path segment, percent-encoded once. Bare dots would lead to another path."""
     if text in ("", ".", ".."):
-        raise InvalidRequest("A name or id is empty or only dots. Use it exactly as printed.")
+        raise InvalidRequest(
+            "A name or id is empty or only dots. Pass it exactly as it was returned."
+        )
     return quote(text, safe="")
 
 

@@ -1,1 +1,1 @@
-"""The kinds of sources, one module each; `service.syncing.table` lists them."""
+"""The kinds of sources, one module each; `service.syncing.syncing` lists them."""

@@ -9,16 +9,17 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 from evidence.errors import InvalidRequest, Unavailable
 from evidence.work import Deadline
 from service import settings
-from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
 
 SECONDS: Final = 600
 LOOK_SECONDS: Final = 0.5
@@ -39,16 +40,15 @@ class Command(Connector):
 
     def check(self) -> None:
         if shutil.which(self._words[0]) is None:
-            raise Unavailable(f"There is no command {self._words[0]}. Install it, or correct it.")
+            raise Unavailable(
+                f"The command {self._words[0]} was not found. Install it, or correct the name."
+            )
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
+    def list_parts(self, stored: Stored) -> Listing | None:
         run(self._words, self._file)
         with self._file.open("rb") as file:
             version = hashlib.file_digest(file, "sha256").hexdigest()
-        versions = {OUTPUT: version} if self._file.stat().st_size else {}
-        return None if versions == stored() else Listing(versions, {})
+        return Listing({OUTPUT: version} if self._file.stat().st_size else {}, {})
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
         yield Fetched(self._file, {str(self._file): OUTPUT})
@@ -76,18 +76,21 @@ def run(words: list[str], output: Path, seconds: int = SECONDS) -> None:
         with output.open("wb") as file:
             process = subprocess.Popen(
                 words,
-                stdin=subprocess.DEVNULL,
+                stdin=DEVNULL,
                 stdout=file,
-                stderr=subprocess.DEVNULL,
+                stderr=DEVNULL,
                 env=environment(),
                 start_new_session=True,
             )
     except OSError as error:
         raise Unavailable(f"The command {name} cannot start: {error.strerror}.") from error
     try:
-        while (code := _ended(process)) is None:
+        code = None
+        while code is None:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(LOOK_SECONDS)
             if deadline.expired():
-                raise Unavailable(f"The command {name} took over {seconds} s and was ended.")
+                raise Unavailable(f"The command {name} took over {seconds} s and was stopped.")
             if output.stat().st_size > MOST_BYTES:
                 raise Unavailable(f"The command {name} printed over {MOST_BYTES:,} bytes.")
     finally:
@@ -95,20 +98,15 @@ def run(words: list[str], output: Path, seconds: int = SECONDS) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     if code:
-        raise Unavailable(f"The command {name} ended with exit code {code}. Run it in a shell.")
+        raise Unavailable(
+            f"The command {name} failed with exit code {code}. Run it in a shell to see why."
+        )
 
 
 def environment() -> dict[str, str]:
     """The environment of a command: ours without the settings of Rung."""
     ours = settings.environment().items()
     return {n: text for n, text in ours if not n.startswith("RUNG_") and n != "DATABASE_URL"}
-
-
-def _ended(process: "subprocess.Popen[bytes]") -> int | None:
-    """The exit code of a process, after a while at most; None if it is running."""
-    with suppress(subprocess.TimeoutExpired):
-        return process.wait(LOOK_SECONDS)
-    return None
 
 
 def _check(address: str) -> str:

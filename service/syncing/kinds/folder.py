@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest, Unavailable
 from service.importing.tree import MAILDIR, printable, walk
-from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
 
 #: Milliseconds without a change before a round begins.
 SETTLED: Final = 1_000
@@ -30,16 +30,15 @@ class Folder(Connector):
         self._root = Path(source.address).expanduser()
 
     def check(self) -> None:
-        if not self._root.is_dir():
-            raise Unavailable(f"{self._root} is not a folder that can be read. Is it mounted?")
         try:
             os.listdir(self._root)
         except OSError as error:
-            raise Unavailable(f"{self._root} cannot be read: {error.strerror}.") from error
+            raise Unavailable(
+                f"{self._root} is not a readable folder: {error.strerror}. If it is on another "
+                "disk, mount it."
+            ) from error
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
+    def list_parts(self, stored: Stored) -> Listing | None:
         self.check()
         versions = dict[str, str]()
         for path in walk(str(self._root), []):
@@ -49,7 +48,7 @@ class Folder(Connector):
                 continue
             version = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
             versions[printable(os.path.relpath(path, self._root))] = version
-        return None if versions == stored() else Listing(versions, {})
+        return Listing(versions, {})
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
         root = printable(str(self._root))
@@ -64,13 +63,9 @@ class Folder(Connector):
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
         from watchfiles import watch
 
+        often: dict[str, Any] = {"rust_timeout": BEGUN_MS, "yield_on_timeout": True}
         looks = watch(
-            self._root,
-            stop_event=stop,
-            step=SETTLED,
-            ignore_permission_denied=True,
-            rust_timeout=BEGUN_MS,
-            yield_on_timeout=True,
+            self._root, stop_event=stop, step=SETTLED, ignore_permission_denied=True, **often
         )
         for number, changes in enumerate(looks):
             if changes or not number:
@@ -80,7 +75,9 @@ class Folder(Connector):
 def _check(address: str) -> str:
     path = Path(address).expanduser().absolute()
     if not path.is_dir():
-        raise InvalidRequest(f"{address} is not a folder. Create it, or give the path of another.")
+        raise InvalidRequest(
+            f"{address} is not a folder. Create it, or give the path of another folder."
+        )
     return str(path)
 
 

@@ -9,21 +9,20 @@ import imaplib
 import json
 import ssl
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
-from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from itertools import accumulate, groupby
 from threading import Event
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
 from evidence.work import Deadline
+from service.addresses import is_loopback
 from service.extras import install_command
 from service.records.intake import Row
-from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
-from service.syncing.kinds.web import is_loopback, split
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
+from service.syncing.kinds.web import split
 
 CONNECT_SECONDS, ANSWER_SECONDS = 30, 120
 #: The mails that are fetched and imported together.
@@ -45,11 +44,11 @@ _PLAIN: Final = "1"
 _OAUTH: Final = ";auth=xoauth2"
 _ADVICE: Final = {
     "gmail.com": "Google requires an app password: myaccount.google.com/apppasswords.",
-    "office365.com": "Microsoft 365 requires OAuth: user;AUTH=XOAUTH2@ and --password-command.",
-    "outlook.com": "Microsoft requires OAuth: user;AUTH=XOAUTH2@ and --password-command.",
-    "mail.me.com": "iCloud requires an app-specific password: account.apple.com.",
-    "yahoo.com": "Yahoo requires an app password, from the security page of the account.",
-    "fastmail.com": "Fastmail requires an app password, from its settings.",
+    "office365.com": "Microsoft 365 requires OAuth: use user;AUTH=XOAUTH2@ and --password-command.",
+    "outlook.com": "Microsoft requires OAuth: use user;AUTH=XOAUTH2@ and --password-command.",
+    "mail.me.com": "iCloud requires an app-specific password. Create one at account.apple.com.",
+    "yahoo.com": "Yahoo requires an app password, which you create on the account's security page.",
+    "fastmail.com": "Fastmail requires an app password, which you create in its settings.",
 }
 
 
@@ -65,53 +64,46 @@ class Mailbox(Connector):
             raise InvalidRequest(f"To read mail over IMAP: {install_command('sync')}")
         from imapclient import IMAPClient, SocketTimeout
 
-        split_url = urlsplit(source.address)
-        self._host, self._chosen = str(split_url.hostname), source.folders
+        address = urlsplit(source.address)
+        self._source, self._host = source, str(address.hostname)
         #: UIDVALIDITY, next UID and number of mails by folder.
         self._statuses = dict[str, list[int]]()
         self._versions, self._is_gmail = dict[str, str](), False
         timeout = SocketTimeout(CONNECT_SECONDS, ANSWER_SECONDS)
-        secure = split_url.scheme == "imaps"
-        context = ssl.create_default_context() if secure else None
-        with explained(self._host):
-            self._client: Any = IMAPClient(
-                self._host, split_url.port, ssl=secure, ssl_context=context, timeout=timeout
-            )
-        try:
-            self._sign_in(unquote(split_url.username or ""), source.secret() or "")
-        except BaseException:
-            self.close()
-            raise
+        secure = address.scheme == "imaps"  # and the certificate is verified
+        with explained(self._host), ExitStack() as failing:
+            self._client: Any = IMAPClient(self._host, address.port, ssl=secure, timeout=timeout)
+            failing.callback(self.close)
+            self._sign_in(unquote(address.username or ""), source.secret() or "")
+            failing.pop_all()
 
     def _sign_in(self, user: str, secret: str) -> None:
         from imapclient.exceptions import LoginError
 
-        with explained(self._host):
-            try:
-                if user.lower().endswith(_OAUTH):
-                    self._client.oauth2_login(user[: -len(_OAUTH)], secret)
-                else:
-                    self._client.login(user, secret)
-            except LoginError as error:
-                if isinstance(cause := error.__context__, imaplib.IMAP4.abort):
-                    raise cause from None  # the connection ended, which says nothing of the user
-                ends = (text for host, text in _ADVICE.items() if self._host.endswith(host))
-                advice = next(ends, "Many providers require an app password.")
-                raise Unauthenticated(
-                    f"{self._host} refused the sign-in. Check the user, the password and that IMAP "
-                    f"is switched on. {advice}"
-                ) from None
+        try:
+            if user.lower().endswith(_OAUTH):
+                self._client.oauth2_login(user[: -len(_OAUTH)], secret)
+            else:
+                self._client.login(user, secret)
+        except LoginError as error:
+            if isinstance(cause := error.__context__, imaplib.IMAP4.abort):
+                raise cause from None  # the connection ended, which says nothing of the user
+            ends = (text for host, text in _ADVICE.items() if self._host.endswith(host))
+            advice = next(ends, "Many providers require an app password.")
+            raise Unauthenticated(
+                f"{self._host} refused the sign-in. Check the user name, the password and whether "
+                f"IMAP is enabled. {advice} To replace the password: rung source password "
+                f"{self._source.name}"
+            ) from None
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
+    def list_parts(self, stored: Stored) -> Listing | None:
         with explained(self._host):
             self._statuses = {name: self._status(name) for name in self._folders()}
-            if self._statuses == position:
+            if self._statuses == stored.position:
                 return None
-            parts = stored()
+            parts = stored.versions()
             for name, status in self._statuses.items():
-                earlier = position.get(name, [])
+                earlier = stored.position.get(name, [])
                 if earlier == status:
                     unread = {part: text or _PLAIN for part, text in parts.items()}
                     self._versions |= {p: v for p, v in unread.items() if _split(p)[0] == name}
@@ -143,22 +135,14 @@ class Mailbox(Connector):
 
     def _folders(self) -> list[str]:
         listed = self._client.list_folders()
-        every = [name for flags, _, name in listed if _ALL in map(bytes.lower, flags)]
-        self._is_gmail = bool(every and not self._chosen and self._client.has_capability(_GMAIL))
-        if self._is_gmail:
-            return every
-        if not self._chosen:
-            return sorted(
-                name
-                for flags, _, name in listed
-                if _LEFT_OUT.isdisjoint(flag.lower() for flag in flags)
-            )
-        names = {name for _, _, name in listed}
-        if missing := [name for name in self._chosen if name not in names]:
-            raise InvalidRequest(
-                f"There is no folder {missing[0]!r}. Folders: {', '.join(sorted(names)[:20])}."
-            )
-        return list(self._chosen)
+        flags_of = {name: {flag.lower() for flag in flags} for flags, _, name in listed}
+        if self._source.folders:
+            self._source.check_folders("folder", flags_of)
+            return list(self._source.folders)
+        every = [name for name, flags in flags_of.items() if _ALL in flags]
+        self._is_gmail = bool(every and self._client.has_capability(_GMAIL))
+        plain = sorted(name for name, flags in flags_of.items() if _LEFT_OUT.isdisjoint(flags))
+        return every if self._is_gmail else plain
 
     def _status(self, folder: str) -> list[int]:
         names = (*_STATUS, _MODIFIED) if self._is_gmail else _STATUS
@@ -170,7 +154,9 @@ class Mailbox(Connector):
         count = int(self._client.select_folder(folder, readonly=True)[b"EXISTS"])
         uids = sorted(set(map(int, self._client.search("ALL"))))
         if len(uids) < count:
-            raise Unavailable(f"{self._host} lists {len(uids)} of {count} mails. Try again.")
+            raise Unavailable(
+                f"{self._host} listed only {len(uids)} of {count} messages. Try again."
+            )
         return uids
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
@@ -180,42 +166,29 @@ class Mailbox(Connector):
             with explained(self._host):
                 selected = self._client.select_folder(folder, readonly=True)
             if int(selected[b"UIDVALIDITY"]) != validity:
-                raise Unavailable(f"{folder} of {self._host} was replaced. Try again.")
+                raise Unavailable(
+                    f"The folder {folder!r} at {self._host} was replaced during the sync. "
+                    "Try again."
+                )
             for some in self._portions(uids):
-                with TemporaryDirectory() as temporary:
-                    files = self._written(some, Path(temporary))
-                    if len(files) < len(some):  # gone, or left out: the next round lists again
-                        self._statuses.pop(folder, None)
-                    names = {path: _part(folder, validity, uid) for path, uid in files.items()}
-                    yield Fetched(Path(temporary), names)
+                with explained(self._host):
+                    answers = self._client.fetch(some, ["BODY.PEEK[]"])
+                found = {uid: answer.get(b"BODY[]") for uid, answer in answers.items()}
+                mails = {uid: mail for uid, mail in found.items() if mail is not None}
+                if len(mails) < len(some):  # gone, or left out: the next round lists again
+                    self._statuses.pop(folder, None)
+                names = {uid: _part(folder, validity, uid) for uid in mails}
+                yield from Fetched.written((names[uid], f"{uid}.eml", mails[uid]) for uid in mails)
 
     def _portions(self, uids: Sequence[int]) -> Iterator[list[int]]:
-        """The UIDs in portions that are fetched together."""
+        """The UIDs in portions that are fetched together: of about `BYTES_TOGETHER`, or one."""
         for start in range(0, len(uids), MAILS_TOGETHER):
             some = uids[start : start + MAILS_TOGETHER]
             with explained(self._host):
                 sizes = self._client.fetch(some, ["RFC822.SIZE"])
-            portion, size = list[int](), 0
-            for uid in some:
-                size += int(sizes.get(uid, {}).get(b"RFC822.SIZE", 0))
-                if portion and size > BYTES_TOGETHER:
-                    yield portion
-                    portion, size = [], 0
-                portion.append(uid)
-            yield portion
-
-    def _written(self, uids: Sequence[int], folder: Path) -> dict[str, int]:
-        """Writes mails to files; returns the UID of each file that the server sent."""
-        with explained(self._host):
-            mails = self._client.fetch(uids, ["BODY.PEEK[]"])
-        files = dict[str, int]()
-        for uid in uids:
-            content = mails.get(uid, {}).get(b"BODY[]")
-            if content is not None:
-                path = folder / f"{uid}.eml"
-                path.write_bytes(content)
-                files[str(path)] = uid
-        return files
+            ends = accumulate(int(sizes.get(uid, {}).get(b"RFC822.SIZE", 0)) for uid in some)
+            portion_of = {uid: end // BYTES_TOGETHER for uid, end in zip(some, ends)}
+            yield from (list(group) for _, group in groupby(some, key=portion_of.__getitem__))
 
     def adapt(self, part: str, row: Row) -> Row:
         if row.stream != MESSAGES:
@@ -226,7 +199,7 @@ class Mailbox(Connector):
         return {MESSAGES: self._folders_of(parts)} if parts else {}
 
     def _folders_of(self, parts: Collection[str]) -> dict[str, Any]:
-        """The fields that name the folders of a mail, which is in these parts."""
+        """The fields that list a message's folders, from the parts that contain the message."""
         labels = set[str]()
         for part in parts:
             text = self._versions.get(part, _PLAIN)
@@ -237,7 +210,7 @@ class Mailbox(Connector):
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
         if not self._client.has_capability("IDLE"):
             return
-        self._client.select_folder(self._chosen[0] if self._chosen else INBOX, readonly=True)
+        self._client.select_folder((*self._source.folders, INBOX)[0], readonly=True)
         while not stop.is_set():
             self._client.idle()
             changed()
@@ -257,16 +230,14 @@ def explained(host: str) -> Iterator[None]:
     """Raises errors of the connection as `Unavailable`, without what the server sent."""
     try:
         yield
-    except ssl.SSLError as error:
-        raise Unavailable(f"{host} has no certificate that is trusted here.") from error
-    except TimeoutError as error:
-        raise Unavailable(f"{host} did not answer in time.") from error
-    except OSError as error:
-        raise Unavailable(
-            f"{host} cannot be reached. Check the address and the network."
-        ) from error
-    except (imaplib.IMAP4.error, LookupError, ValueError, AssertionError) as error:
-        raise Unavailable(f"{host} closed the connection or broke the protocol.") from error
+    except ssl.SSLError:
+        raise Unavailable(f"{host} has no certificate that this machine trusts.") from None
+    except TimeoutError:
+        raise Unavailable(f"{host} did not answer in time.") from None
+    except OSError:
+        raise Unavailable(f"{host} cannot be reached. Check the address and the network.") from None
+    except (imaplib.IMAP4.error, LookupError, ValueError, AssertionError):
+        raise Unavailable(f"{host} closed the connection or violated the protocol.") from None
 
 
 def _ordered(folders: Collection[str]) -> list[str]:
@@ -284,18 +255,14 @@ def _split(part: str) -> tuple[str, int, int]:
 
 
 def _check(address: str) -> str:
-    split_url = split(address)
-    if (
-        split_url.scheme not in ("imaps", "imap")
-        or not split_url.hostname
-        or not split_url.username
-    ):
+    parts = split(address)
+    if parts.scheme not in ("imaps", "imap") or not (parts.hostname and parts.username):
         raise InvalidRequest(
-            f"{address!r} is not the address of a mailbox. Write imaps://user@host; an @ in the "
-            "user is %40."
+            f"{address!r} is not the address of a mailbox. Write imaps://user@host, and write an @ "
+            "in the user name as %40."
         )
-    if split_url.scheme == "imap" and not is_loopback(split_url.hostname):
-        raise InvalidRequest("imap: is for this machine only. Use imaps:.")
+    if parts.scheme == "imap" and not is_loopback(address):
+        raise InvalidRequest("An imap: URL is allowed only for this machine. Use an imaps: URL.")
     return address
 
 

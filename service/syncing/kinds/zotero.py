@@ -1,13 +1,14 @@
 """Zotero libraries: of a database on this machine, a copy of which is read, or over the web API.
 
 The database is one part. Over the web API, each item that belongs to no other is a part, whose
-version has the versions of all items that belong to it.
+version has the versions of all items that belong to it, and a hash of the names of collections.
 """
 
+import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
-from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings
+from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
 from service.syncing.kinds import web
 
 NAME: Final = "zotero.sqlite"
@@ -29,8 +30,6 @@ ITEMS_TOGETHER, PAGE = 50, 100
 PAUSE_SECONDS: Final = 60
 #: An annotation belongs to a file, and that to an item.
 _DEPTH: Final = 2
-#: The version of a part that was not imported to its end.
-_UNKNOWN: Final = '{"items": {"": 0}}'
 _PATH: Final = re.compile(r"(?:/api)?/(?:users/[0-9]+|groups/(?P<group>[0-9]+))/?")
 
 
@@ -45,12 +44,9 @@ class Library(Connector):
     def check(self) -> None:
         self._state()
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
+    def list_parts(self, stored: Stored) -> Listing | None:
         self._version = self._state()
-        versions = {LIBRARY: self._version}
-        return None if versions == stored() else Listing(versions, {})
+        return Listing({LIBRARY: self._version}, {})
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
         with TemporaryDirectory() as folder:
@@ -90,45 +86,35 @@ class WebLibrary(Connector):
         self._group = path["group"] if path else None
         self._items = dict[str, Any]()
         self._collections = dict[str, str]()
-        #: The keys of the items of each part.
-        self._keys = dict[str, list[str]]()
+        #: The items of each part: their keys and versions.
+        self._parts = dict[str, dict[str, int]]()
 
     def check(self) -> None:
         self._ask("items", limit=1)
 
-    def list_parts(
-        self, position: dict[str, Any], stored: Callable[[], dict[str, str]]
-    ) -> Listing | None:
-        since = {"If-Modified-Since-Version": str(position.get("version", 0))}
+    def list_parts(self, stored: Stored) -> Listing | None:
+        since = {"If-Modified-Since-Version": str(stored.position.get("version", 0))}
         versions, headers = self._ask("items", since, format="versions")
         if versions is None:
             return None
         self._collections = self._names()
-        before = {part: orjson.loads(text or _UNKNOWN) for part, text in stored().items()}
-        same = position.get("collections") == self._collections
+        names = hashlib.sha256(orjson.dumps(sorted(self._collections.items()))).hexdigest()
+        before = {part: orjson.loads(text) for part, text in stored.versions().items() if text}
         part_of = {
             key: part
             for part, version in before.items()
-            if same and version["items"].items() <= versions.items()
+            if version["collections"] == names and version["items"].items() <= versions.items()
             for key in version["items"]
         }
         self._download(versions.keys() - part_of.keys())
-        parts = dict[str, dict[str, int]]()
-        for key, version in versions.items():
-            if (part := part_of.get(key) or self._part(key, part_of)) in versions:
-                parts.setdefault(part, {})[key] = version
-        self._keys = {part: sorted(items) for part, items in parts.items()}
+        for key, version in sorted(versions.items()):
+            if (part := self._part(key, part_of)) in versions:
+                self._parts.setdefault(part, {})[key] = version
         texts = {
-            part: _text(
-                items=items,
-                collections=(
-                    before[part]["collections"] if part in part_of else self._collections_of(part)
-                ),
-            )
-            for part, items in parts.items()
+            part: orjson.dumps({"collections": names, "items": items}).decode()
+            for part, items in self._parts.items()
         }
-        modified = int(headers.get("Last-Modified-Version", 0))
-        return Listing(texts, {"version": modified, "collections": self._collections})
+        return Listing(texts, {"version": int(headers.get("Last-Modified-Version", 0))})
 
     def _part(self, key: str, part_of: dict[str, str]) -> str:
         """The item that an item belongs to, or itself."""
@@ -137,10 +123,6 @@ class WebLibrary(Connector):
                 break
             key = self._items[key]["data"].get("parentItem") or key
         return part_of.get(key, key)
-
-    def _collections_of(self, part: str) -> list[str]:
-        keys = self._items[part]["data"].get("collections", ()) if part in self._items else ()
-        return sorted(self._collections[key] for key in keys if key in self._collections)
 
     def _names(self) -> dict[str, str]:
         """The names of all collections by their keys."""
@@ -173,37 +155,29 @@ class WebLibrary(Connector):
         answer = self._site.ask("GET", url, headers, allowed=(429, 503))
         if answer.status in (429, 503):
             seconds = answer.headers.get("Retry-After", "some")
-            raise Unavailable(f"Zotero is busy. Try again in {seconds} seconds.")
+            raise Unavailable(f"Zotero is busy. Try again in {seconds} s.")
         value, pause = answer.json(), answer.headers.get("Backoff", "")
         if value is None and answer.status != 304:
-            raise Unavailable("The server did not answer as Zotero does. Check the address.")
+            raise Unavailable("The server did not answer like a Zotero server. Check the address.")
         self._pause = min(int(pause), PAUSE_SECONDS) if pause.isdecimal() else 0
         return value, answer.headers
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
         for start in range(0, len(parts), ITEMS_TOGETHER):
             some = parts[start : start + ITEMS_TOGETHER]
-            self._download(key for part in some for key in self._keys[part])
-            with TemporaryDirectory() as folder:
-                paths = {str(Path(folder) / f"{part}.json"): part for part in some}
-                for path, part in paths.items():
-                    Path(path).write_bytes(self._document(part))
-                yield Fetched(Path(folder), paths)
+            self._download(key for part in some for key in self._parts[part])
+            documents = ((part, f"{part}.json", self._document(part)) for part in some)
+            yield from Fetched.written(documents)
 
     def _document(self, part: str) -> bytes:
         """What the importer reads: an item and what belongs to it."""
         try:
-            items = [self._items[key] for key in self._keys[part]]
+            items = [self._items[key] for key in self._parts[part]]
         except KeyError:
-            raise Unavailable("The library has changed during the round. Try again.") from None
+            raise Unavailable("The library changed while it was being read. Try again.") from None
         items.sort(key=lambda item: item["data"].get("annotationSortIndex") or "")
-        return orjson.dumps(
-            {"group": self._group, "collections": self._collections, "items": items}
-        )
-
-
-def _text(**version: Any) -> str:
-    return orjson.dumps(version, option=orjson.OPT_SORT_KEYS).decode()
+        names = self._collections
+        return orjson.dumps({"group": self._group, "collections": names, "items": items})
 
 
 def _is_web(address: str) -> bool:
@@ -220,21 +194,21 @@ def _check(address: str) -> str:
             raise InvalidRequest(
                 f"{address!r} is not the address of a library. Write "
                 "https://api.zotero.org/users/NUMBER or …/groups/NUMBER; zotero.org/settings/keys "
-                "shows the number of a user."
+                "shows your user ID."
             )
         return address
     path = Path(address).expanduser().absolute()
     path = path / NAME if path.is_dir() else path
     if not path.is_file():
         raise InvalidRequest(
-            f"There is no {path}. Zotero shows its data directory in its settings."
+            f"{path} does not exist. Zotero shows its data directory in its settings."
         )
     return str(path)
 
 
 KIND: Final = Kind(
     "zotero",
-    "the data directory of Zotero, or the address of a library at api.zotero.org",
+    "the Zotero data directory, or the address of a library at api.zotero.org",
     _open,
     _check,
     needs_secret=lambda address: urlsplit(address).scheme == "https",

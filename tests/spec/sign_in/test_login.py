@@ -159,7 +159,7 @@ def test_a_logout_from_a_server_that_is_gone_deletes_the_tokens(
         there = root / "clients" / f"127.0.0.1_{other.rpartition(':')[2]}.json"
         there.write_text(file.read_text().replace(base, other))
     found = ran(root, "logout", other)
-    assert found.exit_code == 1 and "are not revoked" in found.stderr
+    assert found.exit_code == 1 and "were not revoked" in found.stderr
     assert not there.exists() and file.exists()
     assert credential(file)["refresh_token"] not in found.stderr
 
@@ -192,7 +192,7 @@ def test_a_command_without_a_token_names_the_login_of_that_server(
 
 def test_a_login_needs_sign_in_at_that_address(root: Path, base: str, house: House) -> None:
     found = ran(root, "login", base.replace("127.0.0.1", "localhost"))
-    assert found.exit_code == 1 and f"calls itself '{base}'" in found.stderr
+    assert found.exit_code == 1 and f"own URL is '{base}'" in found.stderr
     for elsewhere in ("http://rung.example.com", "http://127.example.com"):
         found = ran(root, "login", elsewhere)
         assert found.exit_code == 1 and "requires https" in found.stderr

@@ -21,6 +21,8 @@ from evidence.text import (
     json_line,
     looks_binary,
     mark,
+    marked_texts,
+    split,
     unescape,
     unmark,
 )
@@ -150,6 +152,12 @@ def test_marked_text_can_be_read_back(text: str, edges: list[int], start: int, e
     assert unmark(shown) == text[start:end]
     assert shown.count("<mark>") == shown.count("</mark>")
     assert shown.count("\\u{") == escapes
+
+
+@given(tricky)
+def test_the_texts_of_marks_are_those_of_their_ranges(marked: str) -> None:
+    text, marks = split(marked)
+    assert marked_texts(marked) == [text[start:end] for start, end in marks]
 
 
 @given(tricky)

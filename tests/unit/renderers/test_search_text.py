@@ -140,8 +140,11 @@ def test_a_text_cannot_leave_its_quotes() -> None:
             {"tail_cut": True, "next_cursor": "c", "has_more": True},
             "Later hits score far lower; next_page shows them.",
         ),
-        ({"left_out": 40}, "sort=newest shows one page: 40 more matching records are left out."),
-        ({"absent_words": ["zebra", "a b"]}, 'No record has: zebra, "a b".'),
+        (
+            {"left_out": 40},
+            "sort=newest returns only one page. Matching records left out: 40.",
+        ),
+        ({"absent_words": ["zebra", "a b"]}, 'No record contains: zebra, "a b".'),
         ({"nearest_words": {"invioce": ["invoice"]}}, "Nearest words: invioce: invoice."),
         (
             {"recall": {"complete": False, "ranking_scope": "candidate_window"}},
@@ -156,7 +159,7 @@ def test_what_the_page_leaves_out_is_named(more: dict[str, Any], line: str) -> N
 def test_nothing_found_offers_the_call_that_finds_something() -> None:
     nothing = page([], counts=Counts(0, 0, True), absent_words=["invioce"])
     text = text_of(replace(nothing, retry={"query": "invoice"}))
-    assert "No results." in text and "No record has: invioce." in text
+    assert "No results." in text and "No record contains: invioce." in text
     assert 'retry: search {"query":"invoice"}' in text
 
 

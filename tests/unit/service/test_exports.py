@@ -99,7 +99,7 @@ def test_what_changes_every_time_is_given_up() -> None:
     def work() -> None:
         raise Changed
 
-    with pytest.raises(Unavailable, match="changed while it was read"):
+    with pytest.raises(Unavailable, match="changed during export"):
         reading.steady(lambda: begun.append(1), work)
     assert len(begun) == reading.TRIES - 1
 

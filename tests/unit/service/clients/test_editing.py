@@ -166,7 +166,7 @@ def _is_inside(less: str, more: str) -> bool:
     [
         ('{"a": 01}', "line 1, column 8"),
         ('{"a": .5}', "line 1, column 7"),
-        ('{"a": NaN}', "NaN is not a value of JSON"),
+        ('{"a": NaN}', "NaN is not a JSON value"),
         ("{'a': 1}", "line 1, column 2"),
         ('{"a": "\\x"}', "line 1, column 8"),
         ('{"a": "b\nc"}', "line 1, column 9"),

@@ -2,8 +2,8 @@
 
 import os
 import signal
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Hashable, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -217,7 +217,7 @@ def test_one_builder_works_on_a_store_at_a_time(
     with open_writer(place) as writer:
         first = Builder(writer, Trigrams(), lambda progress: None)
         monkeypatch.setattr(os, "getpid", lambda: os.getppid())
-        with pytest.raises(Unavailable, match="Another process builds"):
+        with pytest.raises(Unavailable, match="Another process is building"):
             Builder(writer, Trigrams(), lambda progress: None)
         first.close()
         Builder(writer, Trigrams(), lambda progress: None).close()
@@ -316,6 +316,24 @@ def take(place: Place, step: tuple[Any, ...]) -> None:
             killed(place, model, calls)
         case "full", model:
             on_full_disk(place, model)
+
+
+@pytest.mark.parametrize("looks", range(1, 6))
+def test_a_record_written_at_any_moment_is_built_or_seen_as_new(place: Place, looks: int) -> None:
+    bring(place, note("early", "Lanterns"))
+    with ExitStack() as stack:
+        state = building._state(stack, place)
+        calls = iter(range(1, 100))
+
+        def state_after_a_write() -> Hashable:
+            if next(calls) == looks:
+                bring(place, note("late", "The sea"))
+            return state()
+
+        done = building._build_all(
+            place, MODELS["first:1"], state_after_a_write, Event(), lambda progress: None
+        )
+        assert done != state() or built(place)[-1].vectors == 0
 
 
 @pytest.mark.slow

@@ -244,7 +244,7 @@ def test_what_is_not_utf8_cannot_be_parsed(tmp_path: Path, content: bytes) -> No
 def test_a_summary_that_is_not_json_cannot_be_parsed(tmp_path: Path, content: bytes) -> None:
     put(tmp_path, f"summary/{PAPER}/deep.json", content)
     error = refusal(tmp_path, by_template("deep"), code="asset_parse_failed")
-    assert "is not JSON, or too large to parse" in error.message
+    assert "is not JSON, or is too large to parse" in error.message
 
 
 def test_what_is_too_large_is_refused_unread(tmp_path: Path) -> None:

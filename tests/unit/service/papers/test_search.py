@@ -238,7 +238,7 @@ def test_a_damaged_cursor_is_refused(snapshot: Snapshot, cursor: str) -> None:
 def test_paging_ends_where_it_is_promised_to(snapshot: Snapshot) -> None:
     deepest = CONTRACT.paper_offset_items
     assert search(snapshot, PaperQuery("the", limit=1, offset=deepest - 1)).hits == []
-    with pytest.raises(InvalidRequest, match="Paging ends"):
+    with pytest.raises(InvalidRequest, match="Paging is limited"):
         search(snapshot, PaperQuery("the", limit=1, offset=deepest))
 
 

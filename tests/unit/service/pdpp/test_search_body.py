@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence.hits import Counts, FanIn, SearchPage, SourceReport
+from evidence.hits import Counts, SearchPage
 from evidence.hits_wire import structured
 from evidence.limits import BUDGETS, CONTRACT
+from evidence.model import FanIn, SourceReport
 from service.pdpp.decode import search as decode
 from service.pdpp import NEWEST_PAGE_ONLY, NO_HITS
 from service.pdpp.encode import encode_search as encode
@@ -117,5 +118,5 @@ def test_a_body_has_no_keys_in_meta_beyond_those_of_the_contract() -> None:
     meta = encode(page)["meta"]
     assert meta.keys() == {"count", "count_accuracy", "counts", "recall", "warnings"}
     left, none = meta["warnings"]
-    assert left["detail"] == {"left_out": 4} and "4 more matching records" in left["message"]
+    assert left["detail"] == {"left_out": 4} and "Matching records left out: 4." in left["message"]
     assert none["detail"] == {"retry_arguments": {"q": "x"}}

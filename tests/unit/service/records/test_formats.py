@@ -158,7 +158,7 @@ def test_csv_cells_are_text_until_the_whole_sample_agrees_on_a_type() -> None:
 def test_a_row_with_another_number_of_cells_is_reported_by_line() -> None:
     found = read("tsv", "a\tb\n1\t2\n3\n4\t5\n")
     assert [number for number, _ in found] == [2, 3, 4]
-    assert found[1][1] == "This row has 1 cells, the table has 2 columns."
+    assert found[1][1] == "This row does not fit the table. Cells: 1. Columns: 2."
 
 
 def test_undecodable_bytes_are_refused_unless_their_replacement_is_asked_for() -> None:

@@ -136,12 +136,12 @@ def test_a_grant_expires_on_its_hour(store: Writer) -> None:
     ("document", "advice"),
     [
         (None, "must be a list"),
-        ({"streams": []}, "empty only with papers"),
+        ({"streams": []}, "may be empty only if"),
         ({"streams": [5]}, "needs a connection_id"),
         ({"streams": [{"connection_id": "d"}]}, "not in the store"),
-        (entry(stream="note"), "'c' has no 'note'; try 'notes'.$"),
-        (entry(stream=["notes"]), r"'c' has no \['notes'\]; try 'notes'.$"),
-        (entry(stream="letters"), "'c' has no 'letters'; known: notes, tags.$"),
+        (entry(stream="note"), "'c' has no stream 'note'; try 'notes'.$"),
+        (entry(stream=["notes"]), r"'c' has no stream \['notes'\]; try 'notes'.$"),
+        (entry(stream="letters"), "'c' has no stream 'letters'; known: notes, tags.$"),
         (entry(steam="notes"), "'steam' is not a valid key"),
         (entry(stream="notes", fields=[]), "leave it out for all"),
         (entry(stream="notes", fields=["body"]), "is not a field of"),
@@ -165,5 +165,5 @@ def test_no_more_than_500_streams_are_granted(store: Writer) -> None:
     many = [{"name": f"s{n}", "schema": STREAMS[1]["schema"]} for n in range(499)]
     declare(store, "d", parse({"streams": many}))
     assert create(Registry(store), {"streams": [{"connection_id": "d"}]})
-    with pytest.raises(InvalidRequest, match="make two grants"):
+    with pytest.raises(InvalidRequest, match="create two grants"):
         create(Registry(store), {"streams": [{"connection_id": "d"}, {"connection_id": "c"}]})

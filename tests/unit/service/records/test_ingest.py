@@ -237,7 +237,7 @@ def test_times_and_cursors_are_stored_as_microseconds(writer: Writer, notes: Str
         (Row({"id": ".."}), "is not a valid"),
         (Row({"id": "a\0b"}), "is not a valid"),
         (Row({"id": "é" * 257}), "512 bytes"),
-        (Row({"id": True}), "string or a number"),
+        (Row({"id": True}), "a string, a number"),
         (Row({"id": "a", "": 1}), "rename"),
         (Row({"id": "a", "x" * 65: 1}), "64 bytes"),
         (Row({"id": "a"}, emitted_at="yesterday"), "ISO 8601"),

@@ -184,7 +184,7 @@ def test_changes_of_others_meanwhile_come_before_those_of_the_replacement(house:
 
 def test_a_stream_that_somebody_else_writes_to_is_not_replaced(house: House) -> None:
     with open_writer(house.path) as writer:
-        with pytest.raises(Unavailable, match="during the command"), staging(
+        with pytest.raises(Unavailable, match="while the command was running"), staging(
             writer, [MESSAGES]
         ) as stage:
             stage.keep_manifests()

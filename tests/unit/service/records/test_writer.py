@@ -240,7 +240,7 @@ def test_a_store_of_a_newer_rung_is_left_alone(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / "x.db")
     db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(InvalidRequest, match="newer Rung"):
+    with pytest.raises(InvalidRequest, match="newer version of Rung"):
         open_writer(tmp_path / "x.db")
 
 
