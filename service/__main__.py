@@ -25,7 +25,7 @@ TABLE = """
     blob       export.commands print_blob Print the bytes of a binary field.
     export     export.commands export     Export fields, records, streams and blobs.
     import     importing       import_    Import records from files.
-    source     sources         source     Keep the store fresh: add, list and remove sources.
+    source     sources         source     Add, list and remove the sources for rung sync.
     sync       sources         sync       Import new and changed records from the sources.
     remove     upkeep          remove     Remove a connection or a stream.
     replace    upkeep          replace    Replace a stream with the rows of files.

@@ -39,9 +39,10 @@ NOTHING_NEW: Final = "nothing new."
 
 @click.group()
 def source() -> None:
-    """Keep the store fresh: add, list and remove sources.
+    """Add, list and remove sources: the mailboxes, folders and other places to sync from.
 
-    Rung keeps the sources in sources.toml beside the configuration file, never in the store.
+    The settings and passwords of sources are kept outside the store: in sources.toml beside the
+    configuration file, or in the system keyring.
     """
 
 
@@ -74,7 +75,7 @@ def add(name: str, store: Place, **options: Any) -> None:
 
     ADDRESS is a path, a URL or a command line, depending on --kind. If the source needs a
     password, the command asks for it or reads it from standard input. Rung stores the password in
-    the system keyring, or else in sources.toml, which only you can read.
+    the system keyring or, if there is none, in sources.toml, which only you can read.
     """
     with teaching():
         kind, owner = kind_of(options["kind"]), _owner(store)
@@ -126,7 +127,7 @@ def _secret() -> str:
 def list_(as_json: bool, store: Place) -> None:
     """List the sources and their states.
 
-    The list includes sources that were added on another machine.
+    The list includes sources that other machines sync into this store.
     """
     with teaching():
         rows = list(_rows(store))
@@ -142,7 +143,7 @@ def list_(as_json: bool, store: Place) -> None:
 
 def _no_sources(owner: OwnerFile) -> str:
     """Describes that a store has no sources, and which other stores have some."""
-    others = "".join(f"\nThere are sources for --store {place}" for place in owner.other_stores())
+    others = "".join(f"\nSources exist for --store {place}" for place in owner.other_stores())
     return f"There are no sources for {owner.store.absolute()}. Add one: rung source add{others}"
 
 
@@ -181,7 +182,7 @@ def pause(name: str, store: Place) -> None:
 def resume(name: str, store: Place) -> None:
     """Resume a paused source."""
     _set_paused(store, name, False)
-    say(f"{name} resumes with the next rung sync.")
+    say(f"{name} is no longer paused. Sync it now with: rung sync {name}")
 
 
 def _set_paused(store: Place, name: str, paused: bool) -> None:
@@ -229,9 +230,9 @@ def remove(name: str, with_records: bool, store: Place) -> None:
 )
 @store_option
 def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Place) -> None:
-    """Sync changes from the sources NAMES, or from all sources, into the store.
+    """Import new and changed records from the sources NAMES, or from all sources.
 
-    The exit code is 3 if a source is paused because too many of its records are gone (see
+    The exit code is 3 if a source is paused because too many of its records were deleted (see
     --accept-deletions), and 1 if a source failed.
     """
     if accept_deletions and (every or not names):

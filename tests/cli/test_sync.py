@@ -256,7 +256,7 @@ def test_a_store_without_sources_names_the_stores_that_have_some(synced: Synced)
     for words in (("sync",), ("source", "list")):
         lines = synced.run(*words, "--store", str(other)).stderr.splitlines()
         assert f"There are no sources for {other}." in lines[0]
-        assert lines[1:] == ([f"There are sources for --store {place}"] if place else [])
+        assert lines[1:] == ([f"Sources exist for --store {place}"] if place else [])
 
 
 def test_a_wrong_setting_is_reported_before_the_first_round(synced: Synced) -> None:
