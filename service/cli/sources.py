@@ -82,8 +82,8 @@ def add(name: str, store: Place, **options: Any) -> None:
         options["address"] = kind.check(options["address"])
         if name in owner.sources():
             raise InvalidRequest(
-                f"A source named {name!r} already exists. Choose another name. To replace its "
-                f"password: rung source password {name}"
+                f"A source named {name!r} already exists. Choose another name. To replace the "
+                f"password of {name}: rung source password {name}"
             )
         options["folders"] = list(options["folders"])
         entry = {key: option for key, option in options.items() if option}
@@ -118,7 +118,7 @@ def _secret() -> str:
         return str(click.prompt("Password", hide_input=True, err=True))
     if secret := sys.stdin.readline().rstrip("\r\n"):
         return secret
-    raise InvalidRequest("The password is empty. Type it, or pass it on standard input.")
+    raise InvalidRequest("No password was given. Type one, or pass one on standard input.")
 
 
 @source.command("list")

@@ -122,7 +122,7 @@ class OwnerFile:
 
     def _edit(self, change: Callable[[str], str]) -> None:
         if self._text is not None:
-            raise InvalidRequest(f"The sources are in {VARIABLE}. Change them there.")
+            raise InvalidRequest(f"The sources are set in {VARIABLE}. Change that variable.")
         with alone():
             durable.write(self.path, change(self._content()).encode())
 

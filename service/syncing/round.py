@@ -174,7 +174,7 @@ class Round:
             if versions and not listing.versions:
                 self._outcome.waits = "The source lists no records"
             elif len(lost) > MISSING_MOST and len(lost) * MISSING_SHARE > count:
-                self._outcome.waits = f"{len(lost):,} records are gone"
+                self._outcome.waits = f"{len(lost):,} records are missing"
         if self._outcome.waits:
             return
         self._remove(lost)

@@ -47,7 +47,7 @@ def sync(store: Place, source: SourceSettings, *, accept: bool = False) -> Outco
         state = Freshness(source.name, source.connection, source.every, tried_at=_now(entries))
         before = freshness.all_sources(entries).get(source.name, state)
         if before.is_paused and not accept:
-            return Outcome(waits="Many records are gone")
+            return Outcome(waits="Many records are missing")
         state = replace(state, **members(before, "synced_at", "complete_until"))
         try:
             with closing(kind_of(source.kind).open(source)) as connector:
@@ -119,7 +119,7 @@ def kind_of(name: str) -> Kind:
             ) from error
         if isinstance(kind, Kind):
             return kind
-        raise InvalidRequest(f"{point.value} is not a Kind. Update or uninstall that package.")
+        raise InvalidRequest(f"{point.value} is not a Kind. Update or uninstall its package.")
     raise InvalidRequest(f"There is no kind {name!r}. Available: {', '.join(kinds())}.")
 
 

@@ -104,7 +104,7 @@ def test_many_missing_records_need_consent(synced: Synced) -> None:
     table(synced.folder / "docs/rows.csv", range(70))
     result = synced.run("sync")
     assert result.exit_code == WAITING
-    assert "30 records are gone" in result.stderr
+    assert "30 records are missing" in result.stderr
     assert len(synced.records("files")["rows"]) == 100
     assert "paused" in synced.ok("source", "list").stdout
     assert synced.run("sync").exit_code == WAITING

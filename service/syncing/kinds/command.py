@@ -62,7 +62,7 @@ def words_of(line: str) -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise InvalidRequest(f"The command cannot be read: {error}. Check its quotes.") from error
+        raise InvalidRequest(f"The command cannot be parsed: {error}. Check its quotes.") from error
     if not words:
         raise InvalidRequest("The command is empty. Give a program and its arguments.")
     return [os.path.expandvars(word) for word in words]
@@ -83,16 +83,16 @@ def run(words: list[str], output: Path, seconds: int = SECONDS) -> None:
                 start_new_session=True,
             )
     except OSError as error:
-        raise Unavailable(f"The command {name} cannot start: {error.strerror}.") from error
+        raise Unavailable(f"The command {name} cannot be started: {error.strerror}.") from error
     try:
         code = None
         while code is None:
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(LOOK_SECONDS)
             if deadline.expired():
-                raise Unavailable(f"The command {name} took over {seconds} s and was stopped.")
+                raise Unavailable(f"The command {name} ran for {seconds} s, so it was stopped.")
             if output.stat().st_size > MOST_BYTES:
-                raise Unavailable(f"The command {name} printed over {MOST_BYTES:,} bytes.")
+                raise Unavailable(f"The command {name} printed more than {MOST_BYTES:,} bytes.")
     finally:
         with suppress(ProcessLookupError):  # also what it has started
             os.killpg(process.pid, signal.SIGKILL)

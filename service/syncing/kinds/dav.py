@@ -187,7 +187,7 @@ def _multistatus(url: str, body: bytes) -> Multistatus:
     with suppress(XMLSyntaxError):
         root = fromstring(body, XMLParser(**SAFE_XML))
     if root is None or root.tag != "{DAV:}multistatus":
-        raise NotWebDav("The server did not answer like a WebDAV server. Check the address.")
+        raise NotWebDav("The server did not send a WebDAV response. Check the address.")
     for missing in [part for part in root.iter("{DAV:}propstat") if _code(part) != 200]:
         missing.getparent().remove(missing)
     resources = [

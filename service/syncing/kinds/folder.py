@@ -35,7 +35,7 @@ class Folder(Connector):
         except OSError as error:
             raise Unavailable(
                 f"{self._root} is not a readable folder: {error.strerror}. If it is on another "
-                "disk, mount it."
+                "disk, mount that disk."
             ) from error
 
     def list_parts(self, stored: Stored) -> Listing | None:

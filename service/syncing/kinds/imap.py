@@ -43,9 +43,9 @@ _SYSTEM: Final = {"\\Inbox": INBOX}
 _PLAIN: Final = "1"
 _OAUTH: Final = ";auth=xoauth2"
 _ADVICE: Final = {
-    "gmail.com": "Google requires an app password: myaccount.google.com/apppasswords.",
-    "office365.com": "Microsoft 365 requires OAuth: use user;AUTH=XOAUTH2@ and --password-command.",
-    "outlook.com": "Microsoft requires OAuth: use user;AUTH=XOAUTH2@ and --password-command.",
+    "gmail.com": "Google requires an app password from myaccount.google.com/apppasswords.",
+    "office365.com": "Microsoft 365 requires OAuth: user;AUTH=XOAUTH2@host and --password-command.",
+    "outlook.com": "Microsoft requires OAuth: user;AUTH=XOAUTH2@host and --password-command.",
     "mail.me.com": "iCloud requires an app-specific password. Create one at account.apple.com.",
     "yahoo.com": "Yahoo requires an app password, which you create on the account's security page.",
     "fastmail.com": "Fastmail requires an app password, which you create in its settings.",

@@ -132,7 +132,7 @@ def split(address: str) -> SplitResult:
     parts = urlsplit(address)
     if parts.password:
         raise InvalidRequest(
-            "The address contains a password. Remove it; Rung asks for the password."
+            "The address contains a password. Leave it out; Rung asks for the password."
         )
     return parts
 

@@ -158,7 +158,7 @@ class WebLibrary(Connector):
             raise Unavailable(f"Zotero is busy. Try again in {seconds} s.")
         value, pause = answer.json(), answer.headers.get("Backoff", "")
         if value is None and answer.status != 304:
-            raise Unavailable("The server did not answer like a Zotero server. Check the address.")
+            raise Unavailable("The server did not send a Zotero response. Check the address.")
         self._pause = min(int(pause), PAUSE_SECONDS) if pause.isdecimal() else 0
         return value, answer.headers
 
