@@ -17,7 +17,7 @@ class Contract:
 
     query_chars: int = _limit(500, "longest search query")
     whole_number: int = _limit(
-        9_007_199_254_740_991, "largest integer argument; some JSON parsers round larger ones"
+        9_007_199_254_740_991, "largest integer argument; some JSON parsers round larger integers"
     )
     page_items: int = _limit(100, "largest number of items on one page")
     records_default: int = _limit(25, "default page size of query_records")
@@ -32,9 +32,9 @@ class Contract:
     document_chars: int = _limit(16_384, "longest text in a fetched document")
     windows_per_hit: int = _limit(3, "largest number of evidence windows shown for one hit")
     windows_proven: int = _limit(12, "largest number of evidence windows for one hit over REST")
-    full_hits: int = _limit(3, "hits at the top of a search page that show whole windows")
+    full_hits: int = _limit(3, "hits at the top of a search page that are shown with whole windows")
     quote_chars: int = _limit(120, "longest one-line excerpt of a hit after the first three")
-    candidates: int = _limit(12, "most choices that an error lists, such as connections")
+    candidates: int = _limit(12, "largest number of choices, such as connections, in one error")
     streams_in_grant: int = _limit(500, "largest number of streams in one grant")
     record_id_bytes: int = _limit(512, "longest record id in the store")
     name_bytes: int = _limit(64, "longest stream or field name in the store")
@@ -44,7 +44,9 @@ class Contract:
         33_554_432, "total size of whole values that REST returns with fields="
     )
     chunk_chars: int = _limit(16_384, "size of the chunks in which a large value is stored")
-    passage_chars: int = _limit(2_048, "longest text indexed as one passage; longer ones are split")
+    passage_chars: int = _limit(
+        2_048, "longest text indexed as one passage; longer texts are split"
+    )
     passage_stride_chars: int = _limit(
         1_536, "distance between passage starts; the overlap is longer than any query"
     )
@@ -82,7 +84,9 @@ class Budgets:
     metadata_bytes: int = _limit(4_096, "size of a document's fields except its title and text")
     document_relation_bytes: int = _limit(3_072, "size of all related ids shown with a document")
     metadata_value_bytes: int = _limit(600, "size of one document metadata field, with its name")
-    field_names_bytes: int = _limit(7_168, "size of the field names in the call for omitted fields")
+    field_names_bytes: int = _limit(
+        7_168, "size of the field names in the call that gets omitted fields"
+    )
     tools_list_bytes: int = _limit(9_216, "largest serialized tools/list of one MCP endpoint")
     body_bytes: int = _limit(1_048_576, "largest request body")
     piece_bytes: int = _limit(65_536, "bytes read at a time from a request body or a connection")
@@ -103,10 +107,10 @@ class Budgets:
         1_024, "lowest speed allowed for an answer, in bytes per second"
     )
     idle_seconds: float = _limit(
-        100.0, "how long an idle connection stays open; routers close idle ones after 90 seconds"
+        100.0, "how long an idle connection stays open; routers close theirs after 90 seconds"
     )
     connections: int = _limit(
-        1_000, "connections per worker; at the limit, Rung closes the one idle the longest"
+        1_000, "connections per worker; at the limit, the one that has been idle longest is closed"
     )
     received_bytes: int = _limit(16_777_216, "request data that one worker buffers for all clients")
     queued_bytes: int = _limit(131_072, "largest unsent part of an answer in the system's buffer")
@@ -167,10 +171,14 @@ class Budgets:
     paper_bibtex_chars: int = _limit(2_000, "longest BibTeX entry shown with a paper")
     paper_hit_authors: int = _limit(6, "authors shown for one paper hit")
     paper_snippet_bytes: int = _limit(400, "size of the snippet shown for a paper hit")
-    paper_proof_bytes: int = _limit(524_288, "text in one column searched for a snippet's words")
+    paper_proof_bytes: int = _limit(
+        524_288, "part of a long text that is searched for a snippet's words"
+    )
     paper_block_items: int = _limit(100, "candidates of a paper search that are ranked together")
     paper_ranked_bytes: int = _limit(32_768, "part of a paper's summary that is read to rank it")
-    paper_suggestions: int = _limit(3, "did_you_mean queries, or similar papers in an error")
+    paper_suggestions: int = _limit(
+        3, "did_you_mean queries in an answer, or similar papers in an error"
+    )
     asset_bytes: int = _limit(134_217_728, "largest static asset of a paper")
     summary_bytes: int = _limit(8_388_608, "largest JSON summary that Rung parses")
     asset_cache_bytes: int = _limit(268_435_456, "total size of remote assets kept on disk")
@@ -210,7 +218,9 @@ class Budgets:
     upstream_bytes: int = _limit(16_777_216, "largest JSON body from an upstream that is parsed")
     json_structure: int = _limit(400_000, "structural characters ([]{},:) in JSON that is parsed")
     json_levels: int = _limit(240, "nesting levels in JSON that is parsed")
-    upstream_record_bytes: int = _limit(69_206_016, "largest JSON of one record: 32 MiB, escaped")
+    upstream_record_bytes: int = _limit(
+        69_206_016, "largest JSON of one upstream record: 32 MiB of text, with JSON escapes"
+    )
     preview_chars: int = _limit(512, "length of the preview that is shown for a large value")
     upstream_message_chars: int = _limit(600, "longest message or hint in an upstream's error")
     upstream_detail_bytes: int = _limit(2_048, "size of any other member of an upstream's error")
@@ -257,29 +267,33 @@ class Budgets:
     import_row_bytes: int = _limit(
         268_435_456, "largest JSON value, NDJSON line or CSV cell in an import"
     )
-    import_unpacked_bytes: int = _limit(268_435_456, "unpacked size allowed for any archive")
-    import_unpacked_ratio: int = _limit(200, "unpacked bytes per packed byte of a larger archive")
+    import_unpacked_bytes: int = _limit(
+        268_435_456, "unpacked size up to which any archive is accepted"
+    )
+    import_unpacked_ratio: int = _limit(
+        200, "unpacked bytes allowed per packed byte of a larger archive"
+    )
     import_attachment_bytes: int = _limit(
-        67_108_864, "largest attachment, or database in an archive, of an import"
+        67_108_864, "largest attachment in an import, or database in an archive"
     )
     import_sample_rows: int = _limit(1_000, "rows from which manifests or types are inferred")
     import_waiting_rows: int = _limit(20_000, "rows that may wait for the manifests of new streams")
-    stream_fields: int = _limit(4_096, "fields of a new stream, including those inside objects")
+    stream_fields: int = _limit(4_096, "fields of a new stream, including fields inside objects")
     import_file_seconds: float = _limit(
-        900.0, "CPU time for importing any file; large ones get more"
+        900.0, "CPU time allowed for importing one file; large files get more"
     )
     import_mebibyte_seconds: float = _limit(
-        10.0, "CPU time per MiB for a step that may read a larger file"
+        10.0, "CPU time allowed per MiB of a file in a step that may read the whole file"
     )
     import_record_seconds: float = _limit(
-        10.0, "CPU time for parsing any record, renewed for each MiB that is read"
+        10.0, "CPU time for parsing one record; the count restarts with each MiB that is read"
     )
     import_record_bytes: int = _limit(
-        536_870_912, "memory allowed for any record; large records get more"
+        536_870_912, "memory allowed for parsing one record; large records get more"
     )
     import_record_ratio: int = _limit(12, "bytes of memory allowed per byte of a larger record")
     import_kills: int = _limit(
-        20, "records over the record limits before the rest of a file is skipped"
+        20, "records that exceed the record limits before the rest of a file is skipped"
     )
     start_seconds: float = _limit(
         5.0, "time to check a token in rung stdio or rung connect, or to fetch an issuer's keys"

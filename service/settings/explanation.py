@@ -59,7 +59,7 @@ def text_of(value: Any) -> str:
 def explained(effective: InForce) -> str:
     """A setting's value, origin, meaning and example."""
     setting = effective.setting
-    meaning = "\n".join(wrap(setting.help, COLUMNS, initial_indent="  ", subsequent_indent="  "))
+    meaning = "\n".join(_wrapped(setting, "  "))
     first = f"{setting.variable} = {shown(effective)}   ({effective.origin})"
     return f"{first}\n{meaning}\n  for example {setting.example}"
 
@@ -71,10 +71,21 @@ def example_file() -> str:
 
 def _example(setting: Setting) -> str:
     default = text_of(setting.default)
-    lines = wrap(setting.help, COLUMNS, initial_indent="# ", subsequent_indent="# ")
+    lines = _wrapped(setting, "# ")
     if setting.example != default:
         lines.append(f"# Example: {setting.example}")
     return "\n".join([*lines, f"#{setting.variable}={default}"])
+
+
+def _wrapped(setting: Setting, indent: str) -> list[str]:
+    """The lines of a setting's meaning; names with hyphens stay whole."""
+    return wrap(
+        setting.help,
+        COLUMNS,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
 
 
 def strangers(environ: Mapping[str, str]) -> Iterator[str]:
