@@ -26,15 +26,15 @@ HEAD = """\
 
 <!-- Written by `make golden` from a recorded session. Change the code, not this page. -->
 
-This page shows every step from `make demo` to an answer. The commands are those of the README, the
-client reads its own configuration file, and the agent takes every call after its first search from
-an earlier answer. `…` stands for text that this page leaves out, and for the token. A test repeats
-the session and compares the result with this page.
+This page shows every step from `make demo` to an answer. The commands are those of the README,
+with two more options for `rung connect`. The client reads its own configuration file, and the agent
+takes every call after its first search from an earlier answer. `…` stands for text that this page
+leaves out, and for the token. A test repeats the session and compares the result with this page.
 """
 
 TELL = """\
 Run these commands in another shell. Leave out `--inline-token` if the client can read the token
-from its environment or from a file. In this example, `--config` names another file, so that
+from its environment or from a file. In this example, `--config` names a separate file, so that
 your own configuration does not change.
 """
 
@@ -44,9 +44,9 @@ sees: its calls, and the text of the answers.
 """
 
 READ = """\
-Record text stands between two lines that mark it as untrusted, the *fence*. The line above the
-fence ends with the call that opens the message at the match. In each further answer, the call for
-the next window follows `next:`.
+Two lines, the *fence*, enclose record text and mark it as untrusted. In the search result above,
+the line before the fence ends with the call that opens the message at the match. In each later
+answer, the call for the next part of the message (the next *window*) follows `next:`.
 """
 
 
@@ -85,7 +85,7 @@ def _reads(walked: Walk) -> list[str]:
     return [
         _called(*first),
         _called(*second),
-        f"After {len(between)} further calls, the last call reads the end of the message:\n",
+        f"After {len(between)} more calls, the last call reads the end of the message:\n",
         _called(*last),
     ]
 
