@@ -1,4 +1,4 @@
-"""Measures coverage and best passage of hits by proven windows, in the same way for all sources.
+"""Computes the coverage and best passage of hits from proven windows, the same for all sources.
 
 Sources report coverage by their own statistics or not at all. If a source reports none, every
 wanted word of the question counts the same, and words that no window shows do not count.

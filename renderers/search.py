@@ -1,4 +1,4 @@
-"""Renders a search page as text: handles first, a line or more per hit, evidence with its call.
+"""Renders a search page as text: each hit's id, then its evidence with the call that opens it.
 
 Every line is our own text; record text is in fences between them. `fit` returns a new page, cut to
 the limits of both channels.

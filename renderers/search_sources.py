@@ -1,4 +1,4 @@
-"""States as text which sources a search page comes from and what the page may lack."""
+"""Lists, as text, the sources of a search page, and states what the page may lack."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Activity that servers store in the sidecar: the latest time, and counts of what each grant reads.
+"""Activity that servers store in the sidecar: the latest time, and counts of each grant's reads.
 
 Requests are counted by day, grant, operation and stream. Counts are kept for 90 days and contain no
 text, query, record id or token. A killed worker loses the counts of its last seconds.

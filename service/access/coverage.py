@@ -1,4 +1,4 @@
-"""Finds what active grants do not cover in a connection."""
+"""Finds the parts of a connection that active grants do not cover."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

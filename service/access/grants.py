@@ -1,4 +1,4 @@
-"""Grants: what a token lets its holder read, fixed at creation.
+"""Grants: what a token allows its holder to read, fixed at creation.
 
     grant_id, token = create(registry, {"streams": [{"connection_id": "mail"}]}, label="laptop")
     find(registry, token).streams    # every stream and field that "mail" had at that moment

@@ -1,4 +1,4 @@
-"""The sidecar of a store: small tables that change often, so that an import never delays them.
+"""The sidecar of a store: small tables that change often. An import never delays their changes.
 
     with sidecar.transaction(writes=False) as rows:
         uses = rows("SELECT day, count FROM access_use WHERE grant_id = ?", "grt_1")

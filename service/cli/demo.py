@@ -1,4 +1,4 @@
-"""`rung demo`: creates a store to try things out on, and a token for the store."""
+"""`rung demo`: creates a store for trying out Rung, and a token for the store."""
 
 import sys
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Turns answers into rows for output: body objects, table cells, and notes on them."""
+"""Turns answers into rows for output: body objects, table cells and notes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

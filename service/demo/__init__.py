@@ -1,1 +1,1 @@
-"""An invented person's year and a dozen papers, for trying out Rung."""
+"""An invented person's year and thirteen papers, for trying out Rung."""

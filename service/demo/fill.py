@@ -1,4 +1,4 @@
-"""Fills a store with one invented person's year, and creates the token that reads it.
+"""Fills a store with one invented person's year, and creates a token for the store.
 
 `year.zip` has the rows of each connection in files in PDPP's ingest format, one for each import;
 `make demo-data` writes it from the files in `tests/demo_life`.

@@ -1,4 +1,4 @@
-"""The requests of a remote check, their responses, and what answers in the server's place."""
+"""The requests of a remote check, their responses, and what answers instead of the server."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Counts rows that have no id, and finds ids that several files share, in temporary files."""
+"""Uses temporary files to count rows without an id and to find ids that several files share."""
 
 import sqlite3
 from hashlib import sha256

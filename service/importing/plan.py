@@ -1,4 +1,4 @@
-"""What an import is to do, who follows its progress, and its outcome."""
+"""The plan, the progress and the outcome of an import."""
 
 from collections import Counter
 from collections.abc import Sequence

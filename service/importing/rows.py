@@ -1,4 +1,4 @@
-"""Builds the manifests and records of known formats, and the attachments with their texts."""
+"""Builds manifests, records, and attachments with their texts for known formats."""
 
 import hashlib
 import mimetypes

@@ -1,4 +1,4 @@
-"""Formats, the files they read, and what a reader yields: (line, row), or (line, message).
+"""Formats, their files, and what a reader yields: (line, row) or (line, message).
 
 A message explains why the row at a line is refused. Instead of a row, a reader may yield a function
 that parses the record: if that fails or takes too long, only this record is lost. A package that

@@ -1,4 +1,4 @@
-"""Skips parsing records whose rows the store already has from the same bytes.
+"""Skips parsing a record if the store already contains the rows from the same bytes.
 
 Each row of such a record has a digest of the bytes and of everything else that determines its
 content, including the code. The store deletes the digest when the row changes. The parsing process

@@ -1,1 +1,1 @@
-"""The MCP protocol core, without a framework except for one blueprint."""
+"""The core of the MCP protocol. Only one module, the blueprint, uses a framework."""

@@ -1,1 +1,1 @@
-"""Search by meaning: encoders turn texts into vectors, which order results and prove nothing."""
+"""Search by meaning: encoders turn texts into vectors, which affect ranking but prove nothing."""

@@ -1,4 +1,4 @@
-"""REST routes besides the operations: connectors, streams, one stream, and blobs."""
+"""REST routes that are not operations: connectors, streams, one stream, and blobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

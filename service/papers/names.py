@@ -1,4 +1,4 @@
-"""The field values of papers: which papers have each, their order, and the most frequent ones."""
+"""The field values of papers: their papers, their order, and the most frequent values."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Measures how near the records of a whole store are to a text in meaning, by their keys."""
+"""Measures how near the records of a whole store are in meaning to a text."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

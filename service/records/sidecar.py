@@ -1,4 +1,4 @@
-"""Opens a store's sidecar, which ends the store's grants if the clock was set back."""
+"""Opens a store's sidecar. If the clock was set back, expired grants do not become active again."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Turns in a worker's threads: decides which request gets the next free thread.
+"""Decides which request gets a worker's next free thread.
 
 A caller is a grant, a token of an upstream, or an address. While another caller waits or was served
 in the last ten seconds, a caller holds at most its share of the threads; otherwise it may hold all.

@@ -1,1 +1,1 @@
-"""Sources keep a store fresh. The owner's file defines them; the store never does."""
+"""Sources keep a store up to date. Only the owner's file can define them, never the store."""

@@ -1,4 +1,4 @@
-"""What a kind of source provides: its parts with their versions, and files to import of each.
+"""What a kind of source provides: its parts with their versions, and each part's files.
 
 A package that adds a kind imports from here.
 """

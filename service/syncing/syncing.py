@@ -1,4 +1,4 @@
-"""Keeps a store up to date with its sources: rounds, their freshness, and what is left of them.
+"""Keeps a store up to date with its sources: rounds, freshness, and removal of a source's data.
 
 Kinds of sources are ours, or those of other packages.
 """

@@ -1,4 +1,4 @@
-"""The process of a server that sends events to the webhook. It ends with the server."""
+"""The server's process that sends events to the webhook. It stops when the server stops."""
 
 import sys
 from functools import partial

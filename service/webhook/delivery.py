@@ -1,4 +1,4 @@
-"""Sends events about changed streams to a webhook, as the Standard Webhooks specification says.
+"""Sends events about changed streams to a webhook, as the Standard Webhooks specification requires.
 
 Commits write nothing for this. What is newer in the change log than the position of the webhook is
 what it must get. The position and the events that wait are in the sidecar. An event gets its id

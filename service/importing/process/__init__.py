@@ -1,1 +1,1 @@
-"""The process that parses untrusted files, and the import's side of it."""
+"""The process that parses untrusted files, and the code with which an import controls it."""

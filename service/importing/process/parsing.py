@@ -1,4 +1,4 @@
-"""The import's side of the parsing process: starts, limits and replaces that process.
+"""Starts, limits and replaces the process that parses the files of an import.
 
 The process is spawned, not forked, with an empty environment and no open files but its pipes. If it
 exceeds a limit or crashes, the record that it was parsing is refused, and another process goes on

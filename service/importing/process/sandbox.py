@@ -1,4 +1,4 @@
-"""What a process gives up before it parses untrusted files, and what each record may use."""
+"""Drops rights before a process parses untrusted files, and limits the work for each record."""
 
 import ctypes
 import os

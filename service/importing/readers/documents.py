@@ -1,4 +1,4 @@
-"""Documents: one record per file, with its text and where its pages, slides or chapters are."""
+"""Documents: one record per file, with its text and the positions of pages, slides or chapters."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Reads Word, PowerPoint and OpenDocument files: the parts of an archive that hold text.
+"""Reads Word, PowerPoint and OpenDocument files: the parts of an archive that contain text.
 
 Links, templates, macros and embedded objects are not read.
 """

@@ -1,4 +1,4 @@
-"""The health of a store, as far as a check has looked."""
+"""The health of a store, as far as it was checked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

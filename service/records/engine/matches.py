@@ -1,4 +1,4 @@
-"""What an engine that ranks records itself finds: all matching records, with score bounds."""
+"""The results of an engine that ranks records itself: all matching records, with score bounds."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol

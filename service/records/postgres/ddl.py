@@ -1,4 +1,4 @@
-"""The layout of a store in a PostgreSQL database, and its versioned migrations.
+"""The schema of a store in a PostgreSQL database, and its versioned migrations.
 
 It has the tables of the file (sqlite/ddl.py) with these differences:
 

@@ -1,4 +1,4 @@
-"""Blobs: bytes that granted, visible records delivered. Callers cannot detect any others."""
+"""Blobs: bytes that came with granted, visible records. Callers cannot detect other blobs."""
 
 import base64
 import binascii

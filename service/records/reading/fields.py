@@ -1,4 +1,4 @@
-"""Reads windows of a field: each costs the one or two rows that hold it, not the whole field."""
+"""Reads windows of a field: from the one or two rows that contain a window, not the whole field."""
 
 from collections.abc import Sequence
 from dataclasses import replace

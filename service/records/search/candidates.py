@@ -1,4 +1,4 @@
-"""Stage 1 of search: finds the records that may answer a question best, without reading any.
+"""Stage 1 of search: finds the likeliest answers in the index, without reading any record.
 
 Rare words each select records, as long as they bring few enough rows. Words too common for that
 select in pairs; where pairs bring too few records, titles with a word do, then the newest records.

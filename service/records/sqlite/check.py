@@ -1,4 +1,4 @@
-"""Checks a store file as thoroughly as asked, without serving or locking it."""
+"""Checks a store file to the requested depth, without serving or locking it."""
 
 import os
 import sqlite3

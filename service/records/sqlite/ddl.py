@@ -1,4 +1,4 @@
-"""The layout of the embedded store, and its versioned migrations.
+"""The schema of the embedded store, and its versioned migrations.
 
 How it fits together:
 

@@ -1,4 +1,4 @@
-"""Read-only connections, one per thread, reopened for a new file; one snapshot per request."""
+"""Read-only connections, one per thread, reopened for a new file. A request uses one snapshot."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Prepares streams invisibly and replaces others with them in one short commit.
+"""Prepares hidden streams, and replaces visible streams with them in one short commit.
 
     with staging(writer, [("mail", "messages")]) as stage:
         stage.keep_manifests()

@@ -1,4 +1,4 @@
-"""Lists the connections that a request may mean, and counts the records that it selects."""
+"""Lists the connections that a request may mean, and counts the records that match the request."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""A granted stream: what a grant shows of one stream of one connection."""
+"""A granted stream: the part of one connection's stream that a grant covers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

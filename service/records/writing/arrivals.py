@@ -1,4 +1,4 @@
-"""Finds what rows change in a store by comparing them with its contents, for every engine."""
+"""Compares arriving rows with a store to find what they change, for every engine."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar

@@ -1,4 +1,4 @@
-"""A package: one bearer for several grants, each at its own resource server.
+"""A package: one token for several grants, each on its own resource server.
 
 Search and the lists query all children and merge the results. Everything else asks exactly one,
 chosen by the content of the grants, so that its paging, bookmarks and counts stay valid. If one

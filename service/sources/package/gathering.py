@@ -1,4 +1,4 @@
-"""Merges the descriptions of many sources, and reports those that did not answer."""
+"""Merges the descriptions of many sources, and reports the sources that did not answer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The streams of each child of a package, known without a request because grants do not change."""
+"""The streams of each member of a package, known without a request because grants never change."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

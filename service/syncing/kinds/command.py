@@ -1,4 +1,4 @@
-"""Commands: what one prints, rows of NDJSON, is a part; its version is a hash of the bytes.
+"""Commands: the NDJSON that a command prints is its only part. Its version is a hash of the bytes.
 
 The command runs without a shell, and without the settings of Rung in its environment.
 """

@@ -1,4 +1,4 @@
-"""Calendars over CalDAV and address books over CardDAV: each object is a part. Reads only.
+"""Calendars over CalDAV and address books over CardDAV: each object is a part. Read-only.
 
 A collection is read again only if its sync token or its ctag has changed: what changed since the
 token, or everything if the server does not know the token. XML is parsed without entities.

@@ -1,4 +1,4 @@
-"""Folders: each file is a part, whose version changes with its time, size and number on the disk.
+"""Folders: each file is a part. Its version consists of its time, size and inode number.
 
 A file that is still being written is read again when it changes.
 """

@@ -1,4 +1,4 @@
-"""Mailboxes over IMAP: each mail in a folder is a part. Reads only, and changes no flag.
+"""Mailboxes over IMAP: each message in a folder is a part. Read-only: changes no flags.
 
 A mail that is in several folders is one record, which lists them in `labels`. A folder is listed
 again only if its UIDVALIDITY, its next UID or its number of mails has changed. At Gmail, the folder

@@ -1,4 +1,4 @@
-"""Documents at an address: the document is the one part; its version is a hash of the bytes.
+"""Documents at a URL: the document is the only part. Its version is a hash of the bytes.
 
 All requests of sources: over verified TLS or to loopback, and secrets to their own origin only.
 """

@@ -1,4 +1,4 @@
-"""Zotero libraries: of a database on this machine, a copy of which is read, or over the web API.
+"""Zotero libraries: from a copy of the database on this machine, or over the web API.
 
 The database is one part. Over the web API, each item that belongs to no other is a part, whose
 version has the versions of all items that belong to it, and a hash of the names of collections.
