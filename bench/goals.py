@@ -20,7 +20,7 @@ _P95 = (
     "round."
 )
 _ADDED = (
-    "One client asks each question over MCP, by words alone and then by words and meaning. The "
+    "One client asks each question over MCP, first by words alone and then also by meaning. The "
     "model embeds the question; the vectors of the records are made up."
 )
 _LARGEST = "The largest page that a call can request."
@@ -69,7 +69,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("search", "repeat"),
-        "an identical call repeated without a change: rate, relative to fastmcp",
+        "an identical call, repeated while the store does not change: rate, relative to fastmcp",
         *("least", 6.0, "×"),
         "8 clients repeat one question of rare words. Never quote the figure as the speed of "
         "search.",
@@ -96,7 +96,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("million", "grant"),
-        "grant of 1 connection in 64, common word, 1 million records: p95, relative to a "
+        "grant of 1 of 64 connections, common word, 1 million records: p95, relative to a "
         "plain join filter",
         *("most", 0.05, "×"),
         _COMMON
@@ -114,14 +114,14 @@ GOALS: tuple[Goal, ...] = (
         "8 connections of one grant, common word, 1 million records: p50, relative to one "
         "connection",
         *("most", 4.0, "×"),
-        _COMMON + "three grants take turns.",
+        _COMMON + "three grants are used in turn.",
     ),
     row(
         *("million", "fan-in-64"),
         "64 connections of one grant, common word, 1 million records: p50, relative to one "
         "connection",
         *("most", 8.0, "×"),
-        _COMMON + "three grants take turns.",
+        _COMMON + "three grants are used in turn.",
     ),
     row(
         *("million", "scorer-memory"),
@@ -149,13 +149,15 @@ GOALS: tuple[Goal, ...] = (
         *("fields", "window-0"),
         "8,192-character window at 0 % of a 100 MB field: p50, relative to one in an 8 KB field",
         *("most", 1.1, "×"),
-        "8 clients call read_record_field over MCP; the windows take turns.",
+        "8 clients call read_record_field over MCP; the windows are read in turn.",
     ),
     row(
-        "fields", "window-50", "the same window at 50 % of the field", "most", 1.1, "×", "As above."
+        *("fields", "window-50", "the same window at 50 % of the field", "most", 1.1, "×"),
+        "Measured like `window-0`.",
     ),
     row(
-        "fields", "window-99", "the same window at 99 % of the field", "most", 1.1, "×", "As above."
+        *("fields", "window-99", "the same window at 99 % of the field", "most", 1.1, "×"),
+        "Measured like `window-0`.",
     ),
     row(
         *("fields", "window-memory"),
@@ -167,13 +169,13 @@ GOALS: tuple[Goal, ...] = (
         *("fields", "find-index"),
         "find at the end of a 100 MB field, by the index",
         *("most", 5.0, "ms"),
-        "One client looks for a whole word that occurs only there; p50 over HTTP.",
+        "One client looks for a whole word that occurs only at the end; p50 over HTTP.",
     ),
     row(
         *("fields", "find-scan", "find at the end of a 100 MB field, by a scan", "most"),
         *(2.0, "s"),
-        "The client looks for the inner part of that word, which is in no index; offsets must be "
-        "correct.",
+        "The client looks for letters inside the same word, which no index contains. The offsets "
+        "must be correct.",
     ),
     row(
         *("fields", "find-memory", "growth of the worker's memory during these scans", "most"),
@@ -181,16 +183,17 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("streams", "streams-cpu"),
-        "search of a grant of 500 streams of 20 records: CPU time, relative to 25 such streams",
+        "search of a grant of 500 streams, 20 records each: CPU time, relative to 25 such streams",
         *("most", 20.0, "×"),
-        "A phrase, a prefix, `title:` and plain words, each with and without `since`, in a whole "
-        "and in a time-limited grant, in one process. The worst of these 16 searches counts.",
+        "A phrase, a prefix, `title:` and plain words, each with and without `since`, with a grant "
+        "of whole streams and a time-limited grant, in one process. The worst of these 16 searches "
+        "counts.",
     ),
     row(
         *("lists", "paging"),
         "query_records: p50 of page 400 by cursor, relative to page 1",
         *("most", 1.1, "×"),
-        "Pages of 25 records of a stream of 1 million; the two pages take turns.",
+        "Pages of 25 records of a stream of 1 million; the two pages are requested in turn.",
     ),
     row(
         *("lists", "aggregate"),
@@ -226,8 +229,12 @@ GOALS: tuple[Goal, ...] = (
         "The time of the whole process and its children, without that of the Dovecot server.",
     ),
     row(
-        *("sync", "sync-bytes", "files of the store that such a round changes", "most"),
-        *(0.0, "", "Hashes of the store and its log are compared before and after these rounds."),
+        *("sync", "sync-bytes", "files of the store that this command changes", "most"),
+        *(
+            0.0,
+            "",
+            "Hashes of the store and its log are compared before and after the command runs.",
+        ),
     ),
     row(
         *("sync", "sync-arrival"),
@@ -251,11 +258,11 @@ GOALS: tuple[Goal, ...] = (
         *("formats", "import-rows"),
         "import of 30,000 rows of CSV: rows a second",
         *("least", 4_000.0, "/s"),
-        "As above; the rows contain numbers, dates, amounts and texts.",
+        "Measured like `import-mails`; the rows contain numbers, dates, amounts and texts.",
     ),
     row(
         *("formats", "import-streams"),
-        "import of 2,000 small tables, a stream each: time, relative to 200",
+        "import of 2,000 small tables, one stream each: time, relative to 200 tables",
         *("most", 12.0, "×"),
         "A folder of CSV files with one row each.",
     ),
@@ -272,7 +279,7 @@ GOALS: tuple[Goal, ...] = (
         "most",
         BUDGETS.search_text_bytes,
         "bytes",
-        "The answers to all questions, natural ones and those of rare words.",
+        "The largest answer to any question, natural or of rare words.",
     ),
     row(
         *("budgets", "text", "largest text of any answer", "most"),
@@ -288,15 +295,15 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("stages", "rendering"),
-        "wire, fitting and rendering: share of the time of a search",
+        "conversion to JSON (wire), fitting to limits and rendering: share of the time of a search",
         *("most", 0.2, "×"),
         "Each stage is measured without the stages inside it, all in this process.",
     ),
     row(
         *("stages", "answering"),
-        "wire, fitting and rendering: CPU time in a search",
+        "conversion to JSON (wire), fitting to limits and rendering: CPU time in a search",
         *("most", 1.8, "ms"),
-        "As above.",
+        "Measured like `rendering`.",
     ),
     row(
         *("pages", "pages"),
@@ -307,7 +314,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("upstreams", "adapter"),
-        "time that the adapter adds to a search",
+        "time that Rung, as an adapter in front of an upstream, adds to a search",
         *("most", 2.0, "ms"),
         "The p50 of the same searches, sent in turn to an upstream and to Rung in front of it.",
     ),
@@ -333,11 +340,11 @@ GOALS: tuple[Goal, ...] = (
         *("upstreams", "hung-read"),
         "p99 of a local read during 50 hung calls",
         *("most", 200.0, "ms"),
-        "An upstream never answers, and as many callers wait for it as may wait.",
+        "An upstream never answers while as many callers as allowed wait for it.",
     ),
     row(
         *("upstreams", "hung-health", "p99 of /healthz during 50 hung calls", "most"),
-        *(200.0, "ms", "As above."),
+        *(200.0, "ms", "Measured like `hung-read`."),
     ),
     *(
         row(
@@ -364,7 +371,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("papers", "papers"),
-        "searches of papers: rate, relative to the SQL statement usually used for them",
+        "searches of papers: rate, relative to the SQL statement usually used for such searches",
         *("least", 8.0, "×"),
         "Searches with snippets, compared with `snippet()` in the ranking statement, both in "
         "this process.",

@@ -35,10 +35,10 @@ TITLES = {
 _HEAD = """\
 # Benchmarks
 
-How fast Rung is and how much memory it takes, compared with other servers on the same machine: the
-official MCP SDK, fastmcp, Datasette, and a minimal Flask endpoint without any guarantees. Ratios
-compare servers in one run; absolute figures hold for this machine only. `make bench` writes this
-page; do not edit it.
+This page shows how fast Rung is and how much memory it takes, compared with other servers on the
+same machine: the official MCP SDK, fastmcp, Datasette, and a minimal Flask endpoint without any
+guarantees. Ratios compare servers in one run; absolute figures hold for this machine only.
+`make bench` writes this page; do not edit it.
 """
 
 _REPEAT = """\
@@ -46,52 +46,55 @@ _REPEAT = """\
 
 ```sh
 make bench         # every row, half an hour or more if nothing is built; rewrites this page
-make bench-quick   # every row at small sizes, in two minutes: shows that it works
+make bench-quick   # every row at small sizes, in two minutes; checks that the benchmark works
 make soak          # an hour of mixed load while the store is written to; adds its figures here
 ```
 
 `.venv/bin/python -m bench --only search million` measures some groups of rows again and replaces
-them in the saved run and on the page; `--without million` skips groups and writes the page, which
-lists their rows as not measured; with `--gate`, the command exits with 1 if a goal is missed. The
-benchmark needs Linux with two cores, 16 GB of memory and 25 GB of disk. `wrk` makes the load if it
-is installed; if not, a loop in Python does. npm installs the TypeScript peers; without npm, they
-are left out. The group `sync` needs root and the packages that `.ci/run sources` installs. Built
-files stay under `var/bench` and are built again when the code that writes them changes;
-`make clean` removes them.
+their results in the saved run and on the page; `--without million` skips groups and writes the
+page, which lists their rows as not measured; with `--gate`, the command exits with 1 if a goal is
+missed. The benchmark needs Linux with two cores, 16 GB of memory and 25 GB of disk. `wrk` generates
+the load if it is installed; if not, a loop in Python does. npm installs the TypeScript peers;
+without npm, they are left out. The group `sync` needs root and the packages that `.ci/run sources`
+installs. Built files stay under `var/bench` and are built again when the code that writes them
+changes; `make clean` removes them.
 """
 
 _METHOD = """\
 ## How it is measured
 
 - The corpus is generated from a seed. English function words and made-up words follow Zipf's law.
-  Lengths are log-normal from 200 characters up, and some records have 200,000. One record in ten
-  contains accents, and one in forty contains Chinese or Japanese text. There are 64 connections
-  with 4 streams each. A field of 100 MB is in a separate store.
-- Natural questions have as many words, and as frequent ones, as the questions of public English
-  collections: 3 to 13 content words, each in 0.03 to 46 % of the records, and 2 to 10 function
-  words. Questions of rare words contain only words that are in at most 1 % of the records. Common
-  words are single words in 5 to 20 % of the records. There are 100 natural questions, 100 questions
-  of rare words, and 40 common words. *Mixed* means that the first two kinds alternate.
-- Each server is one process on one core; the load is made on the other core. Everything runs on one
-  machine, over loopback, without TLS.
-- Servers that are compared run at the same time. They get the load in turn, in the opposite order
-  in every second round. A row shows the median of the ratios of its rounds, then the lowest and the
+  The lengths of records follow a log-normal distribution that starts at 200 characters; some
+  records have 200,000 characters. One record in ten contains accents, and one in forty contains
+  Chinese or Japanese text. There are 64 connections with 4 streams each. A field of 100 MB is in a
+  separate store.
+- Natural questions resemble the questions of public English collections in the number and the
+  frequency of their words: 3 to 13 content words, each in 0.03 to 46 % of the records, and 2 to 10
+  function words. Questions of rare words contain only words that are in at most 1 % of the records.
+  Common words are single words in 5 to 20 % of the records. There are 100 natural questions, 100
+  questions of rare words, and 40 common words. *Mixed* means that the first two kinds alternate.
+- Each server is one process on one core; the load is generated on the other core. Everything runs
+  on one machine, over loopback, without TLS.
+- Servers that are compared run at the same time. They get the load in turn, in reverse order in
+  every second round. A row shows the median of the ratios of its rounds, then the lowest and the
   highest ratio. A row without these two was measured once.
 - Rung runs with its defaults: it checks the token and the grant, proves its windows, fills both
   channels of a result (text and structured content), and logs every request. Only its answer cache
-  is off, so that Rung has to compute every answer. The cache is on when an identical call is
-  repeated, in the soak, and when the memory after mixed load is measured.
-- Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite
-  file with a `porter` index. They search for any word of the question except Rung's stop words.
-  They keep their connection to the file open, check no token, log nothing, and answer in stateless
-  JSON. Before anything is measured, one question in five must find the same records on every
-  server, except for ties.
-- The official SDK and fastmcp also carry Rung's own search: their servers call it in their own
-  process, with the same token, and send both channels. They must find what Rung finds.
-- The limit endpoint is the fastest honest search that we can write with the same parts: Flask under
+  is off, so that Rung has to compute every answer. The cache is on only in the row for an identical
+  call, in the row for memory after mixed load, and in the soak (`make soak`).
+- Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite file
+  with a `porter` index. They search for any word of the question except Rung's stop words, and rank
+  the matches (a *ranked OR*). They keep their connection to the file open, check no token, log
+  nothing, and answer in stateless JSON. Before anything is measured, one question in five must find
+  the same records on every server, except for ties.
+- In some rows, the official SDK and fastmcp also carry Rung's own search: their servers call this
+  search in their own process, with the same token, and send both channels. They must find the same
+  records as Rung.
+- Memory is measured as `RssAnon`, the private memory that Linux reports for a process.
+- The limit endpoint is the fastest search that we can write with the same components: Flask under
   gunicorn with as many threads as Rung, bm25 in two steps, plain windows and both channels, but no
   token, no grant, no cursor and no proof.
-- A missed goal is not lowered; the reason is given above.
+- Goals that are missed are not lowered; the reasons are given above.
 """
 
 _LIMITS = """\
@@ -187,7 +190,7 @@ def _about(found: dict[str, Any]) -> str:
     text = f"{stamp} {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
     if found["load_before"] > CALM:
         text += (
-            f"\n**The machine was not calm**: its load average was {found['load_before']:.1f} "
+            f"\n**The machine was busy**: its load average was {found['load_before']:.1f} "
             "before the run began. Do not rely on these figures.\n"
         )
     if found["plan"] != "full":
@@ -224,17 +227,20 @@ def _generator(found: dict[str, Any]) -> str:
         for line in lines
         if isinstance(line, Note) and line.what == BUSIEST
     ]
-    text = f"The load of searches is made by {maker}, each client waiting for its answer. "
+    text = (
+        f"The load of searches is generated by {maker}. Each client waits for an answer before it "
+        "sends the next request. "
+    )
     if shares:
-        text += f"Its core was busy for at most {max(shares)} % of the time"
+        text += f"The generator's core was busy for at most {max(shares)} % of the time"
         if max(shares) < BUSY_PERCENT:
-            text += ": it waited for the servers, and was not the limit. "
+            text += ": the generator waited for the servers, and was not the limit. "
         else:
-            text += ", so **it may have been the limit**. "
+            text += ", so **the generator may have been the limit**. "
     return _paragraph(
         text
-        + "Rows with one client are measured by a loop in Python. Its own time is part of their "
-        "figures and brings ratios closer to 1. The time of the store alone is also given."
+        + "Rows with one client are measured by a loop in Python. The loop's own time is part of "
+        "their figures and brings ratios closer to 1. The time of the store alone is also given."
     )
 
 
@@ -269,9 +275,9 @@ def _details(lines: Sequence[Line]) -> Iterator[str]:
 def _soaked(soak: dict[str, Any]) -> Iterator[str]:
     yield "## Soak\n"
     yield (
-        f"From `make soak` on {soak['when']}, {soak['machine']}: every kind of call over MCP, with "
-        "old and new protocol revisions, and over REST, and calls that fail, while small imports "
-        "and new grants change the store. Growth is the slope of the peaks after the first "
+        f"From `make soak` on {soak['when']}, {soak['machine']}: every kind of call, including "
+        "calls that fail, over REST and over MCP with old and new protocol revisions, while small "
+        "imports and new grants change the store. Growth is the slope of the peaks after the first "
         "quarter of the time.\n"
     )
     yield markdown(("what", "measured", ""), soak["lines"])
