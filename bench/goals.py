@@ -230,11 +230,7 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("sync", "sync-bytes", "files of the store that this command changes", "most"),
-        *(
-            0.0,
-            "",
-            "Hashes of the store and its log are compared before and after the command runs.",
-        ),
+        *(0.0, "", "Hashes of the store and its log are compared before and after the command."),
     ),
     row(
         *("sync", "sync-arrival"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from quality.measures import BM25S, FTS5, RUNG, SESSIONS, TYPED, TYPOS, Row
+from quality.measures import BM25S, FTS5, MEANING, RUNG, SESSIONS, TYPED, TYPOS, Row
 from quality.metrics import ALL
 from quality.runs import BANDS, Run
 
@@ -19,17 +19,19 @@ Snowball stems. Both remove stop words, join the other words with OR, and rank b
 """
 
 FIGURES_MEAN = """- **R@k**, recall: the share of the right records that are among the first k hits.
-- **MRR**: one divided by the rank of the first right record, or 0 if it is not among ten.
-- **nDCG@10**: the gain of ten hits by grade and rank, divided by the best possible gain.
+- **MRR**: the mean of one divided by the rank of the first right record, or 0 if none of the ten
+  hits is right.
+- **nDCG@10**: the gain of the ten hits, by grade and rank, divided by the best possible gain.
 - **any**: the share of questions with at least one hit.
 - **bytes**: the mean size, in UTF-8 bytes, of the text that a model reads for a question.
 
-*By meaning too* marks runs in which the texts have vectors from multilingual-e5-small. The figures
-for LoCoMo, Cranfield and XQuAD cover half of each collection. For the whole of LoCoMo, others have
-published these values of R@10: Nemotron-8B .801, bge-gemma2 (9 B) .784, Linq-7B .761, e5-small
-.667, bge-small .585. For multilingual-e5-small alone and all 2,069 paragraphs of SQuAD, [others
-published](https://huggingface.co/pavanyadava07/multilingual-retrieval-lab-e5s) an nDCG@10 of .878
-with XQuAD's English questions, and of .762 with German questions about the English paragraphs.
+*With vectors* marks runs in which the texts have vectors from the model multilingual-e5-small. The
+figures for LoCoMo, Cranfield and XQuAD cover half of each collection. For the whole of LoCoMo,
+others have published these values of R@10: Nemotron-8B .801, bge-gemma2 (9 B) .784, Linq-7B .761,
+e5-small .667, bge-small .585. For multilingual-e5-small alone and all 2,069 paragraphs of SQuAD,
+[others published](https://huggingface.co/pavanyadava07/multilingual-retrieval-lab-e5s) an nDCG@10
+of .878 with XQuAD's English questions, and of .762 with German questions about the English
+paragraphs.
 
 A ratio compares Rung with the search that the gate names, or with FTS5 if the gate names none. For
 *one typo*, the ratio is Rung's recall with typos divided by its recall without typos, and the
@@ -43,13 +45,13 @@ $ make quality
 $ COLLECTIONS=../collections make quality
 ```
 
-The first command measures our own collection, the needles and the papers, and writes
-`var/quality/search-quality.md`. The second also measures every collection in a folder, and writes
-this page. A collection is a folder with three files:
+The first command measures our own collection, the needles, the papers and the demo, and writes
+`var/quality/search-quality.md`. The second command also measures every collection in the folder
+`../collections`, and writes this page. A collection is a folder with three files:
 
 - `about.json`: an object with `kind` (a description), and optionally `source` and `languages`.
-  `languages` maps groups to ISO 639-1 codes. If it does not list a group, a group name of two
-  letters is the code, and the language of any other group is English.
+  `languages` maps groups to ISO 639-1 codes. If a group is not listed and its name has two letters,
+  the name is the code. The language of any other group is English.
 - `documents.ndjson`: each line has `id` and `group`, and optionally `title`, `text`, `caption`,
   `author`, `at`, `session` and `order`. The manifest declares these as title, text, actor, event
   time, thread and position; a caption has no role.
@@ -75,22 +77,29 @@ NOTES = {
         "full. There is no baseline."
     ),
     "locomo": (
-        "The session is the thread. Means leave out category 5, as the authors of the collection "
+        "Each session is a thread. Means leave out category 5, as the authors of the collection "
         "do. *By session* counts any hit from the right session as right, as many publications do. "
         "*One typo* repeats all questions with one error in the rarest long word: in turn, two "
         "letters are swapped, or one letter is deleted, replaced or inserted. The first letter "
         "stays the same."
     ),
-    "cranfield": "The abstracts are about aerodynamics; the questions come from engineers.",
+    "cranfield": "The abstracts are about aerodynamics; engineers wrote the questions.",
     "demo": (
         "Ten questions are in another language, ten use synonyms, ten use other words, and ten are "
-        "about parts of compounds. No question shares a whole word with the record that answers "
-        "it."
+        "about parts of compound words. No question shares a whole word with the record that "
+        "answers it."
     ),
-    "across, by meaning too": (
+    "across, with vectors": (
         "Each category names the language of the questions, then the language of the texts."
     ),
     "xquad": "Chinese and Thai are written without spaces between words.",
+}
+
+#: Our descriptions of public collections.
+KINDS = {
+    "locomo": "long personal conversations: each turn is a record, each conversation a connection",
+    "cranfield": "1,400 abstracts with graded judgments",
+    "xquad": "the same 240 passages and questions in many languages: each language is a connection",
 }
 
 FIGURES = ("any", "R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10")
@@ -123,9 +132,10 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def _collection(run: Run) -> str:
-    kind = run.kind[0].upper() + run.kind[1:]
+    kind = KINDS.get(run.name.removesuffix(MEANING), run.kind)
+    kind = kind[0].upper() + kind[1:]
     sentences = [
-        f"{kind}: {run.documents:,} documents, {len(run.queries):,} questions.",
+        f"{kind} ({run.documents:,} documents, {len(run.queries):,} questions).",
         NOTES.get(run.name, ""),
         f"Source: {run.source}." if run.source else "",
     ]

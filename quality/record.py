@@ -35,32 +35,33 @@ written.
 SEARCH = """## Search quality
 
 [Search quality](search-quality.md) compares each figure with two baselines of the same run and, for
-LoCoMo, with published figures. The published figures are for whole collections. Ours are for the
-halves of LoCoMo, Cranfield and XQuAD that are in this repository, so the two cannot be compared
-directly. `COLLECTIONS=FOLDER make record` measures the collections in a folder of your own, which
-can be whole collections.
+LoCoMo, with published figures. The published figures are for the whole collection. Ours are for
+half of each of LoCoMo, Cranfield and XQuAD, so the two cannot be compared directly. The collections
+are not in this repository. `COLLECTIONS=FOLDER make record` measures the collections in a folder of
+your own, which can be whole collections.
 
 """
 ABOUT = """## Evidence benchmark
 
-120 tasks over 2,000 made-up messages and notes in three accounts. A scripted agent searches and
-reads until the text that it sees proves the answer. Most answers are a code. The code is in the
-only sentence that contains all words of the question, sometimes in a text of 200,000 characters,
-or beside the second of two words that are 40 words apart, or in a named record. The other tasks
-ask for the end of a text, for a count, or for words that no record contains together. The agent
-remembers nothing from earlier tasks, and reads only `content[]`.
+The benchmark consists of 120 tasks over 2,000 made-up messages and notes in three accounts. A
+scripted agent searches and reads until the text that it sees proves the answer. Most answers are
+codes. A code is in the only sentence that contains all words of the question (sometimes in a text
+of 200,000 characters), next to the second of two words that are 40 words apart, or in a record that
+the task names. The other tasks ask for the end of a text, for a count, or for words that no record
+contains together. The agent remembers nothing from earlier tasks, and reads only `content[]`.
 
 """
 COLUMNS = """
 - **text read**: the UTF-8 bytes of all answers. **largest**: the UTF-8 bytes of the largest answer.
-  Some hosts write long answers to a file, or cut them ([hosts and models](hosts-and-models.md)).
+  Some hosts write long answers to a file or truncate them ([hosts and
+  models](hosts-and-models.md)).
 - **proof rate**: the share of hits that show a word of the question in an excerpt.
 - **at once**: the searches whose first page proved the answer, without another call.
 - **dead handles**: the ids, cursors and calls that an answer contained and the server then refused.
 
-The plain server consists of a few lines of code that use the official SDK and SQLite FTS5. It has
-`search`, which requires all words and shows a snippet of each hit, `fetch` for a whole record, and
-`count`. It has no grants and no limits, returns whole texts, and serves the same records. Its code
+The plain server consists of a few lines of code that use the official SDK and SQLite FTS5. Its
+tools are `search`, which requires all words and shows a snippet of each hit; `fetch`, which returns
+a whole record; and `count`. It serves the same records, but has no grants and no limits. Its code
 is `quality/evidence/fts5.py`.
 
 To run the benchmark against another server, write the records to files, import the files into that
@@ -132,7 +133,10 @@ def page() -> str:
     else:
         parts += ["Not measured yet.\n"]
     behind = [f"- {entry.title}: {'; '.join(entry.missed)}." for entry in entries if entry.missed]
-    parts += [COLUMNS, "\n## What is behind\n\nThese are the goals that each measurement missed. "]
+    parts += [
+        COLUMNS,
+        "\n## Missed goals\n\nThese goals were missed or could not be checked. ",
+    ]
     parts += ["The linked pages give the figures and the reasons.\n\n", "\n".join(behind), "\n"]
     return "".join(parts)
 
@@ -164,7 +168,7 @@ def _gates(title: str, name: str, command: str) -> Entry:
     verdicts = re.findall(r"^\| (.+?) \|.* \| (held|missed) \|$", text, re.MULTILINE)
     missed = [cell for cell, verdict in verdicts if verdict == "missed"]
     date, commit = commits.read_stamp(text)
-    outcome = f"{len(verdicts) - len(missed)} of {len(verdicts)} gates held"
+    outcome = f"{len(verdicts) - len(missed)} of {len(verdicts)} goals met"
     return Entry(f"[{title}]({name})", outcome, [date or "not dated"], commit, command, missed)
 
 

@@ -35,7 +35,7 @@ HEAD = """# Fault tests
 For each row, tests inject a fault and check that Rung behaves as the third column requires.
 [rows.py](../tests/figures/rows.py) lists the tests. `make figures` runs them and writes this
 page. Long rows run only if `ROWS` names them; otherwise the table shows their last result. A row
-is open if it could not be checked, for example because no source of advisories answered.
+is open if it could not be checked, for example because no database of vulnerabilities answered.
 
 | # | fault | expected behavior | result | tests | counts | seconds | date | commit |
 |---|---|---|---|---|---|---|---|---|

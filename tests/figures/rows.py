@@ -27,7 +27,7 @@ ROWS: Final = (
         "Generated JSON-RPC bodies for old and new protocol revisions, for records and papers; "
         "arbitrary bytes, addresses, URIs and arguments; generated REST requests checked against "
         "`/openapi.json`",
-        "No answer is a 5xx or `-32603`; every answer matches its schema",
+        "No answer has a status of 5xx or the code `-32603`; every answer matches its schema",
         (
             "tests/figures/test_bodies.py",
             *("tests/spec/test_hostile_bodies.py", "tests/spec/test_bad_input_fuzz.py"),
@@ -74,8 +74,8 @@ ROWS: Final = (
     ),
     Row(
         6,
-        "Sources and asset servers that hang, send slowly, reset connections, lie, or send gzip "
-        "bombs",
+        "Sources and asset servers that hang, send slowly, reset connections, or send false data "
+        "or gzip bombs",
         "A typed error is returned before the deadline; memory stays bounded; other requests are "
         "answered",
         (
@@ -144,7 +144,8 @@ ROWS: Final = (
     Row(
         13,
         "A clock set forward and back; daylight-saving changes in every time zone",
-        "No expired token, session, link or grant is revived; times fall into the right buckets",
+        "No expired token, session, link or grant becomes valid again; times are counted in the "
+        "right groups",
         (
             *("tests/spec/test_clock.py", "tests/unit/service/records/test_local_time.py"),
             *("tests/spec/test_ended_tokens.py", "tests/unit/service/records/test_aggregate.py"),
@@ -162,14 +163,14 @@ ROWS: Final = (
     Row(
         15,
         "`make audit`: known vulnerabilities, licenses, a bill of materials, pinned hashes",
-        "No findings, or a documented exception; open if no source of advisories answers",
+        "No findings, or a documented exception; open if no database of vulnerabilities answers",
         command=("tests.figures.audit",),
         short=("tests.figures.audit", "--offline"),
     ),
     Row(
         16,
         "Hostile files in every format; hostile archives, links, pipes and file names, each "
-        "imported by the command; sample files with changed values and flipped bytes",
+        "imported with `rung import`; sample files with changed values and flipped bytes",
         "The import ends in bounded time and memory, without a traceback; every refusal is "
         "explained, and the other files are in the store",
         (
@@ -183,7 +184,8 @@ ROWS: Final = (
         "worker with two threads: each kind for 60 seconds, from one hostile grant with 8 "
         "connections, then from four grants",
         "95 % of the client's searches take at most 3 times as long as without these calls; the "
-        "longest takes at most 2 seconds; with four grants, at most 10 times and 6 seconds",
+        "longest takes at most 2 seconds; with four grants, the "
+        "limits are 10 times and 6 seconds",
         ("tests/spec/test_turns.py",),
         command=("tests.figures.busy",),
         short=(
@@ -209,10 +211,10 @@ ROWS: Final = (
         "log; commands killed while they replace a file; restored older backups and PostgreSQL "
         "failovers that lose commits, followed by as many new commits; records moved out of and "
         "into a grant's time range",
-        "A record gives access only to the bytes that came with it; a replaced file is the old or "
-        "the new one; revoked tokens stay revoked; bookmarks of lost commits return 410, and "
-        "bookmarks from before the upgrade keep working; a feed contains only what the grant "
-        "covers",
+        "A record gives access only to the bytes that came with it; a replaced file is always the "
+        "whole old file or the whole new one; revoked tokens stay revoked; bookmarks of lost "
+        "commits return 410, and bookmarks from before the upgrade keep working; a feed contains "
+        "only what the grant covers",
         (
             *("tests/spec/test_forged_blobs.py", "tests/cli/test_replaced_files.py"),
             *("tests/spec/test_replaced_store.py", "tests/spec/test_lost_commits.py"),

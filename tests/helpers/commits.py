@@ -42,7 +42,7 @@ def read_stamp(page: str) -> tuple[str, str]:
 def state(commit: str, root: Path = ROOT) -> str:
     """Whether results of a commit are those of the product as it is checked out in `root`."""
     if not commit or _git("cat-file", "-t", commit, root=root) != "commit":
-        return "**out of date**: no commit of this history is named"
+        return "**out of date**: the page names no commit of this history"
     changed = _git("diff", "--name-only", commit, "--", *PRODUCT, root=root).splitlines()
     return f"**out of date**: {len(changed)} product files have changed" if changed else "current"
 

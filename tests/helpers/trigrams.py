@@ -60,7 +60,7 @@ class Trigrams:
 
 
 def embed_all(house: House) -> House:
-    """The same house, whose store has vectors and is searched by meaning too."""
+    """The same house, whose store has vectors, so that it is also searched by meaning."""
     build(house.path, Trigrams(), Event(), on_commit=lambda progress: None)
     house.app.extensions["rung"].store.encoder = Trigrams()
     return house

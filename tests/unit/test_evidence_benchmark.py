@@ -134,5 +134,5 @@ def test_the_record_has_a_row_with_a_command_for_each_measurement_and_names_what
         row = next(line for line in page.splitlines() if f"]({name}) |" in line)
         assert row.endswith(f" | `{command}` |") and ("current" in row or "out of date" in row)
     missed = text(Path("docs/benchmarks.md")).count(" | missed |")
-    behind = page.partition("## What is behind")[2].partition("[Benchmarks]")[2].partition("\n")[0]
+    behind = page.partition("## Missed goals")[2].partition("[Benchmarks]")[2].partition("\n")[0]
     assert behind.count("`") == 2 * missed
