@@ -100,7 +100,7 @@ class TimedOut(EvidenceError, kind="timed_out", code="deadline_exceeded"):
 class Internal(EvidenceError, kind="internal", code="api_error"):
     """A bug in Rung. The message is always the same; the cause is logged."""
 
-    def __init__(self, message: str = "Something went wrong on our side.", **details: Any) -> None:
+    def __init__(self, message: str = "Something went wrong in Rung.", **details: Any) -> None:
         super().__init__(
             message, hint="Try again. If the error persists, report the request id.", **details
         )

@@ -52,7 +52,7 @@ class Breaker:
             remaining = self._open_until.left()
             if remaining or self._trying:
                 raise Unavailable(
-                    "An upstream server does not answer, so requests to it are paused. Try "
+                    "An upstream server is not responding, so requests to it are paused. Try "
                     "again in a few seconds.",
                     retry_after=max(1, math.ceil(remaining)),
                 )

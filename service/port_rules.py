@@ -137,7 +137,7 @@ def _no_match(request: WindowRequest) -> NotFound:
     if request.match > 1:
         message = (
             f"The query has no match number {request.match} in this field. Retry with a "
-            "smaller number."
+            "smaller value of match."
         )
     param = "match" if request.match > 1 else "query"
     return NotFound(message, code="query_not_found", param=param)

@@ -135,7 +135,7 @@ class Activity:
         if self._latest - clock - self._ahead > BEHIND:
             report = (
                 f"The clock is behind the latest recorded time, {self._latest:%Y-%m-%d %H:%M} UTC. "
-                "Grants that had expired by then could not be ended. See docs/operations.md."
+                "Grants that expired before that time could not be ended. See docs/operations.md."
             )
         if report and report != self._reported:
             logger.warning(report)

@@ -196,5 +196,5 @@ def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> lis
     """Ends the grant with this id, or all with this label, immediately; returns their ids."""
     revoked = registry.revoke_grants(name, tokens.iso(now))
     if not revoked:
-        raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
+        raise NotFound(f"There is no active grant {name!r}. List grants: rung grant list.")
     return revoked

@@ -28,10 +28,10 @@ def active_grant(registry: RegistryReader, name: str) -> Grant:
     matches = (grant for grant in registry.grants() if name in (grant.grant_id, grant.label))
     active = [grant for grant in matches if grant.state(None) == "active"]
     if not active:
-        raise NotFound(f"There is no active grant {name!r}. List them with `rung grant list`.")
+        raise NotFound(f"There is no active grant {name!r}. List grants: rung grant list.")
     if len(active) > 1:
         ids = ", ".join(grant.grant_id for grant in active)
-        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of {ids}.")
+        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of the ids {ids}.")
     return active[0]
 
 
@@ -98,7 +98,7 @@ def revoke(registry: Registry, name: str, *, now: datetime | None = None) -> lis
     """
     revoked = registry.revoke_packages(name, tokens.iso(now))
     if not revoked:
-        raise NotFound(f"There is no active package {name!r}. List them with `rung package list`.")
+        raise NotFound(f"There is no active package {name!r}. List packages: rung package list.")
     return revoked
 
 

@@ -178,7 +178,7 @@ class Words(click.Command):
                 raise
             raise click.UsageError(
                 f"No such option: {error.option_name}. If a search word begins with -, quote "
-                "the whole query, or put -- before it.",
+                "the whole query, or put -- before the query.",
                 context,
             ) from error
 

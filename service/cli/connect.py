@@ -293,7 +293,7 @@ def _check(address: str, secret: str, *, needed: bool) -> None:
         )
     if needed and not secret:
         way = f"`rung doctor {address}` checks the token in {TOKEN_VARIABLE}."
-        say(f"No token was given, so none was checked. {way}")
+        say(f"No token was given, so Rung did not check one. {way}")
 
 
 def _put_in(target: Target, entry: Entry, bearer: Credential, options: Options) -> None:

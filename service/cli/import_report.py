@@ -40,8 +40,8 @@ def preview(inferred: Inferred, rows: list[dict[str, Any]], *, full: bool) -> No
         say("To see its fields, add --dry-run. To edit them, add --write-manifest FILE.")
     for path, doubt in inferred.doubts.items():
         say(
-            f"{path} stays text: {doubt}. To declare its form, add x_rung_form to the field in the "
-            "manifest (--write-manifest, then --manifest)."
+            f"{path} stays text, because {doubt}. To declare its form, add x_rung_form to the "
+            "field in the manifest (--write-manifest, then --manifest)."
         )
 
 
@@ -98,7 +98,7 @@ def of_import(report: Report, *, replaces: bool = False) -> None:
     """Reports an import, with notes for its owner. One that `replaces` a stream has no summary."""
     if error := report.unmerged:
         say(f"Warning: the rows were imported, but the indexes were not merged. {error.message}")
-        say(f"{error.hint} The next import merges them.")
+        say(f"{error.hint} The next import merges the indexes.")
     counts = report.counts
     if counts.refused > len(counts.refusals):
         say(f"… and {counted(counts.refused - len(counts.refusals), 'more refused row')}.")
@@ -123,8 +123,8 @@ def of_import(report: Report, *, replaces: bool = False) -> None:
         )
     for name, count in sorted(report.apart.items()):
         say(
-            f"{name}: rows with the id of a different record in an earlier file: {count}. Their "
-            "ids get ~ and a hash at the end. If these rows are newer versions of the records, "
+            f"{name}: rows with the id of a different record in an earlier file: {count}. Rung "
+            "adds ~ and a hash to their ids. If these rows are newer versions of the records, "
             "import the files one after the other."
         )
     words = ("new", "changed", "unchanged", "deleted", "refused")

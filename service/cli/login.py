@@ -106,7 +106,7 @@ def logout(url: str) -> None:
         with alone():
             document = tokens.read(path)
             if document.get("provider_url") != base or "client_id" not in document:
-                raise InvalidRequest(f"{path} contains no sign-in from `rung login {base}`.")
+                raise InvalidRequest(f"{path} contains no tokens from `rung login {base}`.")
             path.unlink()
         form = {
             "token": document["credential"]["refresh_token"],
@@ -119,7 +119,7 @@ def logout(url: str) -> None:
             why = f"{base} {error.why}." if isinstance(error, (Unreached, Late)) else error.message
             raise Unavailable(
                 f"The tokens were deleted on this machine, but they were not revoked. {why}",
-                hint="The owner can revoke the access at /owner.",
+                hint="The owner can revoke your access on the /owner page.",
             ) from error
     say(f"Signed out of {base}.")
 

@@ -114,7 +114,7 @@ def _provider(url: str, cache_root: Path | None, token_file: Path | None) -> Ser
     try:
         open_session(BUDGETS.start_seconds)
     except (errors.Unavailable, errors.TimedOut, errors.RateLimited) as error:
-        note(f"{provider} has not identified the token yet. {error.message}")
+        note(f"{provider} has not checked the token yet. {error.message}")
     except (errors.Unauthenticated, errors.Forbidden) as error:
         error.hint = f"Get a client token: `{shlex.join(['pdpp', 'connect', provider])}`."
         raise

@@ -83,7 +83,8 @@ def _refresh(path: Path, document: dict[str, Any], provider: str) -> None:
         keep(path, document, ask("POST", document["token_endpoint"], data=form))
     except Unauthenticated as error:
         error.message = f"The sign-in at {provider} has ended. {error.message}"
-        error.code, error.hint = EXPIRED, f"Run `{shlex.join(['rung', 'login', provider])}`."
+        command = shlex.join(["rung", "login", provider])
+        error.code, error.hint = EXPIRED, f"To sign in again, run `{command}`."
         raise
 
 

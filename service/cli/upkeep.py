@@ -210,7 +210,7 @@ def _streams(writer: Writing, name: str) -> list[StreamCount]:
     if not matches:
         near = [text for text in whole if text.endswith(f"/{name}")]
         near = near or get_close_matches(name, [entry.connection_id for entry in counts] + whole, 1)
-        hint = f"Did you mean {near[0]!r}?" if near else "List them: rung stats."
+        hint = f"Did you mean {near[0]!r}?" if near else "List the streams: rung stats."
         raise click.ClickException(f"The store has no connection or stream {name!r}. {hint}")
     return matches
 

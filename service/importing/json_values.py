@@ -174,7 +174,7 @@ class JsonReader:
                 break
             size *= 2
             if len(self._text) > (limit := BUDGETS.import_row_bytes):
-                large = f"{self._name} has a value of over {limit:,} bytes."
+                large = f"{self._name} contains a value larger than {limit:,} bytes."
                 raise TooLarge(f"{large} Split it into several records.")
         value = self._text[self._position : end]
         self._position = end

@@ -128,7 +128,7 @@ class File:
         with self.open() as file:
             content = file.read(BUDGETS.import_attachment_bytes + 1)
         if len(content) > (limit := BUDGETS.import_attachment_bytes):
-            raise InvalidRequest(f"{self.name} has over {limit} bytes, too many for an attachment.")
+            raise InvalidRequest(f"{self.name} exceeds {limit} bytes, the limit for attachments.")
         return content
 
 
@@ -153,7 +153,7 @@ def most(packed: int) -> int:
 
 def bomb(name: str, limit: int) -> InvalidRequest:
     return InvalidRequest(
-        f"{name} unpacks to over {limit:,} bytes, far more than its size suggests. It may be "
+        f"{name} unpacks to more than {limit:,} bytes, far more than its size suggests. It may be "
         "designed to exhaust this machine. If you trust it, unpack it and import the folder."
     )
 
@@ -292,7 +292,7 @@ def _member_name(info: zipfile.ZipInfo) -> str:
 def _refusal(info: zipfile.ZipInfo, name: str) -> str | None:
     parts = name.replace("\\", "/").split("/")
     if len(name) > NAME_CHARS:
-        return f"has a name of over {NAME_CHARS:,} characters. Rename it."
+        return f"has a name longer than {NAME_CHARS:,} characters. Rename it."
     if parts[0] == "" or ".." in parts or parts[0].endswith(":"):
         return "leads outside the archive. Rename it in the archive to import it."
     if stat.S_ISLNK(info.external_attr >> 16):

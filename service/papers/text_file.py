@@ -150,7 +150,7 @@ class TextFile:
                 f"The text has {self.total} characters, so offset_chars {offset} is out of range. "
                 f"Use an offset_chars from 0 to {self.total}.",
                 code="invalid_window",
-                hint="An answer that is cut gives the offset_chars at which the text continues.",
+                hint="A truncated answer gives the offset_chars at which the text continues.",
                 param="offset_chars",
                 total_chars=self.total,
                 retry_arguments={"offset_chars": max(0, self.total - CONTRACT.window_chars)},

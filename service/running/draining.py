@@ -38,13 +38,13 @@ _ADVICE: Final = {
     400: "This is not a valid HTTP request. Check any proxy between you and this server.",
     403: "Connect to this server directly, without the PROXY protocol.",
     408: "The request arrived too slowly. Send it again.",
-    413: "The body is too large, or its chunks are too small. Send a smaller body in larger "
+    413: "The body is too large, or its chunks are too small. Send a smaller body or larger "
     "chunks.",
     414: "The URL is too long. Send the arguments with POST to /mcp or /v1/search.",
     417: "The Expect header must be 100-continue. Change or remove it.",
-    431: "The headers are too large or too many. Send fewer or smaller headers.",
+    431: "The headers are too large, or there are too many. Send fewer or smaller headers.",
     500: "Internal error. Try again.",
-    501: "The transfer coding is not supported. Send the body plain or chunked.",
+    501: "The transfer coding is not supported. Send the body unencoded or in chunks.",
     503: "The server is overloaded. Try again in a second.",
 }
 _INVALID: Final = "invalid_request_error"

@@ -198,11 +198,11 @@ def document(
         about = choice.about
         if not choice.chosen:
             if choice.required:
-                raise InvalidRequest(f"The client requires {about.label}. Tick it, or refuse.")
+                raise InvalidRequest(f"The client requires {about.label}. Select it, or refuse.")
             continue
         if (since or until) and not about.timed:
             raise InvalidRequest(
-                f"The records of {about.label} have no dates. Untick {about.label}, or clear the "
+                f"The records of {about.label} have no dates. Deselect {about.label}, or clear the "
                 "dates."
             )
         times = {
@@ -220,7 +220,7 @@ def document(
             }
         )
     if not (entries or papers):
-        raise InvalidRequest("Nothing is ticked. Tick what to share, or refuse.")
+        raise InvalidRequest("Nothing is selected. Select what to share, or refuse.")
     return {"streams": entries, "papers": papers}
 
 

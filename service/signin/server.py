@@ -231,7 +231,7 @@ class _Revocation(RevocationEndpoint):
 
     def authenticate_token(self, oauth_request: Any, client: Client) -> None:
         if not oauth_request.form.get("token"):
-            raise InvalidRequestError("Missing 'token' in request.")
+            raise InvalidRequestError("The request has no token parameter.")
         self.server.signins.revoke(oauth_request.form["token"], client.client_id)
 
 

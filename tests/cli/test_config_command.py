@@ -138,7 +138,7 @@ def test_a_store_that_is_fetched_or_not_needed_is_not_opened(tmp_path: Path) -> 
 def test_a_database_that_does_not_answer_is_an_error() -> None:
     url = f"postgresql://rung:{SECRET}@127.0.0.1:9/rung"
     checked = run("--check", DATABASE_URL=url)
-    assert checked.exit_code == 2 and "The database does not answer" in checked.stderr
+    assert checked.exit_code == 2 and "The database is not responding" in checked.stderr
     assert "127.0.0.1:9/rung" in checked.stderr and SECRET not in checked.stderr
 
 

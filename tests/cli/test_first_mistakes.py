@@ -109,7 +109,7 @@ def test_connect_says_that_no_token_was_tried(
 ) -> None:
     words = ("connect", url, "--client", "cursor", "--config", str(tmp_path / "mcp.json"))
     found = Shell({}).ok(*words, *given)
-    assert ("so none was checked" in found.stderr) is (not given)
+    assert ("so Rung did not check one" in found.stderr) is (not given)
 
 
 def test_a_table_begins_with_time_and_title_and_ends_with_text(small_house: House) -> None:

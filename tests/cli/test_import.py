@@ -68,7 +68,7 @@ def test_a_dry_run_shows_fields_types_roles_and_samples_and_leaves_no_trace(home
     assert "Importing into the connection 't'" in shown and "t.csv is read as csv." in shown
     assert re.search(r"price +decimal +searched +'1.10'", shown)
     assert re.search(r"on +day-first +event-time +'3.4.2026'", shown)
-    assert "odd stays text: '3/4/26' may begin with the day or with the month" in shown
+    assert "odd stays text, because '3/4/26' may begin with the day or with the month" in shown
     assert "t: 32 new" in shown and "Nothing was imported (--dry-run)." in shown
     assert not (home / "store").exists()
     bring("mail.ndjson")

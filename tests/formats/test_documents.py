@@ -260,16 +260,16 @@ def body(declared: str, text: str) -> dict[str, str]:
 
 
 HOSTILE: dict[str, tuple[bytes, str]] = {
-    "locked.pdf": (described_pdf("Gulls", password="x"), "It is encrypted."),
-    "broken.pdf": (b"%PDF-1.7 broken", "It cannot be read as a PDF file"),
-    "entity.docx": (packed(body(ENTITY, "&b;")), "It declares entities"),
+    "locked.pdf": (described_pdf("Gulls", password="x"), "The file is encrypted."),
+    "broken.pdf": (b"%PDF-1.7 broken", "The file cannot be read as a PDF"),
+    "entity.docx": (packed(body(ENTITY, "&b;")), "The file declares XML entities"),
     "bomb.docx": (packed(body(f'<!DOCTYPE x [<!ENTITY e0 "x">{BOMB}]>', "&e12;")), "not valid XML"),
-    "outside.docx": (packed(body(SECRET, "&s;")), "It declares entities"),
+    "outside.docx": (packed(body(SECRET, "&s;")), "The file declares XML entities"),
     "attribute.docx": (
         packed(body(f'<!DOCTYPE x [<!ENTITY e0 "x">{BOMB}]>', '<w:b w:x="&e12;"/>')),
         "not valid XML",
     ),
-    "broken.docx": (b"PK\x03\x04 broken", "It is damaged"),
+    "broken.docx": (b"PK\x03\x04 broken", "The file is damaged"),
     "locked.odt": (
         packed(
             {
@@ -278,7 +278,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
                 "content.xml": "?",
             }
         ),
-        "It is encrypted.",
+        "The file is encrypted.",
     ),
     "locked.epub": (
         epub(
@@ -287,7 +287,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
                 "META-INF/encryption.xml": '<e><CipherReference URI="OPS/c%200.xhtml"/></e>',
             },
         ),
-        "Its chapters are encrypted.",
+        "The chapters are encrypted.",
     ),
 }
 
@@ -301,7 +301,7 @@ def test_hostile_documents_are_refused_with_the_reason(owner: Owner) -> None:
     for name, (_, reason) in HOSTILE.items():
         (line,) = [line for line in report.splitlines() if f"{name} line 1" in line]
         assert reason in line, line
-    assert "huge.docx unpacks to over" in report
+    assert "huge.docx unpacks to more than" in report
     assert {row["id"] for row in owner.rows("documents")} == {"good.html"}
 
 
@@ -336,7 +336,7 @@ def test_what_is_left_out_is_counted_by_kind_and_listed(owner: Owner) -> None:
     for name in (*pictures, "a.dwg", "b.dwg", "scan.pdf"):
         assert any(line.startswith("  ") and name in line for line in report.splitlines()), name
     report = owner.bring(write(owner.home / "e", pictures), "--list-left-out", code=1)
-    assert "Nothing here can be imported. 3 files that look like an image." in report
+    assert "None of the files can be imported. 3 files that look like an image." in report
     assert "p2.png cannot be imported." in report
 
 

@@ -146,8 +146,8 @@ def test_a_record_that_fails_crashes_or_needs_too_much_memory_is_refused_alone(
     assert trouble.texts.keys() == {"0", "1", "2", "3", "4", "5"}
     assert counts(report)["refused"] == 5 and "repeated" not in report
     assert "0.trouble line 2: This record cannot be read: ZeroDivisionError" in report
-    assert "line 4: This record crashes the process that reads it (signal 11)." in report
-    assert "line 6: This record needs over 512 MiB of memory." in report
+    assert "line 4: This record crashes the import process (signal 11)." in report
+    assert "line 6: This record needs more than 512 MiB of memory." in report
     assert "line 8: This record cannot be read: RecursionError" in report
     assert "line 10: This record crashes" in report
 
@@ -156,22 +156,22 @@ def test_a_record_that_fails_crashes_or_needs_too_much_memory_is_refused_alone(
 def test_a_record_has_ten_seconds(trouble: Trouble) -> None:
     report = trouble.bring(lines("burn", "sleep"))
     assert trouble.texts.keys() == {"0", "1", "2"}
-    assert "line 2: This record takes over " in report
-    assert "line 4: This record takes over 20 s." in report
+    assert "line 2: This record takes more than " in report
+    assert "line 4: This record takes more than 20 s." in report
 
 
 @pytest.mark.slow
 def test_the_import_watches_the_memory_if_the_system_does_not(trouble: Trouble) -> None:
     report = trouble.bring(lines("unlimited"))
     assert trouble.texts.keys() == {"0", "1"}
-    assert "line 2: This record needs over 512 MiB of memory." in report
+    assert "line 2: This record needs more than 512 MiB of memory." in report
 
 
 def test_what_is_no_frame_ends_the_process_and_is_not_read(trouble: Trouble) -> None:
     report = trouble.bring(lines("flood", "garbage"))
     assert trouble.texts.keys() == {"0", "1", "2"}
     assert "line 2: This record is too large." in report
-    assert "line 4: This record produces an invalid frame." in report
+    assert "line 4: This record makes the import process send invalid data." in report
 
 
 def test_after_twenty_such_records_the_rest_of_the_file_is_refused(trouble: Trouble) -> None:
@@ -184,7 +184,7 @@ def test_after_twenty_such_records_the_rest_of_the_file_is_refused(trouble: Trou
 def test_a_crash_between_records_loses_the_rest_of_its_file(trouble: Trouble) -> None:
     report = trouble.bring("row a\nbetween-crash\nrow b", "row c")
     assert trouble.texts.keys() == {"a", "c"}
-    assert "The rest of the file crashes the process that reads it (signal 11), so it" in report
+    assert "The rest of the file crashes the import process (signal 11), so it" in report
 
 
 def test_what_follows_a_crash_on_standard_input_is_refused(trouble: Trouble) -> None:

@@ -151,7 +151,7 @@ TIMES = (
          time="2026-04-03T17:05:00Z"),
     text("unclear.csv", "date,t\n3/4/26,harbour\n", rows("date t", ("3/4/26", "harbour")),
          "harbour",
-         says=("date stays text: '3/4/26' may begin with the day",)),
+         says=("date stays text, because '3/4/26' may begin with the day",)),
     text("iso.csv", "day,t\n2026-01-02,harbour\n,b\n",
          rows("day t", ("2026-01-02", "harbour"), ("", "b")), "harbour", time="2026-01-02"),
     text("slashed.csv", "day,t\n2026/1/2,harbour\n", rows("day t", ("2026/1/2", "harbour")),

@@ -35,7 +35,7 @@ def warned(api: Api, name: str, **args: Any) -> list[dict[str, Any]]:
     listed = result["structuredContent"]["data"]["meta"].get("warnings", [])
     found = [one for one in listed if one["code"] == "filter_matches_nothing"]
     for one in found:
-        assert "compares exactly" in result["content"][0]["text"], "both channels have it"
+        assert "must match exactly" in result["content"][0]["text"], "both channels have it"
     return found
 
 
@@ -45,7 +45,7 @@ def test_a_filter_that_matches_nothing_names_near_values(
 ) -> None:
     api = house.api(MAIL)
     (warning,) = warned(api, name, **args, filter={"folder": "INBOXES"})
-    assert "compares exactly" in warning["message"] and warning["near_values"] == ["inbox"]
+    assert "must match exactly" in warning["message"] and warning["near_values"] == ["inbox"]
     (warning,) = warned(api, name, **args, filter={"folder": "qqqq"})
     assert "near_values" not in warning
     assert warned(api, name, **args, filter={"folder": "inbox"}) == []

@@ -241,7 +241,7 @@ class Large:
             return self.reader.ask(lambda rs: value_of(rs, self.ref, self.name))
         except TooLarge:
             if not self.is_text:
-                what = f"{self.name} of {self.ref} is a binary field over 32 MB"
+                what = f"{self.name} of {self.ref} is a binary field larger than 32 MB"
                 say(f"{what}; only its metadata is exported.")
             return self.preview
 

@@ -94,7 +94,7 @@ def encode(row: Row | Unchanged | str, blobs: list[bytes]) -> bytes:
         raise Refused(f"This record is not JSON: {error.__cause__ or error}.") from None
     if len(text) > (most := BUDGETS.import_row_bytes):
         del blobs[before:]
-        raise Refused(f"This record has over {most:,} bytes. Split it.")
+        raise Refused(f"This record is larger than {most:,} bytes. Split it.")
     return text[:-1] + b",1]" if marked else text
 
 

@@ -133,7 +133,7 @@ class _Process:
             ]
             return frame
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            raise self._kill("produces an invalid frame") from error
+            raise self._kill("makes the import process send invalid data") from error
 
     def _bytes(self, size: int) -> bytearray:
         """So many bytes of the answer, at most one record."""
@@ -159,13 +159,13 @@ class _Process:
             self._progress, self._waits = progress, 0
         self._waits += 1
         if self._waits > WALL * state.seconds * 1_000 // _LOOK_MILLISECONDS:
-            raise self._kill(f"takes over {WALL * state.seconds} s")
+            raise self._kill(f"takes more than {WALL * state.seconds} s")
         if self._idle_bytes and resident_bytes(self._child.pid) > self._idle_bytes + state.memory:
             raise self._kill(self._too_large)
 
     @property
     def _too_large(self) -> str:
-        return f"needs over {self._state.memory // MEBIBYTE} MiB of memory"
+        return f"needs more than {self._state.memory // MEBIBYTE} MiB of memory"
 
     def _kill(self, reason: str) -> _Killed:
         self.close()
@@ -175,11 +175,11 @@ class _Process:
         """Why the process has ended by itself."""
         code = self._child.wait()
         if code == -signal.SIGPROF:
-            return self._kill(f"takes over {self._state.seconds} s of CPU time")
+            return self._kill(f"takes more than {self._state.seconds} s of CPU time")
         if code == OUT_OF_MEMORY:
             return self._kill(self._too_large)
         what = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return self._kill(f"crashes the process that reads it ({what})")
+        return self._kill(f"crashes the import process ({what})")
 
     def close(self) -> None:
         """Ends the process."""
@@ -235,7 +235,7 @@ class Parser:
             raise InvalidRequest(f"Looking for files to import {killed}.") from killed
         if not self.listing.files:
             reasons = by_kind(self.listing.left_out)
-            raise InvalidRequest(" ".join(["Nothing here can be imported.", *reasons]))
+            raise InvalidRequest(" ".join(["None of the files can be imported.", *reasons]))
         return self.listing
 
     def _start(self) -> "_Process":
@@ -243,7 +243,7 @@ class Parser:
         try:
             process = self._process = _Process(self._shared, self._state, self._input)
         except _Killed as killed:
-            raise Unavailable(f"The process that reads files cannot start: it {killed}.") from None
+            raise Unavailable(f"The import process cannot start, because it {killed}.") from None
         process.ask(self._find)
         frame = process.frame()
         if "error" in frame:
@@ -369,7 +369,7 @@ class _Resumed:
         """
         self._skipped.append(state.record)
         if name == "-":
-            return f"This record {reason}. To import the rest, save the input in a file."
+            return f"This record {reason}. To import the other records, save the input in a file."
         if not state.parsing:
             self._last = state.record - 1
             self._reason = f"The rest of the file {reason}, so it is left out."

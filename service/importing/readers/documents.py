@@ -36,7 +36,7 @@ MANIFEST: Final = {
 _SECONDS: Final = 7.0
 _PAGES: Final = 10_000
 _LABEL_CHARS: Final = 200
-_LONG: Final = "Reading it takes too long. Its record contains only the text up to {}."
+_LONG: Final = "Reading took too long. The record contains only the text up to {}."
 _BLANK: Final = re.compile(r"\n(?:[ \t\r]*+\n){2,}+")
 
 
@@ -57,7 +57,7 @@ def _record(open_document: Callable[[Source], Document], source: Source) -> Iter
         yield error.message
         return
     except (BadZipFile, EOFError, NotImplementedError) as error:
-        yield f"It is damaged or not a document of this format: {error}."
+        yield f"The file is damaged or not a document of this format: {error}."
         return
     if not text:
         return
@@ -109,12 +109,12 @@ def _pdf(source: Source) -> Document:
     try:
         pdf = Pdf(_content(source))
         if pdf.locked():
-            raise InvalidRequest("It is encrypted. Save it without a password.")
+            raise InvalidRequest("The file is encrypted. Save it without a password.")
         about = pdf.about()
     except (InvalidRequest, MemoryError):
         raise
     except Exception as error:  # of a library that reads anything
-        raise InvalidRequest(f"It cannot be read as a PDF file: {error}.") from error
+        raise InvalidRequest(f"The file cannot be read as a PDF: {error}.") from error
 
     def parts() -> Iterator[office.Part]:
         label = "its first page"
@@ -123,7 +123,7 @@ def _pdf(source: Source) -> Document:
         if pdf.incomplete:
             source.notes.append(_LONG.format(label))
         if pdf.unreadable:
-            source.notes.append(f"{pdf.unreadable} of its pages cannot be read.")
+            source.notes.append(f"{pdf.unreadable} of the pages cannot be read.")
 
     return Document(about, parts())
 

@@ -46,7 +46,7 @@ def read(source: Source) -> Iterator[Item]:
         if len(waiting) > BUDGETS.import_row_bytes:
             most = f"{BUDGETS.import_row_bytes:,} bytes"
             raise InvalidRequest(
-                f"{source.name} has a note of over {most}. Export the other notes without it."
+                f"{source.name} has a note larger than {most}. Export the other notes without it."
             )
 
 
@@ -89,7 +89,8 @@ def _file(attached: Attached, note: dict[str, Any], number: int, resource: Any) 
     try:
         content = b64decode("".join((resource.findtext("data") or "").split()), validate=True)
     except (binascii.Error, ValueError):
-        return f"The file {name!r} of the note {note['title']!r} is not base64. Export it again."
+        where = f"The file {name!r} of the note {note['title']!r}"
+        return f"{where} is not base64. Export the note again."
     return attached.row(note["id"], number, name, content, at=note["written_at"], kind=kind)
 
 

@@ -196,7 +196,7 @@ def read_lines(source: Source) -> Iterator[Item]:
             if len(line) > most:
                 while line and not line.endswith("\n"):
                     line = text.readline(most)
-                yield number, f"The line is over {most} bytes. Split the record."
+                yield number, f"The line is longer than {most} bytes. Split the record."
             elif not line.isspace():
                 try:
                     content = source.repair.decoded(line).encode()

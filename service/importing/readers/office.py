@@ -46,14 +46,14 @@ def xml(archive: ZipFile, name: str) -> Any:
         with archive.open(name) as member:
             tree = parse(member, parser)
     except KeyError:
-        raise InvalidRequest(f"It has no part {name}.") from None
+        raise InvalidRequest(f"The file has no part {name}.") from None
     except XMLSyntaxError as error:
         raise InvalidRequest(
-            f"Its part {name} is encrypted or is not valid XML: {error}."
+            f"The file's part {name} is encrypted or is not valid XML: {error}."
         ) from error
     declared = tree.docinfo.internalDTD
     if declared is not None and any(declared.iterentities()):
-        raise InvalidRequest("It declares entities, which office programs never write.")
+        raise InvalidRequest("The file declares XML entities, which office programs never write.")
     return tree.getroot()
 
 
@@ -195,12 +195,12 @@ def opendocument(archive: ZipFile) -> Document:
     """A text or a presentation in an OpenDocument file."""
     if "META-INF/manifest.xml" in archive.namelist():
         if next(xml(archive, "META-INF/manifest.xml").iter("{*}encryption-data"), None) is not None:
-            raise InvalidRequest("It is encrypted. Save it without a password.")
+            raise InvalidRequest("The file is encrypted. Save it without a password.")
     body = next(xml(archive, "content.xml").iter("{*}body"), None)
     content = next(iter(body), None) if body is not None else None
     if content is None or local(content) not in ("text", "presentation"):
         raise InvalidRequest(
-            "It is neither a text document nor a presentation. Save a spreadsheet as CSV."
+            "The file is neither a text document nor a presentation. Save a spreadsheet as CSV."
         )
     about = {}
     if "meta.xml" in archive.namelist():

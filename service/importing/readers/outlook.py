@@ -96,7 +96,7 @@ class _Properties:
 
 def _message(ole: Any, path: list[str], begin: int) -> Message:
     if len(path) > 2 * _LEVELS:
-        deep = f"Its messages are nested more than {_LEVELS} levels deep."
+        deep = f"The messages in this file are nested more than {_LEVELS} levels deep."
         raise InvalidRequest(f"{deep} Save the inner messages as separate files.")
     about, mail = _Properties(ole, path, begin), MIMEMultipart()
     mail.attach(_body(about))

@@ -199,7 +199,8 @@ def read_csv(source: Source) -> Iterator[Item]:
         try:
             yield from rows_of(source, read)
         except csv.Error as error:
-            yield reader.line_num, f"Reading stopped here: {error}. Check its quotation marks."
+            advice = "Check the quotation marks in this row."
+            yield reader.line_num, f"Reading stopped here: {error}. {advice}"
 
 
 def _dialect(sample: str, delimiter: str | None) -> type[csv.Dialect]:

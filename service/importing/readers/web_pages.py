@@ -71,7 +71,7 @@ def book(archive: ZipFile) -> Document:
     if "META-INF/encryption.xml" in names:
         locked = xml(archive, "META-INF/encryption.xml").iter("{*}CipherReference")
         if {unquote(str(element.get("URI"))) for element in locked} & {*order}:
-            raise InvalidRequest("Its chapters are encrypted. Import a copy without protection.")
+            raise InvalidRequest("The chapters are encrypted. Import a copy without protection.")
     modified = (
         meta.text
         for meta in described.iter("{*}meta")

@@ -241,4 +241,4 @@ def translated(error: Exception) -> EvidenceError:
     code = getattr(error, "sqlstate", None)
     if isinstance(error, psycopg.Error) and code and code[:2] not in ("08", "40", "53", "57"):
         return unreadable()
-    return Unavailable("The database does not answer. Try again.", code="store_unavailable")
+    return Unavailable("The database is not responding. Try again.", code="store_unavailable")

@@ -222,7 +222,7 @@ class Search(RankedBlocks):
         if moved:
             yield {
                 "code": "ranking_changed",
-                "message": "This page is ranked in blocks, unlike the previous page. Hits that "
+                "message": "This page is ranked differently from the previous page. Hits that "
                 "were already shown are left out.",
             }
         if changed:
@@ -234,7 +234,7 @@ class Search(RankedBlocks):
         if timeless := self.searched.timeless:
             yield {
                 "code": "no_event_time",
-                "message": f"Records without an event time left out: {timeless}.",
+                "message": f"Records left out because they have no event time: {timeless}.",
             }
 
     def _page_of(

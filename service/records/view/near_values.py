@@ -30,7 +30,7 @@ def warnings(snapshot: Snapshot, streams: Streams, conditions: Filter) -> list[d
         alone = [stream.selection(tests_of(stream, {name: value})) for stream in having]
         if snapshot.page(alone, _NEWEST, None, 1):
             continue
-        message = f"No record has {name}={_short(value)}: filter compares exactly."
+        message = f"No record has {name}={_short(value)}. Filter values must match exactly."
         if near := _near(_values(snapshot, having, name), value):
             message += f" Similar values: {', '.join(map(_short, near))}."
         reports.append(

@@ -224,7 +224,7 @@ def _notices(answers: Sequence[SearchPage], *, complete: bool) -> list[dict[str,
 
 def _value(notice: dict[str, Any]) -> str:
     """The field and the value that a filter does not find."""
-    return str(notice.get("message")).partition(": filter compares")[0]
+    return str(notice.get("message")).partition(". Filter values")[0]
 
 
 def _recall(answers: Sequence[SearchPage], searched: int, *, complete: bool) -> dict[str, Any]:

@@ -223,8 +223,8 @@ def remote_member(url: str, token: str, deadline: Deadline) -> Member:
     )
     if not streams:
         raise errors.InvalidRequest(
-            "The token allows access to no connection, so there is nothing to read. Use a token "
-            "whose grant has at least one stream."
+            "The token does not allow access to any connection, so there is nothing to read. Use a "
+            "token whose grant has at least one stream."
         )
     declared_id = schema.bearer.grant_id if schema.bearer else None
     grant_id = declared_id or f"grt_{hashlib.sha256(token.encode()).hexdigest()[:16]}"

@@ -77,7 +77,7 @@ def noted(error: EvidenceError, answer: Answer) -> EvidenceError:
 def invalid(why: str) -> errors.Unavailable:
     """The error for an answer that does not fit the request."""
     return errors.Unavailable(
-        f"An upstream server {why}. Try again later; its operator has to fix this.",
+        f"An upstream server {why}. Its operator has to fix this. Try again later.",
         code="upstream_invalid_response",
     )
 

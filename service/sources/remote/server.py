@@ -246,7 +246,7 @@ def _segment(text: str) -> str:
     """One path segment, percent-encoded once. Bare dots would lead to another path."""
     if text in ("", ".", ".."):
         raise InvalidRequest(
-            "A name or id is empty or only dots. Pass it exactly as it was returned."
+            "A name or id is empty, '.' or '..'. Pass it exactly as it was returned."
         )
     return quote(text, safe="")
 

@@ -62,7 +62,7 @@ def words_of(line: str) -> list[str]:
     try:
         words = shlex.split(line)
     except ValueError as error:
-        raise InvalidRequest(f"The command cannot be parsed: {error}. Check its quotes.") from error
+        raise InvalidRequest(f"The command cannot be parsed: {error}. Check the quotes.") from error
     if not words:
         raise InvalidRequest("The command is empty. Give a program and its arguments.")
     return [os.path.expandvars(word) for word in words]

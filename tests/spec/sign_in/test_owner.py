@@ -128,7 +128,7 @@ def test_the_owner_narrows_fields_and_dates(base: str, browser: Browser, client:
 
 def test_a_form_without_a_tick_says_what_is_missing(browser: Browser, client: Client) -> None:
     refused = browser.allow(client.path())
-    assert refused.status_code == 400 and "Nothing is ticked" in refused.text
+    assert refused.status_code == 400 and "Nothing is selected" in refused.text
     undated = browser.allow(client.path(), '["mail-work","threads"]', since="2026-03-05")
     assert undated.status_code == 400 and "have no dates" in undated.text
 

@@ -111,7 +111,7 @@ def test_no_box_is_ticked_in_advance(base: str, browser: Browser, client: Client
     boxes = [one for one in inputs(page) if one.get("type") == "checkbox"]
     assert len(boxes) > 20 and not [one for one in boxes if "checked" in one]
     refused = browser.post(path, browser.fill(page, decision="allow"))
-    assert "Nothing is ticked" in refused.text
+    assert "Nothing is selected" in refused.text
     code = answer(browser.post(path, browser.fill(refused.text, MAIL, decision="allow")))["code"]
     token = client.token(code).json()["access_token"]
     (stream,) = call(base, token, "/v1/streams").json()["data"]
