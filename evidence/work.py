@@ -287,7 +287,8 @@ def _check_structure(raw: bytes) -> None:
         inside ^= len(parts) % 2 == 0
         count += len(structure)
         if count > BUDGETS.json_structure:
-            raise TooManyValues(f"has over {BUDGETS.json_structure} brackets, commas and colons")
+            most = BUDGETS.json_structure
+            raise TooManyValues(f"has more than {most} brackets, commas and colons")
         level = _level_after(structure, level)
 
 

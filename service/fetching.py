@@ -124,7 +124,7 @@ def _install(download: Download, into: Path, home: Path, url: str, most_bytes: i
             database_files.complete(file)  # an archive may have a log next to it
         except database_files.DAMAGE as error:
             raise download.unusable(
-                f"comes with a log that cannot be read: {error}", download.wanted
+                f"has a write-ahead log that cannot be read: {error}", download.wanted
             ) from error
         if download.private:
             file.chmod(OWNER_ONLY)

@@ -41,8 +41,8 @@ def freeze(registry: Registry, document: Any) -> str:
     if len(frozen) > CONTRACT.streams_in_grant:
         raise _fault(
             "streams",
-            f"covers {len(frozen)} streams; the limit is {CONTRACT.streams_in_grant}; create two "
-            "grants",
+            f"covers {len(frozen)} streams, but the limit is {CONTRACT.streams_in_grant}; create "
+            "two grants",
         )
     names = [(entry["connection_id"], entry["stream"]) for entry in frozen]
     for connection_id, stream in names:

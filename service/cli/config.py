@@ -146,7 +146,8 @@ def _read(path: Path, *, required: bool) -> dict[str, str]:
     if text is None:
         if required:
             raise ConfigError(
-                f"{VARIABLE} names {path}, which does not exist. Create it or unset {VARIABLE}."
+                f"{VARIABLE} names {path}, which does not exist. Create the file, or unset the "
+                "variable."
             )
         return {}
     try:

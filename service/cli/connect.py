@@ -328,5 +328,5 @@ def _take_out(target: Target, *, dry_run: bool) -> None:
         earlier = [split(content, target.path)[0] for content in state.earlier()]
         return remove(target.config, text, target.name, [*earlier, None])
 
-    preview = f"The server {target.name} would be removed." if dry_run else None
+    preview = f"Remove the server {target.name}." if dry_run else None
     rewrite(target, change, preview=preview)

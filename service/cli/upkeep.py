@@ -59,7 +59,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
             + (" (the empty stream is kept for its grants)" if stream in covered else "")
             for stream in streams
         )
-        confirm(f"This removes from {store}: {said}.", yes)
+        confirm(f"This removes the following from {store}: {said}.", yes)
         with writer.staging([(entry.connection_id, entry.stream) for entry in streams]) as stage:
             stage.keep_manifests([(stream.connection_id, stream.stream) for stream in covered])
             stage.publish()

@@ -92,5 +92,5 @@ def _input_index(text: str, name: str) -> int | None:
 def _unreadable(config: Config, error: ValueError) -> Unreadable:
     language = "TOML" if config.language == "toml" else "JSON"
     if isinstance(error, editing.Unfit):
-        return Unreadable(f"It cannot be edited safely: {error}. Nothing was written.")
-    return Unreadable(f"It is not valid {language}: {error}. Nothing was written.")
+        return Unreadable(f"The file cannot be edited safely: {error}. Nothing was written.")
+    return Unreadable(f"The file is not valid {language}: {error}. Nothing was written.")

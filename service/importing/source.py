@@ -57,7 +57,7 @@ class Repair:
         except UnicodeEncodeError:
             if not self.replace:
                 raise Undecodable(
-                    "It contains bytes that are invalid in the file's encoding. Set --encoding, "
+                    "The text contains bytes that are invalid in its encoding. Set --encoding, "
                     "or use --replace-undecodable to store U+FFFD in their place"
                 ) from None
         text, count = _SURROGATE.subn(REPLACEMENT, text)

@@ -229,7 +229,7 @@ _sealer = lru_cache(maxsize=4)(Sealer)
 def _stored_secret(snapshot: Snapshot) -> str:
     secret = snapshot.meta("secret")
     if secret is None:
-        raise Unavailable("The store is empty. Import records first.")
+        raise Unavailable("The store is empty. Import records first: rung import.")
     return str(secret)
 
 

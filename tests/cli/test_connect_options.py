@@ -38,7 +38,7 @@ def test_a_dry_run_shows_the_server_and_no_token(client: str, client_home: Clien
     assert client_home.write(client, "--inline-token", "--token", TOKEN).exit_code == 0
     written = contents(client_home.home)
     removed = client_home.run("--client", client, "--remove", "--dry-run")
-    assert "rung would be removed" in removed.stdout and TOKEN not in removed.output
+    assert "Remove the server rung." in removed.stdout and TOKEN not in removed.output
     assert contents(client_home.home) == written
 
 

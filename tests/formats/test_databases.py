@@ -52,7 +52,7 @@ def test_tables_are_streams_with_keys_relations_and_names(owner: Owner) -> None:
     report = owner.bring(path, code=3)
     assert "github.db is read as sqlite." in report and "stream 'issues_fts" not in report
     assert counts(report)["new"] == 10 and counts(report)["refused"] == 1
-    assert "odd: It contains bytes that are invalid in the file's encoding" in report
+    assert "odd: The text contains bytes that are invalid in its encoding" in report
     page = owner.finds("spring tide", "issues:100")
     assert "Lamp flickers" in page
     owner.finds("nordlicht", "odd:2")

@@ -221,7 +221,7 @@ TABLES = (
          ("harbour", 3)),
          "harbour", says=("NUL characters replaced with U+FFFD: 1",)),
     File("broken.csv", "a,b\nKöln,2\nÄrger,4\n".encode() + b"\xff,3\n",
-         rows("a b", ("Köln", 2), ("Ärger", 4)), "köln", code=3, says=("line 4: It contains",)),
+         rows("a b", ("Köln", 2), ("Ärger", 4)), "köln", code=3, says=("4: The text contains",)),
     File("replaced.csv", "a,b\nKöln,2\nÄrger,4\n".encode() + b"\xff,3\n",
          rows("a b", ("Köln", 2), ("Ärger", 4), ("\ufffd", 3)), "köln",
          options=("--replace-undecodable",), says=("Undecodable bytes replaced with U+FFFD: 1",)),

@@ -215,7 +215,7 @@ def _page(
     for row in page_rows:
         ref = reference(row, query.stream, source_of(row))
         if ref is None:
-            progress.say("warning: rows without a record id are skipped")
+            progress.say("Warning: rows without a record id are skipped.")
             continue
         refs.append(ref)
         for data in line(reader, row, ref):

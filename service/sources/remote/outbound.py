@@ -225,7 +225,7 @@ def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
     if isinstance(error, connections.UNDECODABLE):
         return _unreachable("returned a body that cannot be decoded")
     if isinstance(error, connections.CUT_SHORT):
-        return _unreachable("closed the connection in the middle of its answer", Cut)
+        return _unreachable("closed the connection before its response was complete", Cut)
     if isinstance(error, connections.UNCONNECTED):
         failure = _unreachable("refused or closed the connection", Cut)
         failure.why = f"does not answer: {_reason(error)}"

@@ -22,7 +22,7 @@ NO_EXPAND = (
 WORDS = {
     "code": "unsupported_by_source",
     "message": "This source does not support the words argument; it uses its own matching. Put "
-    "words that must be adjacent in quotes, and check the excerpts.",
+    "quotes around words that must be adjacent, and check the excerpts.",
     "param": "words",
 }
 _WITHOUT = {
@@ -79,8 +79,8 @@ def of_aggregate(error: EvidenceError, query: AggregateQuery) -> EvidenceError:
         if _refused(error, metric=query.metric):
             error.code = "unsupported_by_source"
             error.hint = (
-                "This source computes groups only with metric=count. For other metrics, use filter "
-                "for one group at a time."
+                "This source computes groups only with metric=count. For other metrics, filter by "
+                "one group at a time."
             )
             return error
     return of_filter(error, query.filter)
