@@ -56,9 +56,9 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
     services, surfaces = layout.services, list[Holding]()
     if services.authority is not None:
         sources = ["the store on this server"] if services.store else []
-        sources += ["a PDPP resource server behind it"] if services.upstream else []
+        sources += ["another PDPP resource server"] if services.upstream else []
         about = f"From {' and '.join(sources)}." if sources else "From other servers."
-        access = "Needs a client token. You can read what its grant covers."
+        access = "You need a client token, and can read what its grant covers."
         path = layout.mcp_path
         surfaces.append(Holding(RECORDS, "Records", about, access, False, path, "/v1"))
     if services.papers is not None:
@@ -67,7 +67,7 @@ def holdings(layout: Layout, state: Mapping[str, Any]) -> list[Holding]:
         if not closed and papers["status"] == READY:
             noun = "paper" if papers["papers"] == 1 else "papers"
             about = f"{papers['papers']:,} {noun}, snapshot `{papers['snapshot']}`."
-        access = "Needs a token that allows reading papers." if closed else "Open: needs no token."
+        access = "You need a token for the papers." if closed else "Open: no token is needed."
         path, title = layout.papers_path, "Research papers"
         surfaces.append(Holding(PAPERS, title, about, access, not closed, path, "/papers/v1"))
     return surfaces

@@ -67,7 +67,7 @@ def test_every_link_of_a_page_leads_somewhere(visitor: Visitor, path: str) -> No
 def test_the_front_page_says_what_is_there_and_that_it_is_well(visitor: Visitor) -> None:
     visitor.go("/")
     text = visitor.page.locator("main").inner_text()
-    for said in ("Ready", "Records", "Needs a client token", "13 papers", f"{visitor.base}/mcp"):
+    for said in ("Ready", "Records", "You need a client token", "13 papers", f"{visitor.base}/mcp"):
         assert said in text
     assert "3,238" not in text and "Work mail" not in text, "a token guards these"
 

@@ -107,7 +107,7 @@ def test_open_papers_are_counted_and_closed_ones_are_not() -> None:
 def test_a_server_behind_this_one_is_told_but_not_its_address() -> None:
     app = application(RUNG_UPSTREAM_URL="https://inner.example.net/deep")
     found = text(app, "/")
-    assert "a PDPP resource server behind it" in found and "inner.example.net" not in found
+    assert "another PDPP resource server" in found and "inner.example.net" not in found
 
 
 def test_a_store_that_is_not_there_is_said_with_what_to_do(tmp_path: Path) -> None:

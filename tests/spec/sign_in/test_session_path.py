@@ -111,7 +111,7 @@ def test_plain_addresses_are_the_ones_to_keep(browser: Browser) -> None:
     hit = browser.get("/read?q=lantern").text.partition('class="hit" href="')[2].partition('"')[0]
     assert hit.startswith(browser.path)
     page = browser.get(hit.removeprefix(browser.path).partition("#")[0]).text
-    kept = page.partition("Link to keep")[2].partition("</p>")[0]
+    kept = page.partition("Permanent link")[2].partition("</p>")[0]
     assert 'href="/read/' in kept and "/s/" not in kept
 
 
