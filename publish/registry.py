@@ -10,8 +10,8 @@ SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/serve
 DESCRIPTION: Final = (
     "Search your own mail, notes, chats and papers, and quote the passage that answers."
 )
-STORE: Final = "The store: the file that rung import wrote."
-TOKEN: Final = "The token that rung grant create printed. Its grant limits what can be read."
+STORE: Final = "The path of the store. `rung import` creates it."
+TOKEN: Final = "The token that rung grant create printed. The token's grant limits what can be read."
 #: The key of what a publisher adds.
 PUBLISHER: Final = "io.modelcontextprotocol.registry/publisher-provided"
 

@@ -17,11 +17,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 TABLE = """
     schema     reading         schema     Discover streams and fields.
     query      reading         query      List records.
-    aggregate  reading         aggregate  Count and summarize.
+    aggregate  reading         aggregate  Count and summarize records.
     search     reading         search     Search records.
     fetch      reading         fetch      Fetch a record.
     read       reading         read       Read part of a field.
-    open       reading         open_      Open the page of a record in a browser.
+    open       reading         open_      Open a record's page in a browser.
     blob       export.commands print_blob Print the bytes of a binary field.
     export     export.commands export     Export fields, records, streams and blobs.
     import     importing       import_    Import records from files.
@@ -29,9 +29,9 @@ TABLE = """
     sync       sources         sync       Import new and changed records from the sources.
     remove     upkeep          remove     Remove a connection or a stream.
     replace    upkeep          replace    Replace a stream with the rows of files.
-    backup     upkeep          back_up    Copy the store while it is served.
-    restore    upkeep          restore    Put a backup in place of the store.
-    check      upkeep          check_     Check the store, and repair its indexes.
+    backup     upkeep          back_up    Write a copy of the store to a file.
+    restore    upkeep          restore    Replace the store with a backup.
+    check      upkeep          check_     Check the store or repair its indexes.
     store      upkeep          stores     Copy a store to a file or a database.
     grant      grants          grant      Create, list, map and revoke grants for the store.
     login      login          login      Sign in to a Rung server.
@@ -42,9 +42,9 @@ TABLE = """
     log        store           log        Show which streams clients read with which grants.
     model      model          model      Install or show the model for search by meaning.
     vectors    vectors         vectors    Build the vectors for search by meaning.
-    papers     papers          papers     Search and read the papers of a snapshot.
+    papers     papers          papers     Search and read papers.
     serve      serve           serve      Serve records and papers over HTTP.
-    config     config          config     Show the effective settings and their origin.
+    config     config          config     Show the effective settings.
     doctor     doctor          doctor     Check the setup and report failures with their fixes.
     connect    connect         connect    Set up an MCP client.
     stdio      stdio           stdio      Serve MCP on standard input and output.

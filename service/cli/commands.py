@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -100,9 +100,10 @@ class Entry(Generic[Op]):
         return self.operation.load(arguments, self.option_names, self.described)
 
     def described(self, name: str) -> str:
-        """The help text of an argument, with its valid values."""
-        shapes = self.operation.tool["inputSchema"]["properties"]
-        return words.described(self.operation.arguments.fields[name], shapes[name])
+        """The help text of an argument, with its valid values and the options it mentions."""
+        shape = self.operation.tool["inputSchema"]["properties"][name]
+        text = words.described(self.operation.arguments.fields[name], shape)
+        return self._with_options(text, literal=shape.get("enum", ()))
 
     @property
     def option_names(self) -> dict[str, str]:
@@ -118,9 +119,12 @@ class Entry(Generic[Op]):
         arguments = [f"{name.upper()}: {self.described(name)}" for name in self.positional]
         return "\n\n".join([self._with_options(self.operation.description), *arguments])
 
-    def _with_options(self, text: str) -> str:
-        """The text with `argument` and `argument=true` replaced by the options of the command."""
-        names = self.option_names
+    def _with_options(self, text: str, literal: Collection[str] = ()) -> str:
+        """The text with `argument` and `argument=true` replaced by the options of the command.
+
+        A `literal` is a value, even if it is also the name of an argument.
+        """
+        names = {name: option for name, option in self.option_names.items() if name not in literal}
         return re.sub(r"`(\w+?)(=true)?`", lambda name: f"`{names.get(name[1], name[1])}`", text)
 
 
@@ -161,6 +165,7 @@ class Spelling:
         """The text with the names of operations replaced by their commands."""
         for entry in self.entries:
             name, command = entry.operation.name, " ".join((*self.prefix, entry.name))
+            text = text.replace(f"`{name}`", f"`{command}`")
             if "_" in name:  # the others are also plain words
                 text = re.sub(rf"\b{name}\b", f"`{command}`", text)
             text = text.replace(f"{name}(stream)", f"`{command} STREAM`")

@@ -114,10 +114,12 @@ Options = SimpleNamespace
     "--no-token",
     "tokenless",
     is_flag=True,
-    help="Use no token, because the server needs none or the client signs in.",
+    help="Use no token, if the server needs none or the client signs in.",
 )
 @click.option(
-    "--inline-token", is_flag=True, help="Write or print the token itself, not a reference to it."
+    "--inline-token",
+    is_flag=True,
+    help="Write or print the token itself instead of a reference to it.",
 )
 @click.option(
     "--name", default="rung", show_default=True, help="The server's name in the client's file."
@@ -125,7 +127,12 @@ Options = SimpleNamespace
 @click.option(
     "--config", "file", type=PATH, help="The file to edit instead of the client's default file."
 )
-@click.option("--stdio", "local", is_flag=True, help="Make the client start `rung stdio` itself.")
+@click.option(
+    "--stdio",
+    "local",
+    is_flag=True,
+    help="Make the client start `rung stdio` instead of using a URL.",
+)
 @click.option(
     "--store",
     type=PATH,
@@ -134,21 +141,27 @@ Options = SimpleNamespace
 )
 @click.option("--provider-url", help="With --stdio: a PDPP resource server to serve instead.")
 @click.option("--papers", type=PATH, help="With --stdio: a papers snapshot to serve instead.")
-@click.option("--remove", "removing", is_flag=True, help="Remove the server's entry.")
-@click.option("--force", is_flag=True, help="Replace another server's entry under this name.")
+@click.option("--remove", "removing", is_flag=True, help="Remove the server's entry from the file.")
+@click.option(
+    "--force", is_flag=True, help="Replace the entry of another server that has this name."
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@click.option("--check/--no-check", default=True, help="First check that a server answers at URL.")
+@click.option(
+    "--check/--no-check",
+    default=True,
+    help="First check whether a server answers at URL (default: --check).",
+)
 @click.pass_context
 def connect(
     context: click.Context, /, url: str | None, client_name: str | None, **parameters: Any
 ) -> None:
     """Show how a client connects, or write its configuration file.
 
-    URL is the address of the server, with or without /mcp. The default is RUNG_URL, then the
-    configuration file, then http://127.0.0.1:8000. Without --client, nothing is written. With
-    --client, the command backs up the file and changes only the server's entry. The command leaves
-    out the token if the client can get it elsewhere, or if you pass none and the client can sign
-    in.
+    URL is the address of the server, with or without /mcp. The default is RUNG_URL, then the URL
+    in the configuration file of rung, then http://127.0.0.1:8000. Without --client, nothing is
+    written. With --client, the command backs up the client's file and changes only the server's
+    entry. The command does not write the token if the client can read it from a variable or ask
+    for it, or if you pass no token and the client can sign in.
     """
     options, explicit = Options(**parameters), explicit_names(context)
     _refuse_misfits(options, explicit)

@@ -33,9 +33,10 @@ WELCOME = files("service.demo").joinpath("welcome.txt").read_text(encoding="utf-
 @store_option
 @click.pass_context
 def demo(context: click.Context, store: Place, serving: bool, port: int) -> None:
-    """Fill a store with a year of an invented person's life, and print a token for the store.
+    """Fill a store with a year of an invented person's records, and print a token for the store.
 
-    A second run changes nothing and prints the same token, which is kept next to the store.
+    The token is saved next to the store. If you run the command again, it changes nothing and
+    prints the same token.
     """
     if context.invoked_subcommand:
         return
@@ -62,7 +63,7 @@ def demo(context: click.Context, store: Place, serving: bool, port: int) -> None
 def ask(context: click.Context, words: tuple[str, ...], store: Place) -> None:
     """Ask the demo a question, and print the best record.
 
-    Without WORDS, ask ten questions that the demo answers.
+    Without WORDS, the command asks ten questions that the demo can answer.
     """
     options = ["--limit", "1", "--store", str(store)]
     options += ["--token-file", str(store.parent / DEMO_TOKEN)]

@@ -34,7 +34,7 @@ def doctor(url: str | None, token: str | None, token_file: Path | None, as_json:
     store, the snapshot, the disk and the sources, and then the server that RUNG_URL or the
     configuration file names.
 
-    The exit code is 0 if no check failed, or else 1.
+    The exit code is 1 if a check failed, and otherwise 0.
     """
     if url is None and (token_file or "token" in explicit_names(click.get_current_context())):
         raise click.UsageError("--token and --token-file require the URL of a server.")

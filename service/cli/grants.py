@@ -36,7 +36,7 @@ expires_option = click.option(
     "--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time."
 )
 label_option = click.option(
-    "--label", help="A name by which you recognize and revoke the grant or package."
+    "--label", help="A name by which you can recognize and revoke the grant or package."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -74,7 +74,7 @@ def grant() -> None:
     "--file",
     "path",
     type=FILE,
-    help="A JSON file with the whole grant. Use only --expires and --label with it.",
+    help="A JSON file that describes the whole grant, instead of the options that limit it.",
 )
 @json_option
 @store_option
@@ -109,7 +109,7 @@ def create_(
     if as_json:
         click.echo(orjson.dumps(_to_json(entry, now) | {"token": token}).decode())
         return
-    say(f"{grant_id}: {_describe(entry)}. Keep the token; it is not shown again.")
+    say(f"{grant_id}: {_describe(entry)}. Save the token; it is not shown again.")
     click.echo(token)
 
 
@@ -154,8 +154,8 @@ def revoke_(name: str, store: Place) -> None:
 def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
     """Map a user of another authorization server to a grant.
 
-    ISSUER is the URL of that server. SUBJECT is the user or client in its tokens (`sub`). GRANT
-    is the id or label of the grant. Without GRANT, the command removes the mapping.
+    ISSUER is the URL of that server. SUBJECT is the user or client in that server's tokens
+    (`sub`). GRANT is the id or label of the grant. Without GRANT, the command removes the mapping.
     """
     with teaching(), existing(store) as writer:
         active = active_grants(writer, store)
@@ -283,8 +283,8 @@ def create_package(
 ) -> None:
     """Create a package of grants and print its token. The token is shown only once.
 
-    The command asks each --remote server once for the grant of its token. It stores these tokens
-    encrypted with RUNG_SECRET_KEY.
+    The command uses each --remote token once, to ask its server for the grant. The tokens are
+    stored encrypted with RUNG_SECRET_KEY or, if that is not set, with a key in the store.
     """
     if len(urls) != len(files):
         raise click.UsageError("Pass one --token-file for each --remote, in the same order.")
@@ -299,7 +299,7 @@ def create_package(
         ends = expiry(expires, time_at(store))
         package_id, token = packages.create(registry, members, sealer, label=label, expires_at=ends)
         (entry,) = [entry for entry in registry.packages() if entry.package_id == package_id]
-    say(f"{package_id}: {_describe_package(entry)}. Keep the token; it is not shown again.")
+    say(f"{package_id}: {_describe_package(entry)}. Save the token; it is not shown again.")
     click.echo(token)
 
 

@@ -41,7 +41,7 @@ ERASING = "The old records are being erased."
 @click.option("--connection", help="The connection to import into (default: the file's name).")
 @click.option("--connector", help="The connection's kind of source, such as gmail.")
 @click.option("--label", help="A display name for the connection.")
-@click.option("--stream", help="The stream for rows without one (default: the file's name).")
+@click.option("--stream", help="The stream for rows that name none (default: the file's name).")
 @click.option(
     "--key",
     multiple=True,
@@ -51,7 +51,7 @@ ERASING = "The old records are being erased."
 @click.option(
     "--manifest",
     type=FILE,
-    help="A JSON file that describes the streams (default: a proposal, which Rung shows).",
+    help="A JSON file that describes the streams (default: Rung proposes a manifest and shows it).",
 )
 @click.option(
     "--write-manifest",
@@ -72,7 +72,7 @@ ERASING = "The old records are being erased."
     default=None,
     help="Whether tables have a header row (default: detected).",
 )
-@click.option("--replace-undecodable", is_flag=True, help="Store U+FFFD for undecodable bytes.")
+@click.option("--replace-undecodable", is_flag=True, help="Replace undecodable bytes with U+FFFD.")
 @click.option(
     "--no-roles", is_flag=True, help="Do not propose fields for title, text, time and author."
 )
@@ -80,7 +80,7 @@ ERASING = "The old records are being erased."
     "--list-left-out",
     "detailed",
     is_flag=True,
-    help="List each file that is left out, with the reason (default: count the files).",
+    help="List each file that is left out, with the reason, instead of only counting these files.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option("--strict", is_flag=True, help="Import nothing if any row is refused.")

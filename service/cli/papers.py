@@ -86,7 +86,7 @@ def snapshot_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group()
 def papers() -> None:
-    """Search and read the papers of a snapshot."""
+    """Search and read the papers of a deepresearch-flow snapshot."""
 
 
 def _command(entry: Entry[PaperOperation[Any, Any]]) -> click.Command:
@@ -132,7 +132,7 @@ for _entry in ENTRIES:
 @click.option("--lang", help="Print the translation into this language instead of the source.")
 @snapshot_options
 def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
-    """Print the whole Markdown of a paper of any length."""
+    """Print the whole Markdown text of a paper of any length."""
     library = shelf.snapshot
     with report_errors(shelf.spell, OPERATIONS[SOURCE], {"paper_id": paper_id}):
         session, offset, total = library.open(), 0, 1
@@ -147,7 +147,7 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
 @click.argument("new", type=PATH)
 @snapshot_options
 def swap(shelf: Shelf, new: Path) -> None:
-    """Replace the snapshot --db with NEW while a server uses it.
+    """Replace the snapshot at --db with NEW, even while a server uses it.
 
     The command checks NEW first. A running server detects the new snapshot on its next request
     and opens it in the background.

@@ -41,7 +41,7 @@ ENTRIES: tuple[Entry[RecordOperation[Any, Any]], ...] = (
 
 #: Output formats for rows only.
 LISTS = ("jsonl", "csv")
-RAW = "Leave formulas and control characters in CSV as they are."
+RAW = "Do not escape formulas and control characters in CSV."
 
 
 def command(entry: Entry[RecordOperation[Any, Any]]) -> click.Command:
@@ -97,7 +97,7 @@ def _help(entry: Entry[RecordOperation[Any, Any]], form: str) -> str:
     """The help of an output option, with the defaults of REST."""
     defaults = entry.operation.rest_defaults.items() if form != "plain" else ()
     return FORMS[form] + "".join(
-        f" With --{form}, {name} defaults to {value}." for name, value in defaults
+        f" With --{form}, --{name} defaults to {value}." for name, value in defaults
     )
 
 
@@ -155,10 +155,10 @@ schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
 @click.argument("id")
 @source_options
 def open_(source: Source, id: str) -> None:
-    """Open the page of a record in a browser.
+    """Open a record's page in a browser.
 
-    ID is the id of a record, or the number of a hit in your last search. The page is on a running
-    Rung server: the server at --url, or, without --url, the server at RUNG_PUBLIC_URL or PORT.
+    ID is the id of a record, or the number of a hit in your last search. The page is on the Rung
+    server at --url; the default is RUNG_PUBLIC_URL, or else http://127.0.0.1:PORT.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
     with report_errors(spelling, server=source.server):

@@ -49,8 +49,8 @@ port_option = click.option(
 @click.option(
     "--provider-url",
     envvar="RUNG_UPSTREAM_URL",
-    help="The URL of a PDPP resource server to serve, with or without a store. Also read from "
-    "RUNG_UPSTREAM_URL.",
+    help="The URL of a PDPP resource server whose records are served, with or without a store. "
+    "Also read from RUNG_UPSTREAM_URL.",
 )
 @click.option(
     "--papers",

@@ -49,15 +49,17 @@ Served = tuple[Surface, Callable[[], Any], str]
 @click.option(
     "--provider-url",
     envvar="RUNG_UPSTREAM_URL",
-    help="A PDPP resource server to serve instead of a store. Also read from RUNG_UPSTREAM_URL.",
+    help="A PDPP resource server to use instead of a store. Also read from RUNG_UPSTREAM_URL.",
 )
-@click.option("--papers", type=PATH, help="A papers snapshot to serve instead, without a token.")
+@click.option(
+    "--papers", type=PATH, help="A papers snapshot to serve instead of records. It needs no token."
+)
 @click.option(
     "--cache-root",
     type=PATH,
     envvar="PDPP_CACHE_ROOT",
     help="The folder with the credentials of `rung login` and `pdpp connect`. Also read from "
-    "PDPP_CACHE_ROOT; default: ~/.local/share/rung, or .pdpp if only .pdpp has credentials.",
+    "PDPP_CACHE_ROOT. Default: ~/.local/share/rung, or .pdpp if only .pdpp has credentials.",
 )
 @click.option(
     "--token-file",

@@ -55,7 +55,7 @@ def stop_on_signals() -> Event:
 def stats(store: Place, as_json: bool) -> None:
     """Count the connections, streams and records of the store.
 
-    The command upgrades a store with an old schema version.
+    If the store has an old schema version, the command upgrades it.
     """
     with teaching(), existing(store) as writer:
         counts = writer.counts()
@@ -136,8 +136,8 @@ def required(store: Place) -> Place:
     help="Show which streams clients read with which grants, by day.\n\nEach line shows the day "
     "(UTC), the grant, its label, the operation, the stream whose records were in the answers, and "
     "the number of requests. Servers write these counts every few seconds and keep them for "
-    f"{KEPT_DAYS} days. The counts include no text, query or record id, and no direct reads of "
-    "a store (--store).",
+    f"{KEPT_DAYS} days. The counts contain no texts, queries or record ids. Direct reads of a "
+    "store (--store) are not counted.",
 )
 @click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day to show.")
 @click.option("--grant", "name", help="Show only the grant with this id or label.")
@@ -172,7 +172,8 @@ def owner() -> None:
 @click.option(
     "--url",
     envvar="RUNG_URL",
-    help="The URL of the server. Also read from RUNG_URL; default: RUNG_PUBLIC_URL or PORT.",
+    help="The URL of the server. Also read from RUNG_URL. Default: RUNG_PUBLIC_URL, or else "
+    "http://127.0.0.1:PORT.",
 )
 @store_option
 def link(store: Place, url: str | None) -> None:

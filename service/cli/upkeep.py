@@ -138,11 +138,11 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
 @yes_option
 @store_option
 def restore(file: Path, yes: bool, store: Place) -> None:
-    """Put the backup FILE in place of the store.
+    """Replace the store with the backup FILE.
 
-    A running server reads the restored store from its next request. Grants that you revoked after
-    the backup stay revoked. Bookmarks of a changes feed become invalid, except those from before
-    the backup.
+    A running server uses the restored store from its next request on. Grants that you revoked
+    after the backup stay revoked. Bookmarks of a changes feed become invalid, except those
+    from before the backup.
     """
     lost = "Everything that was imported or granted since then is lost."
     with teaching():
@@ -230,10 +230,10 @@ def stores() -> None:
 def copy(source: Place, target: Place) -> None:
     """Copy a store. SOURCE and TARGET are each a path or the URL of a PostgreSQL database.
 
-    The copy includes all records, changes, blobs, grants and packages, and the secret, so tokens,
-    cursors and bookmarks remain valid. Rung reads the copy back and compares it with SOURCE by row
-    count and SHA-256 before the copy becomes visible. You can serve SOURCE during the copy, but
-    later changes are not copied. TARGET must be a new file or an empty database.
+    The copy includes all records, changes, blobs, grants and packages, and the secret key, so
+    tokens, cursors and bookmarks remain valid. Rung reads the copy back and compares it with SOURCE
+    by row count and SHA-256 before the copy becomes visible. You can serve SOURCE during the copy,
+    but later changes are not copied. TARGET must be a new file or an empty database.
     """
     with teaching(), Meter(str(target), "rows copied, indexed or verified") as meter:
         rows = FileRows(meter, [None])

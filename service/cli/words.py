@@ -51,11 +51,13 @@ def described(field: Any, shape: Mapping[str, Any]) -> str:
     """
     sentences = [shape["description"]]
     sentences += [form for kind, form in _FORMS.items() if isinstance(field, kind)]
-    if "enum" in shape:
-        sentences.append(f"One of {', '.join(map(str, shape['enum']))}.")
+    enum = [str(word) for word in shape.get("enum", ())]
+    if not all(f"`{word}`" in shape["description"] for word in enum):
+        sentences.append(f"One of: {', '.join(enum)}.")
     if "minimum" in shape:
         least, most = shape["minimum"], shape.get("maximum")
-        sentences.append(f"{least:,} or more." if most is None else f"{least:,} to {most:,}.")
+        bounds = f"Minimum: {least:,}" if most is None else f"Range: {least:,} to {most:,}"
+        sentences.append(f"{bounds}.")
     return " ".join(sentences)
 
 

@@ -33,8 +33,8 @@ SEARCH_PAPERS = PaperOperation(
 SEARCH_BY_KEYWORD = PaperOperation(
     title="Search papers by keyword",
     description=(
-        "List papers with a keyword or tag, newest first; exact matches come before the others. "
-        "For subjects with an established name. list_top_facets lists keywords and tags."
+        "List papers whose keywords or tags contain a text, exact matches before the others. "
+        "Use this for subjects with an established name. list_top_facets lists keywords and tags."
     ),
     request=KeywordQuery,
     run=lambda session, request: session.papers.by_keyword(request),
@@ -49,7 +49,7 @@ PAPER_METADATA = PaperOperation(
     title="Get paper metadata",
     description=(
         "Return the authors, venue, year, identifiers, keywords and tags of one paper, its "
-        "summary templates and translations, and the size of its source. Use it before "
+        "summary templates and translations, and the size of its source. Call this before "
         "get_paper_summary or get_paper_source."
     ),
     request=PaperRead,
@@ -90,7 +90,7 @@ PAPER_SOURCE = PaperOperation(
     title="Read a paper's source",
     description=(
         "Return the Markdown text of a paper, which can be very long. `max_chars` limits one "
-        "answer, and a truncated answer ends with the call for the rest. For a long paper, "
+        "answer; a truncated answer ends with the call for the rest. For a long paper, "
         "start with `outline=true` (headings with offsets) or `query` (search in the text). "
         "Set `lang` for a translation."
     ),
@@ -112,9 +112,8 @@ PAPER_SOURCE = PaperOperation(
 TOP_FACETS = PaperOperation(
     title="List top facets",
     description=(
-        "List a category's values with the number of papers for each, most frequent first. Use it "
-        "to explore the library before you search. Each value comes with the call that finds its "
-        "papers."
+        "Explore the library before you search: list a category's values, most frequent first. "
+        "Each value has its number of papers and the call that finds them."
     ),
     request=FacetRequest,
     run=lambda session, request: session.papers.facets(request),

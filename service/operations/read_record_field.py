@@ -115,7 +115,7 @@ OPERATION = RecordOperation(
     description=(
         "Read a window of one field, at an offset or around a match of a query, with the calls for "
         "the next, previous and last window and the next match. Nested values are returned as "
-        "JSON, binary fields as metadata."
+        "JSON, and binary fields as metadata."
     ),
     request=FieldRequest,
     ask=ask,

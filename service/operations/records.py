@@ -46,7 +46,7 @@ SCHEMA = RecordOperation(
     title="Discover streams and fields",
     description=(
         "Start here. List the connections and streams that you may read. With `stream`, also list "
-        "its fields, filters, sorting, relations and example calls."
+        "the stream's fields, filters, sorting, relations and example calls."
     ),
     request=SchemaQuery,
     ask=_schema,
@@ -75,8 +75,8 @@ def _ordered(raw: dict[str, Any]) -> dict[str, Any]:
 QUERY_RECORDS = RecordOperation(
     title="List records",
     description=(
-        "List records of one stream, newest first. A long value is a preview with the call "
-        "that returns all of it. Use search to find words, and `changes_since` to follow updates."
+        "List records of one stream, newest first. Long values are previews with the call for the "
+        "whole value. Use `search` to find words, and `changes_since` to follow updates."
     ),
     request=RecordQuery,
     ask=lambda session, query: session.rs.records(query),
@@ -90,10 +90,10 @@ QUERY_RECORDS = RecordOperation(
 
 
 AGGREGATE = RecordOperation(
-    title="Count and summarize",
+    title="Count and summarize records",
     description=(
-        "Compute one metric over a stream (count, sum, avg, min, max, count_distinct), in total, "
-        "per value of a field, or over time, such as spending per payee or per month."
+        "Compute one metric (count, sum, avg, min, max or count_distinct) over a stream: in total, "
+        "per value of a field or over time, such as spending per payee or per month."
     ),
     request=AggregateQuery,
     ask=lambda session, query: session.rs.aggregate(query),
@@ -108,8 +108,8 @@ AGGREGATE = RecordOperation(
 SEARCH = RecordOperation(
     title="Search records",
     description=(
-        "Find records in all sources that you may read, best match first. A hit may lack some of "
-        "the words. If you find too little, try synonyms and the records' language. Each hit has "
+        "Find records in all streams that you may read, best match first. A hit may lack some of "
+        "the words. If you find too little, try synonyms or the records' language. Each hit has "
         "its id, the matching text and the call that reads the text around it."
     ),
     request=SearchQuery,
@@ -157,8 +157,8 @@ def _following(session: Session, ref: handles.RecordRef, fields: Sequence[str]) 
 FETCH = RecordOperation(
     title="Fetch a record",
     description=(
-        "Return one record as a document: id, title, text, url, metadata. If the text is cut, "
-        "metadata.next_read is the call for the rest."
+        "Return one record as a document with id, title, text, url and metadata. If the text is "
+        "cut, metadata.next_read is the call for the rest."
     ),
     request=FetchRequest,
     ask=lambda session, request: session.rs.record(_ref(session, request), request),

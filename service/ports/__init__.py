@@ -84,9 +84,7 @@ class RecordQuery(Request, operation="query_records"):
         Names("Return only these fields of each record."), (), paging=True
     )
     filter: Filter = optional(TypedFilter(), {})
-    sort: str | None = optional(
-        Text("A sort field that schema lists; `-field` for descending order.")
-    )
+    sort: str | None = optional(Text("A sort field from `schema`; `-field` for descending order."))
     order: str | None = optional(
         Choice("`asc` for oldest first, `desc` for newest first.", ORDERS),
         rest_only=True,
@@ -113,9 +111,9 @@ class RecordQuery(Request, operation="query_records"):
         ),
         paging=True,
     )
-    view: str | None = optional(Text("A view that schema lists, instead of fields."))
+    view: str | None = optional(Text("A view from `schema`, instead of `fields`."))
     expand: tuple[str, ...] = optional(
-        Names("Include related records; schema lists the relations."), (), paging=True
+        Names("Include related records; `schema` lists the relations."), (), paging=True
     )
     expand_limit: dict[str, int] = optional(ExpandLimit(), {}, paging=True)
     whole: bool = optional(None, False, paging=True, rest_value=True)
@@ -132,7 +130,7 @@ class RecordRead(Request):
     fields: tuple[str, ...] = optional(Names("Return only these fields of the record."), ())
     whole: bool = optional(None, False, rest_value=True)
     expand: tuple[str, ...] = optional(
-        Names("Include ids of related records; schema lists the relations."), ()
+        Names("Include ids of related records; `schema` lists the relations."), ()
     )
     expand_limit: dict[str, int] = optional(ExpandLimit(), {})
 
@@ -146,8 +144,8 @@ class FetchRequest(RecordRead, operation="fetch"):
 
 class AggregateQuery(Request, operation="aggregate"):
     stream: str = required(STREAM)
-    metric: str = required(Choice("Metric to compute.", METRICS))
-    field: str | None = optional(Text("Field to aggregate; none for count."))
+    metric: str = required(Choice("The metric to compute.", METRICS))
+    field: str | None = optional(Text("The field to aggregate; omit it for count."))
     group_by: str | None = optional(Text("Group by the values of this field."))
     group_by_time: str | None = optional(Text("Group by time in this field; requires granularity."))
     granularity: str | None = optional(Choice("Size of the time buckets.", GRANULARITIES))
@@ -195,8 +193,8 @@ class SearchQuery(Request, operation="search"):
         Names("Search only these streams."), (), standard=True, narrows=(3,)
     )
     connection_id: str | None = optional(CONNECTION_ID, standard=True, narrows=(4,))
-    since: str | None = optional(Moment("From this date or date-time (inclusive)."), narrows=(2,))
-    until: str | None = optional(Moment("Until this date or date-time (exclusive)."), narrows=(2,))
+    since: str | None = optional(Moment("Records from this date or date-time on."), narrows=(2,))
+    until: str | None = optional(Moment("Records before this date or date-time."), narrows=(2,))
     sort: str = optional(
         Choice("`relevance` (default) or `newest`.", ("relevance", "newest")), "relevance"
     )
@@ -239,7 +237,7 @@ class WindowRequest(Request):
         Text("Read around the best match for these words.", longest=CONTRACT.query_chars),
         rest_name="q",
     )
-    match: int = optional(Number("Which match of query to read, 1 by default.", 1), 1)
+    match: int = optional(Number("Which match of `query` to read, 1 by default.", 1), 1)
     before_chars: int | None = optional(
         Number(
             f"Characters before the match, {CONTRACT.match_before_chars} by default.",
@@ -249,7 +247,7 @@ class WindowRequest(Request):
     )
     after_chars: int | None = optional(
         Number(
-            "Characters after the match, by default all that fit.", 0, CONTRACT.context_chars_max
+            "Characters after the match; by default, all that fit.", 0, CONTRACT.context_chars_max
         )
     )
 

@@ -19,7 +19,7 @@ class PaperPaging(Request):
 
     _: KW_ONLY
     limit: int = page_limit(CONTRACT.papers_default)
-    page_size: int | None = optional(Number("The same as limit.", 1, CONTRACT.page_items))
+    page_size: int | None = optional(Number("The same as `limit`.", 1, CONTRACT.page_items))
     offset: int = optional(
         Number(
             f"Number of papers to skip; offset + limit is at most {CONTRACT.paper_offset_items:,}.",
@@ -28,7 +28,7 @@ class PaperPaging(Request):
         ),
         0,
     )
-    page: int | None = optional(Number("Page number, from 1, instead of offset.", 1))
+    page: int | None = optional(Number("Page number, from 1, instead of `offset`.", 1))
     cursor: str | None = optional(CURSOR)
 
     @classmethod
@@ -76,7 +76,7 @@ class PaperQuery(PaperPaging, operation=SEARCH):
 class KeywordQuery(PaperPaging, operation=BY_KEYWORD):
     keyword: str = required(
         Text(
-            "Text that a keyword or tag contains; case and accents are ignored.",
+            "Text to find in keywords and tags; case and accents are ignored.",
             longest=CONTRACT.query_chars,
         )
     )
@@ -91,7 +91,7 @@ class SummaryRead(Request, operation=SUMMARY):
 
     paper_id: str = required(PAPER_ID)
     template: str | None = optional(
-        Text("One of available_summary_templates; by default, the preferred template.")
+        Text("One of the available_summary_templates. Default: the preferred template.")
     )
     max_chars: int | None = optional(
         Number(
@@ -116,7 +116,7 @@ class SourceRead(Request, operation=SOURCE):
     max_chars: int | None = optional(
         Number(
             f"Maximum length of one answer, {CONTRACT.source_chars:,} characters by default. With "
-            "query or outline, the window size in the printed calls.",
+            "`query` or `outline`, it is the window size in the printed calls.",
             1,
             CONTRACT.source_chars_max,
         )

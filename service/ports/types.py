@@ -135,12 +135,12 @@ class TypedFilter(NonText, fields.Field[dict[str, Any]]):
 
     def __init__(self) -> None:
         text = (
-            '{"FIELD": value} or {"FIELD": {"gte": value, "lt": value}} '
-            f"({', '.join(OPERATORS)}); schema(stream) lists the fields."
+            '{"FIELD": value} or {"FIELD": {"gte": value}}; '
+            f"operators: {', '.join(OPERATORS)}. schema(stream) lists the fields."
         )
         rest = (
-            "filter[field]=value for equality, filter[field][gte]=value for a range "
-            f"({', '.join(OPERATORS)}). /v1/schema?stream=… lists the fields."
+            "filter[field]=value for equality, filter[field][gte]=value for a range. "
+            f"Operators: {', '.join(OPERATORS)}. /v1/schema?stream=… lists the fields."
         )
         super().__init__(**_described(text, rest=rest))
 
@@ -180,7 +180,7 @@ class ExpandLimit(NonText, fields.Field[dict[str, int]]):
     placeholder = "RELATION", "integer"
 
     def __init__(self) -> None:
-        text = 'Maximum records per relation: {"RELATION": 5}.'
+        text = 'Maximum related records, such as {"replies": 5}.'
         rest = "Maximum related records per relation, such as expand_limit[replies]=5."
         super().__init__(**_described(text, rest=rest))
 
@@ -210,10 +210,10 @@ class Flag(NonText, fields.Boolean):
         return value
 
 
-STREAM = Text("A stream that schema lists.")
+STREAM = Text("A stream name from `schema`.")
 CONNECTION_ID = Text("Use only this connection.")
 CURSOR = Text(
-    "The next_cursor of the previous answer; repeat the other arguments.",
+    "The previous answer's next_cursor. Repeat the other arguments.",
     longest=CONTRACT.handle_chars,
 )
 RECORD_ID = Text("A record id from an earlier answer.", longest=CONTRACT.handle_chars)

@@ -127,7 +127,7 @@ def test_defaults_are_those_of_the_tools_for_text_and_of_rest_for_json(home: She
 
 def test_help_lists_the_words_and_the_bounds_of_arguments(shell: Shell) -> None:
     told = " ".join(shell.ok("aggregate", "--help").stdout.split())
-    assert "One of count, sum, avg, min, max, count_distinct." in told
+    assert "One of: count, sum, avg, min, max, count_distinct." in told
     assert "1 to 100." in told and "`rung schema STREAM`" in told
     refused = shell.run("aggregate", *WORK[:1], "median").stderr
     assert refused.count("Use one of count, sum, avg, min, max, count_distinct.") == 1

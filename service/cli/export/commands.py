@@ -71,7 +71,8 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def export() -> None:
     """Export whole fields, records, streams and blobs to files.
 
-    An interrupted export leaves FILE.part. Run the same command again to resume it.
+    An interrupted export leaves a file that ends in .part. To resume the export, run the same
+    command again.
     """
 
 
@@ -117,7 +118,7 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
 
 
 def stream(source: Source, target: Target, form: str | None, raw: bool, **options: Any) -> None:
-    """Export all records of STREAM, one per line, with whole values."""
+    """Export all records of STREAM, one per line. Values are never shortened."""
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(reader: RetryingReader) -> tuple[State, Work]:
@@ -146,7 +147,7 @@ _params = [
     click.Option(
         ["--format", "form"],
         type=click.Choice(FORMATS),
-        help="The format of the file. Default: csv for a name that ends in .csv, or else ndjson.",
+        help="The format of the file. Default: csv if its name ends in .csv, otherwise ndjson.",
     ),
     click.Option(["--raw"], is_flag=True, help=RAW),
 ]
@@ -205,9 +206,10 @@ def _blob(
 def print_blob(
     source: Source, blob_id: str, connection_id: str | None, path: str, as_json: bool
 ) -> None:
-    """Print the bytes of the binary field that `rung read` shows as BLOB_ID.
+    """Print the bytes of a binary field. `rung read` shows the field's BLOB_ID.
 
-    The bytes go to standard output, or, once they are complete, to the file that --output names.
+    The bytes go to standard output or to the file that --output names. The file appears when it is
+    complete.
     """
     from service.cli.opening import open_session
 
