@@ -158,7 +158,7 @@ def connect(
     """Show how a client connects, or write its configuration file.
 
     URL is the address of the server, with or without /mcp. The default is RUNG_URL, then the URL
-    in the configuration file of rung, then http://127.0.0.1:8000. Without --client, nothing is
+    in Rung's configuration file, then http://127.0.0.1:8000. Without --client, nothing is
     written. With --client, the command backs up the client's file and changes only the server's
     entry. The command does not write the token if the client can read it from a variable or ask
     for it, or if you pass no token and the client can sign in.

@@ -144,10 +144,12 @@ class FetchRequest(RecordRead, operation="fetch"):
 
 class AggregateQuery(Request, operation="aggregate"):
     stream: str = required(STREAM)
-    metric: str = required(Choice("The metric to compute.", METRICS))
-    field: str | None = optional(Text("The field to aggregate; omit it for count."))
+    metric: str = required(Choice("Metric to compute.", METRICS))
+    field: str | None = optional(Text("Field to aggregate; omit it for count."))
     group_by: str | None = optional(Text("Group by the values of this field."))
-    group_by_time: str | None = optional(Text("Group by time in this field; requires granularity."))
+    group_by_time: str | None = optional(
+        Text("Group by time in this field; requires `granularity`.")
+    )
     granularity: str | None = optional(Choice("Size of the time buckets.", GRANULARITIES))
     time_zone: str | None = optional(Text("IANA time zone of the buckets, UTC by default."))
     filter: Filter = optional(TypedFilter(), {})
