@@ -33,7 +33,7 @@ SEARCH_PAPERS = PaperOperation(
 SEARCH_BY_KEYWORD = PaperOperation(
     title="Search papers by keyword",
     description=(
-        "List papers whose keywords or tags contain a text, exact matches before the others. "
+        "List papers whose keywords or tags contain a given text, exact matches first. "
         "Use this for subjects with an established name. list_top_facets lists keywords and tags."
     ),
     request=KeywordQuery,

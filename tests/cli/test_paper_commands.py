@@ -183,7 +183,7 @@ def test_an_error_goes_to_stderr_with_what_to_do(words: tuple[str, ...], code: s
 
 def test_help_needs_no_snapshot_and_lists_what_an_argument_takes() -> None:
     told = " ".join(ok("facets", "--help").stdout.split())
-    assert "One of author, venue, keyword, institution, tag" in told
+    assert "One of: author, venue, keyword, institution, tag" in told
     assert "1 to 100." in told
     result = run("facets", "venue")
     assert result.exit_code == 2 and "--db or RUNG_PAPERS_DB" in result.stderr

@@ -120,7 +120,7 @@ def test_a_word_like_an_option_is_explained(shell: Shell) -> None:
 def test_defaults_are_those_of_the_tools_for_text_and_of_rest_for_json(home: Shell) -> None:
     assert len(re.findall("^[0-9]+ mail-", home.ok("search", "lantern").stdout, re.M)) == 10
     assert len(body(home.ok("search", "lantern", "--json"))["data"]) > 10
-    assert "With --json, limit defaults to 25." in " ".join(
+    assert "With --json, --limit defaults to 25." in " ".join(
         home.ok("search", "--help").stdout.split()
     )
 
