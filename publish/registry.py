@@ -11,7 +11,7 @@ DESCRIPTION: Final = (
     "Search your own mail, notes, chats and papers, and quote the passage that answers."
 )
 STORE: Final = "The path of the store. `rung import` creates it."
-TOKEN: Final = "The token that rung grant create printed. The token's grant limits what can be read."
+TOKEN: Final = "The token that rung grant create printed. Its grant limits what can be read."
 #: The key of what a publisher adds.
 PUBLISHER: Final = "io.modelcontextprotocol.registry/publisher-provided"
 
