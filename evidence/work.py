@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S", bound=Sequence[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +261,12 @@ class TooManyValues(ValueError):
 
 class TooDeeplyNested(ValueError):
     """The JSON is nested more deeply than the limit, which the message states."""
+
+
+def portions(values: S, size: int) -> Iterator[S]:
+    """A sequence in portions of `size` values; the last may be shorter."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]  # type: ignore[misc]  # a slice has the same type
 
 
 def parse_json(raw: bytes) -> Any:

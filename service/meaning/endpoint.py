@@ -15,7 +15,7 @@ import orjson
 from evidence.cached import cached_property
 from evidence.errors import EvidenceError, Unavailable
 from evidence.limits import BUDGETS
-from evidence.work import Deadline, parse_json, within
+from evidence.work import Deadline, parse_json, portions, within
 from service.breaker import Breaker
 from service.meaning.encoder import PROBES, MeaningUnavailable, quantized
 from service.networks import is_loopback
@@ -76,7 +76,7 @@ class Endpoint:
 
     def passages(self, texts: Sequence[str]) -> list[bytes]:
         size, seconds = self._settings.embeddings_batch, self._settings.embeddings_seconds
-        batches = (texts[start : start + size] for start in range(0, len(texts), size))
+        batches = portions(texts, size)
         return [vector for batch in batches for vector in self._embed(batch, seconds)]
 
     def tokens(self, text: str) -> int:

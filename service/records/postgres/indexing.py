@@ -7,6 +7,7 @@ import orjson
 
 from evidence.fold import fold
 from evidence.pointer import top_level
+from evidence.work import portions
 from service.records.writing.derived import cells_of, texts_of
 from service.records.engine.large import LargeValue, Place
 from service.records.writing.passages import fold_passages, starts
@@ -64,8 +65,7 @@ class Index:
 
     def apply_drops(self) -> None:
         writer, seqs = self.writer, list(self.dropped)
-        for start in range(0, len(seqs), BATCH_RECORDS):
-            batch = seqs[start : start + BATCH_RECORDS]
+        for batch in portions(seqs, BATCH_RECORDS):
             gone = [self._forget(*row) for row in writer.rows_of(_DOCUMENTS, batch)]
             pairs = [(seq, ordinal) for seq, ordinals in gone for ordinal in ordinals]
             columns = [list(column) for column in zip(*pairs)]

@@ -12,6 +12,7 @@ from service.records.engine.content import Content
 from service.records.engine.later import Later, ready
 from service.records.engine.selections import Cells, Value
 from evidence.manifest.forms import MIDDLE, decimal_key, decimal_of_key, decimal_total
+from evidence.work import portions
 from service.records.postgres.asking import QueuedStatement
 from service.records.postgres.connections import Rows
 from service.records.postgres.keys import kept_value
@@ -122,8 +123,7 @@ class PostgresSnapshot(SearchMethods):
 
     def each(self, seqs: Iterable[int]) -> Iterator[Stored]:
         ordered = list(seqs)
-        for start in range(0, len(ordered), DOCUMENTS):
-            batch = ordered[start : start + DOCUMENTS]
+        for batch in portions(ordered, DOCUMENTS):
             records = {row[0]: stored(row) for row in self.run(_LOAD, batch)}  # not kept
             yield from (records.pop(seq) for seq in batch if seq in records)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
+from evidence.work import portions
 from service.records.engine import Scope
 from service.records.engine.later import Later, promised, ready
 from service.records.engine.vectors import LOTS, Covered, VectorRow, VectorSet
@@ -97,10 +98,9 @@ class VectorMethods(Figures):
         sql = f"SELECT v.id FROM vector_block v WHERE {condition.sql()} {order}"
         ids = [id for (id,) in self.run(sql, *condition.values)]
         chosen = self.in_list.format("v.id")
-        for start in range(0, len(ids), BLOCKS_TOGETHER):
-            numbers = self.list_parameter(ids[start : start + BLOCKS_TOGETHER])
-            sql = f"SELECT v.entries FROM vector_block v WHERE {chosen} {order}"
-            yield from (entries for (entries,) in self.run(sql, numbers))
+        sql = f"SELECT v.entries FROM vector_block v WHERE {chosen} {order}"
+        for some in portions(ids, BLOCKS_TOGETHER):
+            yield from (entries for (entries,) in self.run(sql, self.list_parameter(some)))
 
     def within(self, scope: Scope, seqs: Sequence[int]) -> Later[list[int]]:
         condition = self.selected_by_any(scope.selections, probed=True)

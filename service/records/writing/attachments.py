@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evidence.names import Refused
+from evidence.work import portions
 
 BLOB_PART_BYTES = 262_144
 DEFAULT_MEDIA_TYPE = "application/octet-stream"
@@ -86,5 +87,4 @@ def covering(start: int, stop: int) -> Iterator[tuple[int, slice]]:
 
 def parts(content: bytes) -> Iterator[bytes]:
     """The bytes of a blob, in the pieces in which they are stored."""
-    for start in range(0, len(content), BLOB_PART_BYTES):
-        yield content[start : start + BLOB_PART_BYTES]
+    yield from portions(content, BLOB_PART_BYTES)
