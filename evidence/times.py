@@ -12,6 +12,8 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:[Zz]| ?[+-]\d\d:?\d\d)?)?"
 )
+_DURATION = re.compile(r"([1-9][0-9]{0,4})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _BEFORE_OFFSET = re.compile(r" (?=[+-])")
 
 
@@ -39,6 +41,12 @@ def microseconds(text: str) -> int | None:
         return since_epoch(time if time.tzinfo is None else time.astimezone(UTC))
     except (ValueError, OverflowError):
         return None
+
+
+def duration(text: str) -> timedelta | None:
+    """The length of time in a text such as 30s, 10m, 12h, 30d or 8w; None for other text."""
+    match = _DURATION.fullmatch(text)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
 
 
 def to_the_second(time: datetime) -> str:

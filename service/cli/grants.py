@@ -1,9 +1,8 @@
 """`rung grant` and `rung package`: create, list and revoke grants and packages of grants."""
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -24,13 +23,9 @@ from service.cli.store import active_grants, existing, teaching, time_at
 from service.place import Place
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
-from evidence.times import microseconds, moment, to_the_second
+from evidence.times import duration, microseconds, moment, to_the_second
 from service.records.writing import Writing
 from service.sources.remote.remote_authority import remote_member
-
-_SPAN = re.compile(r"([1-9][0-9]{0,4})([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
 
 expires_option = click.option(
     "--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time."
@@ -217,8 +212,8 @@ def expiry(text: str | None, now: datetime) -> str | None:
     """The time of `12h`, `30d`, `8w` or an ISO 8601 time, as ISO 8601; None of None."""
     if not text:
         return None
-    if span := _SPAN.fullmatch(text):
-        return to_the_second(now + timedelta(**{_UNITS[span[2]]: int(span[1])}))
+    if length := duration(text):
+        return to_the_second(now + length)
     stored = microseconds(text)
     if stored is None:
         raise click.ClickException(

@@ -16,7 +16,6 @@ from evidence.errors import InvalidRequest
 from evidence.manifest import StreamManifest
 from service.place import Place
 from service.cli import import_report
-from service.cli.events import send_events
 from service.cli.source import FILE, NEW_FILE, read_json, store_option, explicit_names
 from service.cli.output import FileRows, Meter, say
 from service.cli.store import existing, teaching
@@ -28,6 +27,7 @@ from service.importing.plan import Listener, Plan, Report
 from service.importing.run import import_files
 from service.importing.source import Reading
 from service.records.intake import Counts
+from service.webhook.delivery import send_waiting
 
 #: Allocations between two garbage collections. An import makes many objects that live as long as
 #: their batch.
@@ -115,7 +115,7 @@ def import_(paths: tuple[str, ...], written: Path | None, store: Place, **option
         if not report.undone:
             with existing(store) as writer:
                 import_report.of_coverage(writer, report)
-            send_events(store)
+            send_waiting(store, say)
         if written is not None:
             _write_manifest(report.manifests, written)
     _leave(report, plan)

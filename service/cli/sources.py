@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Thread
@@ -15,7 +16,6 @@ from evidence.model import members
 from service import settings
 from service.access.entries import Entries
 from service.cli import config, import_report
-from service.cli.events import send_events, start_sending
 from service.cli.output import counted, say, text
 from service.cli.source import store_option
 from service.cli.store import existing, source_states, stop_on_signals, teaching
@@ -25,11 +25,13 @@ from service.meaning.opening import encoder_of
 from service.place import Place, file_of
 from service.records import freshness
 from service.records.sidecar import open_sidecar
+from service.records.sql.sources import stored_sources
 from service.syncing import syncing
 from service.syncing.connector import KEEP, REMOVE, SourceSettings
 from service.syncing.owner_file import VARIABLE, OwnerFile
 from service.syncing.round import Outcome
 from service.syncing.syncing import kind_of, kinds
+from service.webhook.delivery import send_waiting, start_sending
 
 #: The exit code if a source waits for the owner.
 WAITING: Final = 3
@@ -52,9 +54,7 @@ def source() -> None:
 @click.option("--kind", required=True, type=click.Choice(kinds()), help="The type of source.")
 @click.option("--connection", help="The connection to import into (default: NAME).")
 @click.option("--label", help="A display name for the connection.")
-@click.option(
-    "--every", default="10m", show_default=True, help="The time between two syncs of the source."
-)
+@click.option("--every", default="10m", show_default=True, help="The time between two syncs.")
 @click.option(
     "--folder",
     "folders",
@@ -135,8 +135,8 @@ def list_(as_json: bool, store: Place) -> None:
         click.echo(orjson.dumps({"sources": rows}).decode())
         return
     for row in rows:
-        described = freshness.describe(row["state"], row["synced_at"], row["failure"])
-        text(f"{row['name']} ({row['kind']}) into {row['connection']}: {described}")
+        place = f"{row['name']} ({row['kind']}) into {row['connection']}"
+        text(f"{place}: {freshness.describe(row)}")
     if not rows:
         say(_no_sources(_owner(store)))
 
@@ -157,7 +157,7 @@ def _rows(store: Place) -> Iterator[dict[str, Any]]:
         yield _row(entry, state, tried)
     if store.exists():
         with existing(store) as writer:
-            foreign = [stored for stored in syncing.stored(writer) if stored.name not in owned]
+            foreign = [stored for stored in stored_sources(writer) if stored.name not in owned]
         yield from (_row(stored, "from another machine") for stored in foreign)
 
 
@@ -202,17 +202,15 @@ def remove(name: str, with_records: bool, store: Place) -> None:
     """Remove a source. Without --with-records, its records stay in the store."""
     with teaching():
         owner = _owner(store)
-        owned = owner.sources().get(name)
-        if owned is None and not store.exists():
-            owner.entry(name)
+        owned = name in owner.sources()
         if store.exists():
             with existing(store) as writer:
                 count = syncing.remove(writer, name, with_records=with_records)
             freshness.forget(Entries(open_sidecar(store)), name)
             if with_records:
                 say(f"{counted(count, 'record')} removed.")
-        if owned is not None:
-            owner.remove(name)
+        if owned or not store.exists():
+            owner.remove(name)  # raises if there is none
     say(f"{name} was removed.")
 
 
@@ -252,7 +250,7 @@ def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Pla
         _go_on(store, chosen, encoder)
         return
     codes = [_one_round(store, entry, accept=accept_deletions)[0] for entry in chosen]
-    send_events(store)
+    send_waiting(store, say)
     if encoder is not None and store.exists():
         with suppress(EvidenceError):  # the next round builds what is missing
             build(store, encoder, Event(), lambda progress: None)
@@ -290,30 +288,21 @@ def _one_round(
 
 def _go_on(store: Place, chosen: list[SourceSettings], encoder: Encoder | None) -> None:
     """Does rounds of each source until a signal."""
-    stop = stop_on_signals()
-    context = click.get_current_context()
+    stop, context = stop_on_signals(), click.get_current_context()
+    states = dict.fromkeys((entry.name for entry in chosen), NOTHING_NEW)
 
-    def go_on(entry: SourceSettings) -> None:
-        state = NOTHING_NEW
-
-        def do_round() -> bool:
-            nonlocal state
-            code, state = _one_round(store, entry, last=state)
-            return code == 0
-
+    def do_round(entry: SourceSettings) -> bool:
         with context:
-            syncing.go_on(entry, stop, do_round)
+            code, states[entry.name] = _one_round(store, entry, last=states[entry.name])
+        return code == 0
 
-    start_sending(store, stop)
+    start_sending(settings.load(), store, stop, say)
     if encoder is not None:
         words = (store, encoder, stop, lambda progress: None, lambda error: None)
         Thread(target=build, args=words, daemon=True).start()
 
-    threads = [Thread(target=go_on, args=(entry,)) for entry in chosen]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        list(pool.map(lambda entry: syncing.go_on(entry, stop, do_round), chosen))
 
 
 def _owner(store: Place) -> OwnerFile:

@@ -1,6 +1,6 @@
 """How fresh sources are: each one's last attempt and last success, in the store's sidecar."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -57,19 +57,17 @@ class Freshness:
     def json(self, now: datetime) -> dict[str, Any]:
         """The source with its state, last success and failure, for the owner."""
         times = {name: time_text(getattr(self, name)) for name in ("synced_at", "complete_until")}
-        names = members(self, "name", "connection")
-        return {**names, "state": self.state(now), **times, "failure": self.failure}
+        return members(self, "name", "connection", "failure") | {"state": self.state(now)} | times
 
     def described(self, now: datetime) -> str:
         """The same as text."""
-        described = describe(self.state(now), time_text(self.synced_at), self.failure)
-        return f"{self.name} into {self.connection}: {described}"
+        return f"{self.name} into {self.connection}: {describe(self.json(now))}"
 
 
-def describe(state: str, synced_at: str | None, failure: str) -> str:
+def describe(source: Mapping[str, Any]) -> str:
     """A state with the last success and the failure, for the owner."""
-    synced = f", last success {synced_at}" if synced_at else ""
-    return f"{state}{synced}{f': {failure}' if failure else ''}"
+    synced = f", last success {source['synced_at']}" if source["synced_at"] else ""
+    return f"{source['state']}{synced}{': ' if source['failure'] else ''}{source['failure']}"
 
 
 def time_text(seconds: int) -> str | None:
@@ -117,11 +115,8 @@ class SourceStates:
 def all_sources(entries: Entries) -> dict[str, Freshness]:
     """The freshness of all sources that were tried, by name."""
     with entries.reading() as entry_rows:
-        return {
-            name: Freshness(**entry.body)
-            for name, owned in sorted(entry_rows.owned(_KIND).items())
-            for entry in owned
-        }
+        by_name = sorted(entry_rows.owned(_KIND).items())
+    return {name: Freshness(**entry.body) for name, (entry,) in by_name}
 
 
 def save(entries: Entries, freshness: Freshness) -> None:

@@ -96,10 +96,6 @@ class Connector:
         """Files for these parts, a few at a time; each is removed when the next is requested."""
         raise NotImplementedError
 
-    def moved(self, gone: str, new: str) -> bool:
-        """Whether a part with the same version is only renamed, so that its records stay."""
-        return False
-
     def adapt(self, part: str, row: Row) -> Row:
         """A row of a part as it is to be imported."""
         return row
@@ -117,14 +113,13 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of source: its name, what its address is, and how it is opened.
+    """A kind of source: its name, and how it is opened.
 
     `check` returns the address as it is kept, or raises `InvalidRequest`. A kind that `watches`
     notices changes between rounds.
     """
 
     name: str
-    address: str
     open: Callable[[SourceSettings], Connector]
     check: Callable[[str], str]
     needs_secret: Callable[[str], bool] = lambda address: False

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from evidence.errors import InvalidRequest, Unauthenticated
 from evidence.names import Refused, check_connection_id
+from evidence.times import duration
 from service import durable
 from service.clients import toml
 from service.clients.writing import FOREIGN, alone, content_of
@@ -36,8 +37,6 @@ VARIABLE: Final = "RUNG_SOURCES"
 #: The longest time of a command that prints a password.
 SECONDS: Final = 60
 _SERVICE: Final = "rung source"
-_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([smhd])")
 _SOURCE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SECRETS: Final = ("password", "password_command")
 _TEXTS: Final = ("kind", "address", "connection", "label", "every", "deletions", *_SECRETS)
@@ -88,12 +87,13 @@ class OwnerFile:
         """Removes a source, and its secret from the keyring."""
         self.entry(name)
         self._edit(lambda text: toml.take(text, (self._key, name)))
-        _forget(self._key, name)
+        _in_keyring("delete", self._key, name)
 
     def set_secret(self, name: str, secret: str) -> str:
         """Replaces the password of a source, or its command; returns where it is stored."""
         self.assign(name, password_command=None, password=None)
-        if _keep(self._key, name, secret):
+        _in_keyring("set", self._key, name, secret)
+        if _in_keyring("get", self._key, name) == secret:
             return "the system keyring"
         self.assign(name, password=secret)
         return str(self.path)
@@ -150,10 +150,9 @@ def _checked(name: str, table: Any) -> dict[str, Any]:
         raise Refused(f"deletions must be {REMOVE} or {KEEP}.")
     check_connection_id(entry["connection"])
     folders = tuple(map(str, entry["folders"]))
-    if (span := _SPAN.fullmatch(entry["every"])) is None:
+    if (every := duration(entry["every"])) is None:
         raise Refused(f"{entry['every']!r} is not a duration such as 30s, 10m, 2h or 1d.")
-    every = int(span[1]) * _UNITS[span[2]]
-    return {**entry, "name": name, "every": every, "folders": folders}
+    return {**entry, "name": name, "every": int(every.total_seconds()), "folders": folders}
 
 
 def _secret(store: str, name: str, entry: Mapping[str, Any]) -> str | None:
@@ -162,45 +161,28 @@ def _secret(store: str, name: str, entry: Mapping[str, Any]) -> str | None:
         return _printed(words_of(line), name)
     if "password" in entry:
         return str(entry["password"])
-    with suppress(Exception):  # of any backend
-        return str(_keyring().get_password(_SERVICE, f"{store} {name}") or "") or None
-    return None
+    return _in_keyring("get", store, name) or None
 
 
 def _printed(words: list[str], name: str) -> str:
     """The first line that a command prints."""
-    try:
+    with suppress(OSError, subprocess.SubprocessError):
         printed = subprocess.check_output(
             words, stdin=DEVNULL, stderr=DEVNULL, timeout=SECONDS, env=environment()
         )
-    except (OSError, subprocess.SubprocessError):
-        raise Unauthenticated(
-            f"The password command of {name!r} failed. Run it in a shell to see why."
-        ) from None
-    secret = printed.decode(errors="replace").partition("\n")[0].strip()
-    if not secret:
-        raise Unauthenticated(
-            f"The password command of {name!r} printed nothing. It must print the password."
-        )
-    return secret
+        if secret := printed.decode(errors="replace").partition("\n")[0].strip():
+            return secret
+    raise Unauthenticated(
+        f"The password command of {name!r} failed, or printed no password. Run it in a shell."
+    )
 
 
-def _keep(store: str, name: str, secret: str) -> bool:
-    """Puts a secret in the keyring; False if there is none."""
-    with suppress(Exception):
-        _keyring().set_password(_SERVICE, f"{store} {name}", secret)
-        return True
-    return False
+def _in_keyring(action: str, store: str, name: str, *secret: str) -> str | None:
+    """Gets, sets or deletes a secret in the keyring; None if there is none with a safe backend."""
+    with suppress(Exception):  # of any backend, or its package is not installed
+        import keyring
 
-
-def _forget(store: str, name: str) -> None:
-    """Removes a secret from the keyring."""
-    with suppress(Exception):
-        _keyring().delete_password(_SERVICE, f"{store} {name}")
-
-
-def _keyring() -> Any:
-    """The keyring; None if it has no safe backend. Raises if its package is not installed."""
-    import keyring
-
-    return keyring if keyring.get_keyring().priority >= 1 else None
+        if keyring.get_keyring().priority >= 1:
+            do: Callable[..., str | None] = getattr(keyring, f"{action}_password")
+            return do(_SERVICE, f"{store} {name}", *secret)
+    return None

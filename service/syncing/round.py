@@ -5,7 +5,7 @@ follow, when all their rows are stored. A round that is killed therefore leaves 
 the next one goes on: a part without a version is read again, and what it no longer has is removed.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class Follower(Listener):
         self._gone, self._is_unique = frozenset(gone), False
         self._current: str | None = None
         self._origins = list[str]()
-        self.records_of = dict[str, set[RecordKey]]()
+        self.records_of = defaultdict[str, set[RecordKey]](set)
         self.faulty = set[str]()
         self.shared_records = list[tuple[str, str, str]]()
         self.lines = list[str]()
@@ -90,7 +90,6 @@ class Follower(Listener):
         assert self._current is not None
         self._origins.append(self._current)
         self._is_unique = FORMATS[file.format].unique
-        self.records_of.setdefault(self._current, set())
 
     def adapt(self, row: Row) -> Row:
         return self._connector.adapt(self._origins[-1], row)
@@ -163,7 +162,6 @@ class Round:
         versions = self._versions
         gone = sorted(versions.keys() - listing.versions.keys())
         new = [part for part, version in listing.versions.items() if versions.get(part) != version]
-        self._rename(listing, gone, new)
         count = self._tables.count() if gone or versions.keys() & set(new) else 0
         for fetched in self._connector.fetch(new) if new else ():
             self._import(fetched, listing, gone)
@@ -195,17 +193,6 @@ class Round:
         parts = self._tables.parts_of(record)
         return all(record in self._leaving.get(part, ()) for part in parts)
 
-    def _rename(self, listing: Listing, gone: list[str], new: list[str]) -> None:
-        """Takes parts that only have another name from those that are gone, and those to read."""
-        by_version = {listing.versions[part]: part for part in new if part not in self._versions}
-        for part in list(gone):
-            name = by_version.get(self._versions[part])
-            if name is not None and name in new and self._connector.moved(part, name):
-                with self._writer.transaction():
-                    self._tables.rename_part(part, name)
-                gone.remove(part)
-                new.remove(name)
-
     def _import(self, fetched: Fetched, listing: Listing, gone: list[str]) -> None:
         """Imports the files of some parts, and notes the versions of those."""
         parts = list(dict.fromkeys(fetched.parts.values()))
@@ -220,15 +207,12 @@ class Round:
                 self._tables.add_records(follower.shared_records)
         records = set[RecordKey]().union(*follower.records_of.values())
         self._settle(records)  # before the versions: a round that is killed here does it again
-        complete = list[tuple[str, str]]()
+        for part in old.keys() - follower.faulty:
+            if stale := old[part] - follower.records_of[part]:
+                self._leaving[part] = stale
+        complete = [part for part in parts if part not in self._leaving]
         with self._writer.transaction():
-            for part in parts:
-                present = follower.records_of.get(part, set())
-                if part not in follower.faulty and (stale := old.get(part, set()) - present):
-                    self._leaving[part] = stale
-                else:
-                    complete.append((part, listing.versions[part]))
-            self._tables.save_versions(complete)
+            self._tables.save_versions((part, listing.versions[part]) for part in complete)
 
     def _read(self, fetched: Fetched, follower: Follower) -> None:
         plan = Plan(self._source.connection, label=self._source.label)
@@ -268,9 +252,13 @@ class Round:
         """Sets members of stored records; returns how many change."""
         batch = Batch(self._writer)
         for stream, key in _present(self._writer, self._source.connection, new):
-            data = _record(self._writer, stream, key)
-            if data is not None:
-                batch.add(stream, Row({**data, **new[stream.manifest.name, key]}, key=key))
+            with self._writer.transaction():
+                rows = self._writer.find([Arrival(stream, key, None, "")])
+                stored = rows.get((stream.id, key))
+                if stored is None or stored.deleted:
+                    continue
+                data = self._writer.whole(stored.json, stored.big)
+            batch.add(stream, Row({**data, **new[stream.manifest.name, key]}, key=key))
         batch.flush()
         return batch.counts.changed
 
@@ -307,16 +295,3 @@ def _present(
         with suppress(NotFound):
             handle = open_stream(writer, connection, stream)
             yield from ((handle, key) for _, key in group)
-
-
-def _record(writer: Writing, stream: StreamHandle, key: str) -> dict[str, Any] | None:
-    """The whole data of a record; None if it is not there."""
-    with writer.transaction():
-        stored = writer.find([Arrival(stream, key, None, "")]).get((stream.id, key))
-        if stored is None or stored.deleted:
-            return None
-        data: dict[str, Any] = orjson.loads(stored.json)
-        for name, location in stored.places.items():
-            text = writer.read_large(location)
-            data[name] = text if location[4] == "string" else orjson.loads(text)
-    return data

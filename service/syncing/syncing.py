@@ -18,7 +18,7 @@ from service.records import freshness
 from service.records.freshness import Freshness
 from service.records.opening import open_writer
 from service.records.sidecar import open_sidecar
-from service.records.sql.sources import SourceTables, stored_sources
+from service.records.sql.sources import SourceTables
 from service.records.writing import Writing
 from service.syncing.connector import Kind, SourceSettings
 from service.syncing.kinds import command, dav, folder, imap, web, zotero
@@ -33,8 +33,6 @@ OURS: Final = {
     kind.name: kind
     for kind in (folder.KIND, imap.KIND, *dav.KINDS, zotero.KIND, web.KIND, command.KIND)
 }
-
-stored = stored_sources
 
 
 def sync(store: Place, source: SourceSettings, *, accept: bool = False) -> Outcome:
@@ -71,14 +69,14 @@ def _now(entries: Entries) -> int:
         return rows.now
 
 
-def go_on(source: SourceSettings, stop: Event, do_round: Callable[[], bool]) -> None:
+def go_on(source: SourceSettings, stop: Event, do_round: Callable[[SourceSettings], bool]) -> None:
     """Does rounds of a source at its interval, and after changes that it notices, until `stop`."""
     due, failures = Event(), 0
     if kind_of(source.kind).watches:
         Thread(target=_watch, args=(source, stop, due.set), daemon=True).start()
     while not stop.is_set():
         due.clear()
-        failures = 0 if do_round() else failures + 1
+        failures = 0 if do_round(source) else failures + 1
         for _ in range(min(source.every << min(failures, 8), max(LONGEST_SECONDS, source.every))):
             if due.is_set() or stop.wait(1):
                 break
@@ -113,13 +111,12 @@ def kind_of(name: str) -> Kind:
     for point in entry_points(group=GROUP, name=name):
         try:
             kind = point.load()
-        except Exception as error:  # another package may be broken in any way
-            raise InvalidRequest(
-                f"The kind {name!r} of {point.module} cannot be loaded: {error}."
-            ) from error
-        if isinstance(kind, Kind):
+            if not isinstance(kind, Kind):
+                raise TypeError(f"{point.value} is not a Kind")
             return kind
-        raise InvalidRequest(f"{point.value} is not a Kind. Update or uninstall its package.")
+        except Exception as error:  # another package may be broken in any way
+            what = f"The kind {name!r} of {point.module} cannot be used: {error}."
+            raise InvalidRequest(f"{what} Update or uninstall its package.") from error
     raise InvalidRequest(f"There is no kind {name!r}. Available: {', '.join(kinds())}.")
 
 

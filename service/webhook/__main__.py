@@ -2,19 +2,17 @@
 
 import sys
 from functools import partial
-from threading import Event, Thread
+from threading import Event
 
 from service import settings
-from service.webhook.delivery import keep_sending, open_delivery
+from service.webhook.delivery import start_sending
 
 
 def main() -> None:
     """Sends events until standard input, whose other end the server has, is closed."""
     configuration = settings.load()
-    delivery = open_delivery(configuration, configuration.store)
-    if delivery is not None:
-        report = partial(print, file=sys.stderr, flush=True)
-        Thread(target=keep_sending, args=(delivery, Event(), report), daemon=True).start()
+    report = partial(print, file=sys.stderr, flush=True)
+    if start_sending(configuration, configuration.store, Event(), report):
         sys.stdin.buffer.read()
 
 

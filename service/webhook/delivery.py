@@ -10,10 +10,11 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
-from threading import Event
+from threading import Event, Thread
 from typing import Any, Final
 
 import orjson
@@ -28,7 +29,7 @@ from service.place import Place
 from service.records.opening import open_reader
 from service.records.sidecar import open_sidecar
 from service.records.stream_changes import ChangedStream, LogPosition, changes_after
-from service.settings import Settings
+from service.settings import Settings, SettingsError, load
 from service.sources.remote import outbound
 
 _KIND: Final = "webhook"
@@ -189,15 +190,35 @@ def open_delivery(settings: Settings, store: Place) -> Delivery | None:
     return Delivery(store, url, file) if url and file else None
 
 
-def send_waiting(delivery: Delivery, wait: Callable[[float], object]) -> None:
-    """Sends what waits, within `COMMAND_SECONDS`. Raises as `Delivery.step` does."""
-    deadline = Deadline.after(COMMAND_SECONDS)
-    while (pause := delivery.step()) is not None and pause < deadline.left():
-        wait(pause)
+def start_sending(
+    settings: Settings, store: Place, stop: Event, report: Callable[[str], None]
+) -> bool:
+    """Sends events in a thread until `stop`; False if there is no webhook."""
+    if (delivery := open_delivery(settings, store)) is None:
+        return False
+    Thread(target=_send, args=(delivery, stop, report), daemon=True).start()
+    return True
 
 
-def keep_sending(delivery: Delivery, stop: Event, report: Callable[[str], None]) -> None:
-    """Sends events about all changes until `stop`. A failure that repeats is reported once."""
+def send_waiting(store: Place, report: Callable[[str], None]) -> None:
+    """Sends what waits, within `COMMAND_SECONDS`, if there is a webhook. What fails waits on."""
+    try:
+        delivery = open_delivery(load(), store)
+    except (EvidenceError, SettingsError) as error:
+        report(f"webhook: {error}")
+    else:
+        if delivery is not None:
+            with closing(delivery):
+                _send(delivery, Event(), report, Deadline.after(COMMAND_SECONDS))
+
+
+def _send(
+    delivery: Delivery, stop: Event, report: Callable[[str], None], until: Deadline | None = None
+) -> None:
+    """Sends events about all changes until `stop`, or those that wait, `until` a deadline.
+
+    A failure that repeats is reported once.
+    """
     reported = ""
     while not stop.is_set():
         try:
@@ -207,4 +228,6 @@ def keep_sending(delivery: Delivery, stop: Event, report: Callable[[str], None])
         if failure and failure != reported:
             report(f"webhook: {failure}")
         reported = failure
+        if until and (pause is None or pause >= until.left()):
+            break
         stop.wait(IDLE_SECONDS if pause is None else pause)

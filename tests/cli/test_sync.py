@@ -50,10 +50,23 @@ def test_a_folder_is_followed_through_changes_moves_and_deletions(synced: Synced
     (docs / "inner").mkdir()
     (docs / "a.eml").rename(docs / "inner/a.eml")
     (docs / "rows.csv").rename(docs / "table.csv")
-    synced.ok("sync")
+    synced.ok("sync", "files", "--accept-deletions")
     records = synced.records("files")
-    assert sorted(map(int, records["rows"])) == list(range(5, 31))
+    assert sorted(map(int, records["table"])) == list(range(5, 31)) and not records.get("rows")
     assert {key: data["folder"] for key, data in records["messages"].items()} == {"1@x": "inner"}
+
+
+def test_a_renamed_file_is_imported_under_its_new_name(synced: Synced) -> None:
+    fill(synced)
+    note = synced.folder / "docs/draft.md"
+    note.write_text("The elm is in bloom.\n", encoding="utf-8")
+    synced.ok("sync")
+    note.rename(note.with_name("final.md"))
+    assert "files: 1 new, 1 deleted." in synced.ok("sync").stderr
+    stored = [
+        row.get("title") for rows in synced.records("files").values() for row in rows.values()
+    ]
+    assert "final" in stored and "draft" not in stored
 
 
 def test_a_record_stays_while_another_file_has_it(synced: Synced) -> None:

@@ -209,7 +209,7 @@ def test_an_endless_answer_is_not_read(receiver: Receiver) -> None:
 
 def test_what_a_killed_process_has_not_sent_is_sent_by_the_next(receiver: Receiver) -> None:
     script = "import os, signal\nfrom service.cli import importing\n"
-    script += "importing.send_events = lambda store: os.kill(os.getpid(), signal.SIGKILL)"
+    script += "importing.send_waiting = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     path = receiver.synced.folder / "notes.csv"
     path.write_text("id,title\n1,One\n")
     process = receiver.synced.start("import", str(path), "--connection", "c", script=script)

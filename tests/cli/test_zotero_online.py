@@ -239,4 +239,4 @@ def test_a_wrong_key_is_explained_and_shown_nowhere(synced: Synced) -> None:
 def test_an_address_that_is_no_library_is_refused(tmp_path: Path, address: str) -> None:
     result = Synced.make(tmp_path).run("source", "add", "x", address, "--kind", "zotero")
     assert result.exit_code == 1
-    assert "users/NUMBER" in result.stderr or "Use the https: address" in result.stderr
+    assert "users/NUMBER" in result.stderr or "Use https: instead" in result.stderr

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from evidence.work import portions
 from service.access.port import WritableTables
 
 SCRIPT: Final = """
@@ -114,12 +115,6 @@ class SourceTables:
         for table in ("source_part", "source_record"):
             self._run(f"DELETE FROM {table} WHERE source = ? AND part = ?", self._name, part)
 
-    def rename_part(self, part: str, name: str) -> None:
-        """Gives a part another name."""
-        for table in ("source_part", "source_record"):
-            where = "WHERE source = ? AND part = ?"
-            self._run(f"UPDATE {table} SET part = ? {where}", name, self._name, part)
-
     def count(self) -> int:
         """The number of records."""
         return int(self._run(_COUNT, self._name)[0][0])
@@ -135,7 +130,6 @@ class SourceTables:
 
     def _insert(self, statement: str, rows: Iterable[Sequence[str]]) -> None:
         rows = [(self._name, *row) for row in rows]
-        for start in range(0, len(rows), _ROWS_TOGETHER):
-            some = rows[start : start + _ROWS_TOGETHER]
+        for some in portions(rows, _ROWS_TOGETHER):
             marks = f"({', '.join('?' * len(some[0]))})"
             self._run(statement.format(", ".join([marks] * len(some))), *chain(*some))

@@ -116,6 +116,9 @@ class Writing(WritableTables, Protocol):
     def read_large(self, location: Place) -> str:
         """The text of the large value at a place."""
 
+    def whole(self, json: bytes, big: str | None) -> dict[str, Any]:
+        """The data of a record with its large values, from its stored columns."""
+
     def save_digests(self, digests: Sequence[tuple[int, int, int]]) -> None:
         """Stores (digest, connection, record) of rows that are in the store; see `Row.digest`.
 

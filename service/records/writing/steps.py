@@ -181,13 +181,17 @@ class BaseWriter(Steps, Writing):
         if row is None:
             return None
         name, stream, key, json, big = row
+        return name, stream, key, self.whole(json, big)
+
+    def whole(self, json: bytes, big: str | None) -> dict[str, Any]:
         places: dict[str, Place] = orjson.loads(big) if big else {}
         large = {
             field: text if location[4] == "string" else orjson.loads(text)
             for field, location in places.items()
             for text in (self.read_large(location),)
         }
-        return name, stream, key, orjson.loads(json) | large
+        data: dict[str, Any] = orjson.loads(json)
+        return data | large
 
     def apply(self, changes: list[Change], sample: Sample) -> None:
         index, live, released = self.index(), Counter[int](), list[tuple[int, str | None]]()

@@ -114,4 +114,4 @@ def _check(address: str) -> str:
     return address
 
 
-KIND = Kind("command", "a command line that prints NDJSON", Command, _check)
+KIND = Kind("command", Command, _check)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes, urljoin, urlsplit
 
 from evidence.errors import InvalidRequest, TooLarge, Unauthenticated, Unavailable
+from evidence.work import portions
 from service.importing.source import SAFE_XML
 from service.records.intake import Row
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
@@ -296,9 +297,8 @@ class Collections(Connector):
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
         report, data = self._name(f"{self.collection}-multiget"), self._name(self.data)
-        parts = sorted(parts)
-        for start in range(0, len(parts), OBJECTS_TOGETHER):
-            for _, group in groupby(parts[start : start + OBJECTS_TOGETHER], key=folder_of):
+        for some in portions(sorted(parts), OBJECTS_TOGETHER):
+            for _, group in groupby(some, key=folder_of):
                 contents = enumerate(self._dav.contents(report, data, list(group)))
                 yield from Fetched.written(
                     (part, f"{number}-{basename(part)[-80:]}", self.prepare(part, content))
@@ -341,6 +341,5 @@ class AddressBooks(Collections):
 
 
 KINDS: Final = tuple(
-    Kind(kind.kind, f"the https: address of {what} or a server", kind, check, needs_secret=has_user)
-    for kind, what in ((Calendars, "a calendar"), (AddressBooks, "an address book"))
+    Kind(kind.kind, kind, check, needs_secret=has_user) for kind in (Calendars, AddressBooks)
 )

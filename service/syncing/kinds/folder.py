@@ -5,14 +5,14 @@ A file that is still being written is read again when it changes.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from posixpath import basename, dirname
 from threading import Event
 from typing import Any, Final
 
 from evidence.errors import InvalidRequest, Unavailable
-from service.importing.tree import MAILDIR, printable, walk
+from service.importing.tree import printable, walk
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
 
 #: Milliseconds without a change before a round begins.
@@ -42,23 +42,15 @@ class Folder(Connector):
         self.check()
         versions = dict[str, str]()
         for path in walk(str(self._root), []):
-            try:
+            with suppress(FileNotFoundError):  # removed since it was listed
                 status = os.stat(path)
-            except FileNotFoundError:  # removed since it was listed
-                continue
-            version = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
-            versions[printable(os.path.relpath(path, self._root))] = version
+                version = f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
+                versions[printable(os.path.relpath(path, self._root))] = version
         return Listing(versions, {})
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
         root = printable(str(self._root))
         yield Fetched(self._root, {f"{root.rstrip('/')}/{part}": part for part in parts})
-
-    def moved(self, gone: str, new: str) -> bool:
-        """Whether a file was renamed in its folder, or a mail was read in its Maildir."""
-        folders = [dirname(part) for part in (gone, new)]
-        mail = [dirname(path) for path in folders if basename(path) in MAILDIR]
-        return folders[0] == folders[1] or len(mail) == 2 and mail[0] == mail[1]
 
     def watch(self, stop: Event, changed: Callable[[], None]) -> None:
         from watchfiles import watch
@@ -81,6 +73,4 @@ def _check(address: str) -> str:
     return str(path)
 
 
-KIND = Kind(
-    "folder", "the path of a folder", Folder, _check, watches=find_spec("watchfiles") is not None
-)
+KIND = Kind("folder", Folder, _check, watches=find_spec("watchfiles") is not None)

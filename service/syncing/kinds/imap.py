@@ -8,17 +8,18 @@ of all mails is read alone, and the labels of a mail are its folders; they are i
 import imaplib
 import json
 import ssl
+import tomllib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from itertools import accumulate, groupby
+from pathlib import Path
 from threading import Event
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from evidence.errors import InvalidRequest, Unauthenticated, Unavailable
-from evidence.work import Deadline
-from service.addresses import is_loopback
+from evidence.work import Deadline, portions
 from service.extras import install_command
 from service.records.intake import Row
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
@@ -42,14 +43,8 @@ _SYSTEM: Final = {"\\Inbox": INBOX}
 #: The version of a mail without labels of Gmail.
 _PLAIN: Final = "1"
 _OAUTH: Final = ";auth=xoauth2"
-_ADVICE: Final = {
-    "gmail.com": "Google requires an app password from myaccount.google.com/apppasswords.",
-    "office365.com": "Microsoft 365 requires OAuth: user;AUTH=XOAUTH2@host and --password-command.",
-    "outlook.com": "Microsoft requires OAuth: user;AUTH=XOAUTH2@host and --password-command.",
-    "mail.me.com": "iCloud requires an app-specific password. Create one at account.apple.com.",
-    "yahoo.com": "Yahoo requires an app password, which you create on the account's security page.",
-    "fastmail.com": "Fastmail requires an app password, which you create in its settings.",
-}
+#: What large providers require, by the end of their host.
+_ADVICE: Final = tomllib.loads(Path(__file__).with_name("providers.toml").read_text("utf-8"))
 
 
 class Mailbox(Connector):
@@ -125,8 +120,7 @@ class Mailbox(Connector):
 
         modifiers = [f"CHANGEDSINCE {since}"] if since else None
         versions = dict[str, str]()
-        for start in range(0, len(uids), LABELS_TOGETHER):
-            some = uids[start : start + LABELS_TOGETHER]
+        for some in portions(uids, LABELS_TOGETHER):
             for uid, answer in self._client.fetch(some, [_LABELS], modifiers).items():
                 names = [str(decode(label)) for label in answer.get(_LABELS.encode(), ())]
                 labels = {_SYSTEM.get(name, name.removeprefix("\\")) for name in names}
@@ -182,8 +176,7 @@ class Mailbox(Connector):
 
     def _portions(self, uids: Sequence[int]) -> Iterator[list[int]]:
         """The UIDs in portions that are fetched together: of about `BYTES_TOGETHER`, or one."""
-        for start in range(0, len(uids), MAILS_TOGETHER):
-            some = uids[start : start + MAILS_TOGETHER]
+        for some in portions(uids, MAILS_TOGETHER):
             with explained(self._host):
                 sizes = self._client.fetch(some, ["RFC822.SIZE"])
             ends = accumulate(int(sizes.get(uid, {}).get(b"RFC822.SIZE", 0)) for uid in some)
@@ -261,11 +254,7 @@ def _check(address: str) -> str:
             f"{address!r} is not the address of a mailbox. Write imaps://user@host, and write an @ "
             "in the user name as %40."
         )
-    if parts.scheme == "imap" and not is_loopback(address):
-        raise InvalidRequest("An imap: URL is allowed only for this machine. Use an imaps: URL.")
     return address
 
 
-KIND = Kind(
-    "imap", "imaps://user@host", Mailbox, _check, needs_secret=lambda address: True, watches=True
-)
+KIND = Kind("imap", Mailbox, _check, needs_secret=lambda address: True, watches=True)

@@ -6,9 +6,8 @@ All requests of sources: over verified TLS or to loopback, and secrets to their 
 import hashlib
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from posixpath import basename
-from tempfile import TemporaryDirectory
+from mimetypes import add_type, guess_extension
+from posixpath import basename, splitext
 from typing import Final
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
 
@@ -26,16 +25,8 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 DOCUMENT: Final = "document"
 #: Headers that ask only for a newer document, and those of an answer whose text they repeat.
 _CONDITIONS: Final = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
-#: The extension of a file by its media type, if its address has none.
-_EXTENSIONS: Final = {
-    "text/calendar": ".ics",
-    "text/vcard": ".vcf",
-    "text/csv": ".csv",
-    "application/json": ".json",
-    "application/x-ndjson": ".ndjson",
-    "text/html": ".html",
-    "text/markdown": ".md",
-}
+#: Not in every list of media types.
+add_type("application/x-ndjson", ".ndjson")
 
 
 class Site:
@@ -122,18 +113,18 @@ def check(address: str) -> str:
     parts = split(address)
     if not parts.hostname or parts.scheme not in ("https", "http"):
         raise InvalidRequest(f"{address!r} is not a web address. Use an https: address.")
-    if parts.scheme == "http" and not is_loopback(address):
-        raise InvalidRequest("http: is allowed only for this machine. Use the https: address.")
     return address
 
 
 def split(address: str) -> SplitResult:
-    """The parts of an address; raises `InvalidRequest` if it has a password."""
+    """The parts of an address; raises `InvalidRequest` if it has a password or lacks TLS."""
     parts = urlsplit(address)
     if parts.password:
         raise InvalidRequest(
             "The address contains a password. Leave it out; Rung asks for the password."
         )
+    if (scheme := parts.scheme) in ("http", "imap") and not is_loopback(address):
+        raise InvalidRequest(f"{scheme}: is allowed only for this machine. Use {scheme}s: instead.")
     return parts
 
 
@@ -157,7 +148,7 @@ class Document(Connector):
         if answer.status == 304:
             return None
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        suffix = Path(self._file).suffix or _EXTENSIONS.get(kind, "")
+        suffix = splitext(self._file)[1] or guess_extension(kind) or ""
         self._file, self._content = f"{self._name}{suffix}", answer.body
         version = hashlib.sha256(answer.body).hexdigest()
         headers = answer.headers
@@ -165,10 +156,7 @@ class Document(Connector):
         return Listing({DOCUMENT: version} if answer.body.strip() else {}, new)
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
-        with TemporaryDirectory() as folder:
-            path = Path(folder, self._file)
-            path.write_bytes(self._content)
-            yield Fetched(path, {str(path): DOCUMENT})
+        yield from Fetched.written([(DOCUMENT, self._file, self._content)])
 
 
-KIND = Kind("url", "an https: address of a document", Document, check, needs_secret=has_user)
+KIND = Kind("url", Document, check, needs_secret=has_user)

@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 import orjson
 
 from evidence.errors import InvalidRequest, Unavailable
+from evidence.work import portions
 from service.syncing.connector import Connector, Fetched, Kind, Listing, SourceSettings, Stored
 from service.syncing.kinds import web
 
@@ -137,9 +138,8 @@ class WebLibrary(Connector):
     def _download(self, keys: Iterable[str]) -> None:
         """Reads those items with these keys that still exist."""
         missing = sorted(set(keys) - self._items.keys())
-        for start in range(0, len(missing), ITEMS_TOGETHER):
-            some = ",".join(missing[start : start + ITEMS_TOGETHER])
-            items, _ = self._ask("items", itemKey=some, limit=ITEMS_TOGETHER)
+        for some in portions(missing, ITEMS_TOGETHER):
+            items, _ = self._ask("items", itemKey=",".join(some), limit=ITEMS_TOGETHER)
             self._items |= {item["key"]: item for item in items}
 
     def _ask(
@@ -163,8 +163,7 @@ class WebLibrary(Connector):
         return value, answer.headers
 
     def fetch(self, parts: Sequence[str]) -> Iterator[Fetched]:
-        for start in range(0, len(parts), ITEMS_TOGETHER):
-            some = parts[start : start + ITEMS_TOGETHER]
+        for some in portions(parts, ITEMS_TOGETHER):
             self._download(key for part in some for key in self._parts[part])
             documents = ((part, f"{part}.json", self._document(part)) for part in some)
             yield from Fetched.written(documents)
@@ -206,10 +205,4 @@ def _check(address: str) -> str:
     return str(path)
 
 
-KIND: Final = Kind(
-    "zotero",
-    "the Zotero data directory, or the address of a library at api.zotero.org",
-    _open,
-    _check,
-    needs_secret=lambda address: urlsplit(address).scheme == "https",
-)
+KIND = Kind("zotero", _open, _check, needs_secret=lambda url: urlsplit(url).scheme == "https")
