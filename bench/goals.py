@@ -24,7 +24,7 @@ _ADDED = (
     "model embeds the question; the vectors of the records are made up."
 )
 _LARGEST = "The largest page that a call can request."
-_COMMON = "One client searches over MCP for words in 5 to 20 % of the records; "
+_COMMON = "One client searches over MCP for words in 5 to 20% of the records; "
 
 GOALS: tuple[Goal, ...] = (
     row(
@@ -100,8 +100,8 @@ GOALS: tuple[Goal, ...] = (
         "plain join filter",
         *("most", 0.05, "×"),
         _COMMON
-        + "the plain filter is `JOIN … WHERE source IN (…)` with snippets, in this process and "
-        "without a server.",
+        + "the plain filter is `JOIN … WHERE source IN (…)` with snippets, in the benchmark's "
+        "process and without a server.",
     ),
     row(
         *("million", "growth"),
@@ -147,16 +147,16 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("fields", "window-0"),
-        "8,192-character window at 0 % of a 100 MB field: p50, relative to one in an 8 KB field",
+        "8,192-character window at 0% of a 100 MB field: p50, relative to one in an 8 KB field",
         *("most", 1.1, "×"),
         "8 clients call read_record_field over MCP; the windows are read in turn.",
     ),
     row(
-        *("fields", "window-50", "the same window at 50 % of the field", "most", 1.1, "×"),
+        *("fields", "window-50", "the same window at 50% of the field", "most", 1.1, "×"),
         "Measured like `window-0`.",
     ),
     row(
-        *("fields", "window-99", "the same window at 99 % of the field", "most", 1.1, "×"),
+        *("fields", "window-99", "the same window at 99% of the field", "most", 1.1, "×"),
         "Measured like `window-0`.",
     ),
     row(
@@ -167,12 +167,12 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("fields", "find-index"),
-        "find at the end of a 100 MB field, by the index",
+        "finding a word at the end of a 100 MB field, by the index",
         *("most", 5.0, "ms"),
         "One client looks for a whole word that occurs only at the end; p50 over HTTP.",
     ),
     row(
-        *("fields", "find-scan", "find at the end of a 100 MB field, by a scan", "most"),
+        *("fields", "find-scan", "finding letters at the end of this field, by a scan", "most"),
         *(2.0, "s"),
         "The client looks for letters inside the same word, which no index contains. The offsets "
         "must be correct.",
@@ -200,7 +200,7 @@ GOALS: tuple[Goal, ...] = (
         "aggregate: count by month over 1 million records, relative to the bare GROUP BY",
         *("most", 1.2, "×"),
         "The p50 over MCP, compared with `GROUP BY substr(sent_at, 1, 7)` on a covering index "
-        "with the same grant condition, in this process.",
+        "with the same grant condition, in the benchmark's process.",
     ),
     row(
         *("imports", "import"),
@@ -286,14 +286,14 @@ GOALS: tuple[Goal, ...] = (
         *(BUDGETS.structured_bytes, "bytes", _LARGEST),
     ),
     row(
-        *("budgets", "tools", "answer to tools/list", "most"),
+        *("budgets", "tools", "size of the answer to tools/list", "most"),
         *(BUDGETS.tools_list_bytes, "bytes", "The size of one answer."),
     ),
     row(
         *("stages", "rendering"),
         "conversion to JSON (wire), fitting to limits and rendering: share of the time of a search",
         *("most", 0.2, "×"),
-        "Each stage is measured without the stages inside it, all in this process.",
+        "Each stage is measured without the stages inside it, all in the benchmark's process.",
     ),
     row(
         *("stages", "answering"),
@@ -305,8 +305,8 @@ GOALS: tuple[Goal, ...] = (
         *("pages", "pages"),
         "page of a search in a browser, 100,000 records: time, relative to a bare Flask page",
         *("most", 3.0, "×"),
-        "Both query the same store, in this process and in turn; the bare page prints titles "
-        "and passages.",
+        "Both query the same store, in the benchmark's process and in turn; the bare page prints "
+        "titles and passages.",
     ),
     row(
         *("upstreams", "adapter"),
@@ -353,8 +353,8 @@ GOALS: tuple[Goal, ...] = (
             _ADDED,
         )
         for size, records, limits in (
-            ("", "what meaning adds to a question, 100,000 records", (25.0, 45.0)),
-            ("-million", "what meaning adds to a question, 1 million records", (90.0, 150.0)),
+            ("", "time that meaning adds to a question, 100,000 records", (25.0, 45.0)),
+            ("-million", "time that meaning adds to a question, 1 million records", (90.0, 150.0)),
         )
         for kind, what in (("", ""), ("-long", " (500 characters)"))
         for part, limit in zip((50, 95), limits)
@@ -370,7 +370,7 @@ GOALS: tuple[Goal, ...] = (
         "searches of papers: rate, relative to the SQL statement usually used for such searches",
         *("least", 8.0, "×"),
         "Searches with snippets, compared with `snippet()` in the ranking statement, both in "
-        "this process.",
+        "the benchmark's process.",
     ),
     row(
         *("papers", "papers-page"),

@@ -11,7 +11,7 @@ from tests.helpers import commits
 
 CALM = 0.7  # load average, above which other programs are at work
 BUSY_PERCENT = 50  # of the client's core, above which the generator may have been the limit
-COLUMNS = ("row", "work", "goal", "median", "least - most", "verdict")
+COLUMNS = ("row", "work", "goal", "median", "lowest - highest", "verdict")
 
 TITLES = {
     "search": "Search compared with the peers",
@@ -35,9 +35,9 @@ TITLES = {
 _HEAD = """\
 # Benchmarks
 
-This page shows how fast Rung is and how much memory it takes, compared with other servers on the
-same machine: the official MCP SDK, fastmcp, Datasette, and a minimal Flask endpoint without any
-guarantees. Ratios compare servers in one run; absolute figures hold for this machine only.
+This page shows how fast Rung is and how much memory it uses, compared with other servers on the
+same machine: the official MCP SDKs, fastmcp, Datasette, and a minimal Flask endpoint (the *limit
+endpoint*). Ratios compare servers in one run; absolute figures hold for this machine only.
 `make bench` writes this page; do not edit it.
 """
 
@@ -50,9 +50,9 @@ make bench-quick   # every row at small sizes, in two minutes; checks that the b
 make soak          # an hour of mixed load while the store is written to; adds its figures here
 ```
 
-`.venv/bin/python -m bench --only search million` measures some groups of rows again and replaces
-their results in the saved run and on the page; `--without million` skips groups and writes the
-page, which lists their rows as not measured; with `--gate`, the command exits with 1 if a goal is
+`.venv/bin/python -m bench --only search million` measures these groups of rows again and replaces
+their results in the saved run and on the page; `--without million` skips this group and writes the
+page, which lists its rows as not measured; with `--gate`, the command exits with 1 if a goal is
 missed. The benchmark needs Linux with two cores, 16 GB of memory and 25 GB of disk. `wrk` generates
 the load if it is installed; if not, a loop in Python does. npm installs the TypeScript peers;
 without npm, they are left out. The group `sync` needs root and the packages that `.ci/run sources`
@@ -69,9 +69,9 @@ _METHOD = """\
   Chinese or Japanese text. There are 64 connections with 4 streams each. A field of 100 MB is in a
   separate store.
 - Natural questions resemble the questions of public English collections in the number and the
-  frequency of their words: 3 to 13 content words, each in 0.03 to 46 % of the records, and 2 to 10
-  function words. Questions of rare words contain only words that are in at most 1 % of the records.
-  Common words are single words in 5 to 20 % of the records. There are 100 natural questions, 100
+  frequency of their words: 3 to 13 content words, each in 0.03 to 46% of the records, and 2 to 10
+  function words. Questions of rare words contain only words that are in at most 1% of the records.
+  Common words are single words in 5 to 20% of the records. There are 100 natural questions, 100
   questions of rare words, and 40 common words. *Mixed* means that the first two kinds alternate.
 - Each server is one process on one core; the load is generated on the other core. Everything runs
   on one machine, over loopback, without TLS.
@@ -85,8 +85,8 @@ _METHOD = """\
 - Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite file
   with a `porter` index. They search for any word of the question except Rung's stop words, and rank
   the matches (a *ranked OR*). They keep their connection to the file open, check no token, log
-  nothing, and answer in stateless JSON. Before anything is measured, one question in five must find
-  the same records on every server, except for ties.
+  nothing, and answer in stateless JSON. Before anything is measured, one question in five is
+  checked: every server must find the same records for it, except for ties.
 - In some rows, the official SDK and fastmcp also carry Rung's own search: their servers call this
   search in their own process, with the same token, and send both channels. They must find the same
   records as Rung.
@@ -94,7 +94,7 @@ _METHOD = """\
 - The limit endpoint is the fastest search that we can write with the same components: Flask under
   gunicorn with as many threads as Rung, bm25 in two steps, plain windows and both channels, but no
   token, no grant, no cursor and no proof.
-- Goals that are missed are not lowered; the reasons are given above.
+- Goals that are missed are not lowered; the reasons for missing them are given above.
 """
 
 _LIMITS = """\
@@ -185,7 +185,7 @@ def _about(found: dict[str, Any]) -> str:
     listed = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     took = f" The run took {found['minutes']:.0f} minutes." if found.get("minutes") else ""
     if again := found.get("again"):
-        took += f" Some groups were measured again afterwards, with later code: {', '.join(again)}."
+        took += f" Some groups were measured again later, with newer code: {', '.join(again)}."
     stamp = commits.stamp(found["when"], found.get("commit", ""))
     text = f"{stamp} {found['machine']}.{took}\n\n{_paragraph(f'Versions: {listed}.')}"
     if found["load_before"] > CALM:
@@ -232,7 +232,7 @@ def _generator(found: dict[str, Any]) -> str:
         "sends the next request. "
     )
     if shares:
-        text += f"The generator's core was busy for at most {max(shares)} % of the time"
+        text += f"The generator's core was busy for at most {max(shares)}% of the time"
         if max(shares) < BUSY_PERCENT:
             text += ": the generator waited for the servers, and was not the limit. "
         else:

@@ -14,10 +14,11 @@ _REST = (
     "scorer has fallen from 0.30 to 0.22 of the SDK's rate. The number of function calls for such "
     "a question over 4,000 records does not depend on the load of the machine. Without the scorer, "
     "it was 16,959 on November 26, and is now 25,255; with the scorer, it is now 16,539. The new "
-    "calls include checks of the deadline (1,255), promises of rows (755), and the ordering by "
-    "coverage and actor. We tried measuring the size of each hit only once, which saves a third of "
-    "the fitting. We have not tried reading all passages of a page at once, building the windows "
-    "of later hits only as far as they are shown, or keeping the forms of words between questions."
+    "calls include checks of the deadline (1,255), requests for rows that are read later (755), "
+    "and the ordering by coverage and actor. We tried measuring the size of each hit only once, "
+    "which saves a third of the fitting. We have not tried reading all passages of a page at once, "
+    "building the windows of later hits only as far as they are shown, or keeping the forms of "
+    "words between questions."
 )
 
 MISSED: dict[str, str] = {
@@ -45,12 +46,12 @@ MISSED: dict[str, str] = {
         "for each other and for the disk."
     ),
     "papers": (
-        "two runs gave 7.0 to 9.3: results on this machine vary by more than the distance to the "
-        "goal."
+        "two runs gave ratios from 7.0 to 9.3: results on this machine vary by more than the "
+        "distance to the goal."
     ),
     "postgres-first": (
-        "see `postgres-later`. After a commit, Rung also sends one more statement for each word of "
-        "the question, to count the words that begin in the same way."
+        "see `postgres-later`. After a commit, Rung also sends a second statement for each word of "
+        "the question, to count the words that begin with the same letters."
     ),
     "postgres-later": (
         "Rung sends a statement for each word of a question. A statement may return thousands of "
@@ -91,9 +92,9 @@ MISSED: dict[str, str] = {
         "goal."
     ),
     "rss": (
-        "missed by 1 %: Rung takes 53 to 54 MB, and fastmcp 71. Rung used to take 66 MB with a "
+        "missed by 1%: Rung takes 53 to 54 MB, and fastmcp 71. Rung used to take 66 MB with a "
         "tenth of the records. One heap for all threads, libraries that are loaded only when they "
-        "are used, and an answer cache of 1 MB instead of 8 saved the difference."
+        "are used, and an answer cache of 1 MB instead of 8 account for the difference."
     ),
     "adapter": (
         "on a busy machine, runs give 1.5 to 3 ms. The adapter's own work takes 1.6 ms of CPU "

@@ -219,7 +219,7 @@ def lines(soaked: Soaked) -> Iterator[tuple[str, str, str]]:
     yield "worst p99 of a batch of good requests", f"{soaked.worst_p99 * 1_000:.0f} ms", ""
     made = soaked.changes
     changed = f"{made.imports:,} imports of {made.rows:,} rows, the slowest {made.slowest:.1f} s"
-    yield "meanwhile", f"{changed}; {made.grants:,} grants made and revoked", ""
+    yield "changes to the store", f"{changed}; {made.grants:,} grants made and revoked", ""
     wrong = f"{len(made.wrong)}" + "".join(f"; {each}" for each in made.wrong[:3])
     yield "changes not seen by the next request", wrong, "missed" if made.wrong else "held"
     yield from _growths(soaked)

@@ -1,4 +1,4 @@
-"""A property that is computed on first use and never makes threads wait for each other."""
+"""A property that is computed on first use, without a lock between threads."""
 
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload

@@ -1,7 +1,7 @@
 """All errors, one class per kind.
 
 The *kinds* are a closed set, which `service.statuses` maps to HTTP statuses. *Codes* are an open
-set of strings, mostly from PDPP, and the same on every surface. A message explains what is wrong
+set of strings, mostly from PDPP, and the same over MCP and REST. A message explains what is wrong
 and what to do.
 """
 
@@ -62,7 +62,7 @@ ENDED: Final = ("grant_expired", "grant_revoked")
 
 
 class Forbidden(EvidenceError, kind="forbidden", code="permission_error"):
-    """The token is not allowed to do this."""
+    """The token does not allow this."""
 
 
 class NotFound(EvidenceError, kind="not_found", code="not_found"):
@@ -70,7 +70,7 @@ class NotFound(EvidenceError, kind="not_found", code="not_found"):
 
 
 class Ambiguous(EvidenceError, kind="ambiguous", code="ambiguous_connection"):
-    """Several sources match; `retry_with` names the argument that selects one."""
+    """Several connections, papers or blobs match; `retry_with` names the argument to set."""
 
 
 class Gone(EvidenceError, kind="gone", code="cursor_expired"):
@@ -78,7 +78,7 @@ class Gone(EvidenceError, kind="gone", code="cursor_expired"):
 
 
 class TooLarge(EvidenceError, kind="too_large", code="request_too_large"):
-    """The request or the value exceeds a limit."""
+    """The request, the answer or a value exceeds a limit."""
 
 
 class NotText(EvidenceError, kind="not_text", code="field_not_text"):
@@ -86,7 +86,7 @@ class NotText(EvidenceError, kind="not_text", code="field_not_text"):
 
 
 class RateLimited(EvidenceError, kind="rate_limited", code="rate_limit_exceeded"):
-    """Too many requests."""
+    """Too many requests were sent."""
 
 
 class Unavailable(EvidenceError, kind="unavailable", code="upstream_unreachable"):
@@ -94,11 +94,11 @@ class Unavailable(EvidenceError, kind="unavailable", code="upstream_unreachable"
 
 
 class TimedOut(EvidenceError, kind="timed_out", code="deadline_exceeded"):
-    """The deadline passed."""
+    """The request took too long."""
 
 
 class Internal(EvidenceError, kind="internal", code="api_error"):
-    """A bug in Rung. The message is always the same; the cause is logged."""
+    """Rung failed because of a bug. The message is always the same; the log contains the cause."""
 
     def __init__(self, message: str = "Something went wrong in Rung.", **details: Any) -> None:
         super().__init__(

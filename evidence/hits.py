@@ -1,4 +1,4 @@
-"""Search results as typed values: hits with their proven windows, search pages, and MCP JSON.
+"""Search pages and their hits as typed values: proven windows, next calls and MCP JSON.
 
 The text channel has the same information.
 """

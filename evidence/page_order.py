@@ -1,4 +1,4 @@
-"""Orders the hits of a page: by what proves each match, then by what makes it a likely answer.
+"""Orders the hits of a page by words, closeness in meaning, and whether the query names the actor.
 
     S = L / best * min(1, C / .4) + w * (meaning + 1.5 if the record's actor is named) / 6
 

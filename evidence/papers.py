@@ -1,4 +1,4 @@
-"""Answers about research papers, as typed values; offsets and sizes are code points.
+"""Answers about research papers, as typed values; offsets and sizes are in code points.
 
 As with records, the next calls are derived from these values, so all surfaces offer the same.
 """

@@ -1,4 +1,4 @@
-"""Computes the coverage and best passage of hits from proven windows, the same for all sources.
+"""Computes hits' coverage and best passages from proven windows, in the same way for all sources.
 
 Sources report coverage by their own statistics or not at all. If a source reports none, every
 wanted word of the question counts the same, and words that no window shows do not count.

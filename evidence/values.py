@@ -1,4 +1,4 @@
-"""Record values that are described instead of shown: previews, base64 text and blobs.
+"""Record values that are not shown whole: previews, base64 text and blobs.
 
 Lists and documents contain `as_json`: the metadata with the REST route of the bytes. The route is
 always one of this service, never an address from a record or a remote server. Routes are relative,

@@ -1,4 +1,4 @@
-"""Limits work: deadlines, calls of one function for many items, and JSON from other sources.
+"""Limits on work: deadlines, CPU time, work on many items, and JSON from other sources.
 
 Deadlines use the monotonic clock. A request has one deadline, counted from its arrival: `begin`
 sets it for the thread of the request, pools copy it to theirs, and loops of Python call `check`.

@@ -21,7 +21,7 @@ def skill() -> str:
         f"| `{operation.name}` | {operation.title} | `{json_line(operation.examples[0])}` |"
         for operation in OPERATIONS
     ]
-    table = "\n".join(("| tool | what it does | for example |", "|---|---|---|", *rows))
+    table = "\n".join(("| tool | what it does | example |", "|---|---|---|", *rows))
     text = TEMPLATE.read_text(encoding="utf-8")
     return text.replace("{tools}", table).replace("{window}", f"{CONTRACT.window_chars_max:,}")
 

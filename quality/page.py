@@ -9,7 +9,7 @@ from quality.runs import BANDS, Run
 HEAD = """# Search quality
 
 This page shows how often search finds the right record in public collections and in our own
-collection. `make quality` writes the page.
+collection. `COLLECTIONS=FOLDER make quality` writes the page.
 
 Each question is sent as it was typed, in one call for ten hits, to the same search that the MCP
 tools use. Each group of a collection is a connection with its own grant. Two baselines answer the
@@ -19,19 +19,21 @@ Snowball stems. Both remove stop words, join the other words with OR, and rank b
 """
 
 FIGURES_MEAN = """- **R@k**, recall: the share of the right records that are among the first k hits.
-- **MRR**: the mean of one divided by the rank of the first right record, or 0 if none of the ten
-  hits is right.
+- **MRR**: the mean over all questions of 1 divided by the rank of the first right record, or of 0
+  if none of the ten hits is right.
 - **nDCG@10**: the gain of the ten hits, by grade and rank, divided by the best possible gain.
 - **any**: the share of questions with at least one hit.
 - **bytes**: the mean size, in UTF-8 bytes, of the text that a model reads for a question.
+- **coverage**: the share of a question's words that a hit contains, weighted by their rarity.
+- **gate**: the bound that a value or a ratio must satisfy.
 
 *With vectors* marks runs in which the texts have vectors from the model multilingual-e5-small. The
 figures for LoCoMo, Cranfield and XQuAD cover half of each collection. For the whole of LoCoMo,
-others have published these values of R@10: Nemotron-8B .801, bge-gemma2 (9 B) .784, Linq-7B .761,
-e5-small .667, bge-small .585. For multilingual-e5-small alone and all 2,069 paragraphs of SQuAD,
-[others published](https://huggingface.co/pavanyadava07/multilingual-retrieval-lab-e5s) an nDCG@10
-of .878 with XQuAD's English questions, and of .762 with German questions about the English
-paragraphs.
+others have published these values of R@10: Nemotron-8B 0.801, bge-gemma2 (9 B) 0.784, Linq-7B
+0.761, e5-small 0.667, bge-small 0.585. For multilingual-e5-small alone and all 2,069 paragraphs of
+SQuAD, [others published](https://huggingface.co/pavanyadava07/multilingual-retrieval-lab-e5s) an
+nDCG@10 of 0.878 with XQuAD's English questions, and of 0.762 with German questions about the
+English paragraphs.
 
 A ratio compares Rung with the search that the gate names, or with FTS5 if the gate names none. For
 *one typo*, the ratio is Rung's recall with typos divided by its recall without typos, and the
@@ -67,9 +69,10 @@ NOTES = {
         "errors, or spell umlauts as two letters. A test enforces the gates."
     ),
     "needles": (
-        "A record of 200,000 characters contains two words in one sentence and, as long texts do, "
-        "repeats each of these words elsewhere. Eight short records and two long records contain "
-        "the same words far apart. The query consists of these two words."
+        "For each query, one record of 200,000 characters contains two words in one sentence and, "
+        "as long texts do, repeats each of these words elsewhere. Eight short records and two "
+        "other long records contain the same words far apart. The query consists of these two "
+        "words."
     ),
     "papers": (
         "The snapshots contain the papers of the demo and of the tests. The queries contain "
@@ -85,7 +88,7 @@ NOTES = {
     ),
     "cranfield": "The abstracts are about aerodynamics; engineers wrote the questions.",
     "demo": (
-        "Ten questions are in another language, ten use synonyms, ten use other words, and ten are "
+        "Ten questions are in another language, ten use synonyms, ten are paraphrases, and ten are "
         "about parts of compound words. No question shares a whole word with the record that "
         "answers it."
     ),
@@ -99,7 +102,10 @@ NOTES = {
 KINDS = {
     "locomo": "long personal conversations: each turn is a record, each conversation a connection",
     "cranfield": "1,400 abstracts with graded judgments",
-    "xquad": "the same 240 passages and questions in many languages: each language is a connection",
+    "xquad": (
+        "the same 240 passages, and questions about them, in several languages: each language is "
+        "a connection"
+    ),
 }
 
 FIGURES = ("any", "R@1", "R@3", "R@5", "R@10", "MRR", "nDCG@10")
@@ -141,7 +147,10 @@ def _collection(run: Run) -> str:
     ]
     median, slow = run.milliseconds
     hits = run.mean(lambda answer: len(answer.ids))
-    speed = f"The median question took {median:.1f} ms, and the 95th percentile {slow:.1f} ms."
+    speed = (
+        f"The median time of a question was {median:.1f} ms, "
+        f"and the 95th percentile was {slow:.1f} ms."
+    )
     failed = f" Questions refused: {run.failed}." if run.failed else ""
     parts = [
         f"## {run.name}\n",
@@ -150,7 +159,7 @@ def _collection(run: Run) -> str:
         f"An answer had {hits:.1f} hits on average. {speed}{failed}\n",
     ]
     if run.bands:
-        head = ("coverage of the first hit", "questions", "first hit is right")
+        head = ("coverage of the first hit", "questions", "share with a right first hit")
         parts.append(markdown_table(head, [_band(*band) for band in run.bands]))
     return "\n".join(parts)
 

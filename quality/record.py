@@ -34,11 +34,12 @@ written.
 """
 SEARCH = """## Search quality
 
-[Search quality](search-quality.md) compares each figure with two baselines of the same run and, for
-LoCoMo, with published figures. The published figures are for the whole collection. Ours are for
-half of each of LoCoMo, Cranfield and XQuAD, so the two cannot be compared directly. The collections
-are not in this repository. `COLLECTIONS=FOLDER make record` measures the collections in a folder of
-your own, which can be whole collections.
+[Search quality](search-quality.md) compares Rung's search by words with two baselines of the same
+run (except on papers and the demo), and quotes published figures for LoCoMo and XQuAD. The
+published figures are for whole collections. Ours are for half of each of LoCoMo, Cranfield and
+XQuAD, so the two cannot be compared directly. The collections are not in this repository.
+`COLLECTIONS=FOLDER make record` measures the collections in a folder of your own, which can be
+whole collections.
 
 """
 ABOUT = """## Evidence benchmark
@@ -59,10 +60,10 @@ COLUMNS = """
 - **at once**: the searches whose first page proved the answer, without another call.
 - **dead handles**: the ids, cursors and calls that an answer contained and the server then refused.
 
-The plain server consists of a few lines of code that use the official SDK and SQLite FTS5. Its
-tools are `search`, which requires all words and shows a snippet of each hit; `fetch`, which returns
-a whole record; and `count`. It serves the same records, but has no grants and no limits. Its code
-is `quality/evidence/fts5.py`.
+The plain server consists of a few lines of code that use the official MCP SDK for Python and SQLite
+FTS5. Its tools are `search`, which requires all words and shows a snippet of each hit; `fetch`,
+which returns a whole record; and `count`. It serves the same records, but has no grants and no
+limits. Its code is in `quality/evidence/fts5.py`.
 
 To run the benchmark against another server, write the records to files, import the files into that
 server, and measure:
@@ -191,7 +192,7 @@ def _server(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['calls']:,}",
         f"{row['bytes'] / 1000:,.0f} KB",
         f"{row['largest'] / 1000:,.0f} KB",
-        f"{100 * row['shown'] / row['hits']:.0f} %",
+        f"{100 * row['shown'] / row['hits']:.0f}%",
         f"{row['at_once']} of {row['searched']}",
         f"{row['dead']} of {row['handles']:,}",
     )

@@ -1,1 +1,1 @@
-"""Turns typed answers into bounded text and structured content, without a network or a store."""
+"""Turns typed answers into text and structured content of limited size; no network, no store."""

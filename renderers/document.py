@@ -1,4 +1,4 @@
-"""Renders a record as a document: title and text by their roles, and calls for everything left out.
+"""Renders a record as a document: its title and text, and calls for everything left out.
 
 `fetch` returns one block, the document as exact JSON; in a shell, its text and the lines about it.
 """

@@ -84,7 +84,9 @@ def _hit(number: int, hit: PaperHit, context: Context) -> list[str]:
 def _footer(page: PaperPage) -> list[str]:
     lines = list(map(warning, page.warnings))
     if page.ended_early:
-        lines.append("The page ended early to stay within its size limit; next_page continues.")
+        lines.append(
+            "The page ended early to stay within its size limit; use next_page for the rest."
+        )
     if page.has_more and page.next_cursor is None:
         lines.append(
             f"Paging is limited to {CONTRACT.paper_offset_items:,} papers. Narrow the search to "
@@ -123,7 +125,9 @@ def _facets(facets: PaperFacets, context: Context) -> list[str]:
     for value, count in facets.values:
         lines.append(f"{count} {value_of(value)} {context.step(facets.search(value))}")
     if facets.ended_early:
-        lines.append("The list ended early to stay within its size limit; next_page continues.")
+        lines.append(
+            "The list ended early to stay within its size limit; use next_page for the rest."
+        )
     return lines
 
 

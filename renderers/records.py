@@ -158,7 +158,9 @@ def footer(page: RecordPage, calls: Sequence[Continuation], context: Context) ->
     """Warnings and next calls."""
     lines = warnings(page)
     if page.ended_early:
-        lines.append("The page ended early to stay within its size limit; next_page continues.")
+        lines.append(
+            "The page ended early to stay within its size limit; use next_page for the rest."
+        )
     lines += [context.step(call) for call in calls]
     if not page.records:
         lines.append("No records found. Check the filter, or call schema to list the streams.")
@@ -286,7 +288,9 @@ def groups_footer(buckets: Buckets, context: Context = Context()) -> list[str]:
     lines += warnings(buckets)
     if buckets.ended_early:
         goes_on = (
-            "next_page continues" if buckets.next_cursor else "the groups after these are left out"
+            "use next_page for the rest"
+            if buckets.next_cursor
+            else "the groups after these are left out"
         )
         lines.append(f"The page ended early to stay within its size limit; {goes_on}.")
     return lines + [context.step(continuation) for continuation in buckets.continuations()]

@@ -1,4 +1,4 @@
-"""What renderers share: their result and context, the pieces of a line, and fitting to limits.
+"""What renderers share: their result and context, the pieces of a line, and cutting to limits.
 
 Items of a page are rendered in the current thread, or by a pool if together they exceed
 `HEAVY_PAGE_CHARS` (a heavy page). Each item then has `render_seconds`: one that takes longer is

@@ -44,9 +44,9 @@ def capabilities(stream: StreamSchema) -> list[str]:
     lines = [
         f"filter exact: {_names(exact)}; range: {_list(ranges)}",
         f"sort: {f'-{cursor} (default) or {cursor}' if cursor else 'none'}",
-        f"projection: fields=[names] returns only those fields and always {IDENTITY}",
+        f"projection: fields=[names] returns only those fields and {IDENTITY}",
         'count: count="exact" counts all matches; changes: changes_since="beginning", '
-        "then the bookmark",
+        "then next_changes_since",
         f"expand: {_list(_relations(stream))}",
         _search(stream),
         f"aggregate: count{_aggregations(stream)}",

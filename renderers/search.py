@@ -1,4 +1,4 @@
-"""Renders a search page as text: each hit's id, then its evidence with the call that opens it.
+"""Renders a search page as text: each hit's id, then its evidence and the call that opens the hit.
 
 Every line is our own text; record text is in fences between them. `fit` returns a new page, cut to
 the limits of both channels.
@@ -122,7 +122,7 @@ def windows(number: int, hit: Hit, context: Context = Context()) -> list[str]:
             lines.append(fenced(match.shown))
     lines += [f"  {_hidden_words(words)}{context.spell(read)}" for words, read in hidden.values()]
     if not hit.matches:
-        lines.append(f"  no proven window; {context.step(hit.fetch)}")
+        lines.append(f"  no proven excerpt; {context.step(hit.fetch)}")
     return lines
 
 
@@ -223,7 +223,7 @@ def footer(
             "To reach them, narrow the search with since, until or filter."
         )
     if page.ended_early:
-        rest = "; next_page continues" if page.next_cursor else ""
+        rest = "; use next_page for the rest" if page.next_cursor else ""
         lines.append(f"The page ended early to stay within its size limit{rest}.")
     lines += meaning(page)
     if not page.hits and not page.next_cursor and not only_sources_miss(page):

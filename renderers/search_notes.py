@@ -19,7 +19,9 @@ def meaning(page: SearchPage) -> list[str]:
         lines.append(f"recall: time ran out after {compared} vectors; other records may be nearer.")
     if isinstance(by_words, list):
         names = [value_of(clip(str(name), BUDGETS.label_chars)) for name in by_words]
-        lines.append(f"recall: sources that ranked by words alone: {listed(names)}.")
+        lines.append(
+            f"recall: these sources ranked by words alone, not by meaning: {listed(names)}."
+        )
     return lines
 
 

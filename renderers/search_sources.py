@@ -67,6 +67,6 @@ def recall(page: SearchPage) -> list[str]:
     limit = page.recall.get("candidate_window_limit")
     ranked = f"the best {limit} candidates" if limit else "the best candidates"
     return [
-        f"recall: only {ranked} were ranked. To reach other matches, narrow with words=all, "
-        "since, until, streams, connection_id or filter."
+        f"recall: only {ranked} were ranked. To reach other matches, narrow the search with "
+        "words=all, since, until, streams, connection_id or filter."
     ]

@@ -25,21 +25,21 @@ TABLE = """
     blob       export.commands print_blob Print the bytes of a binary field.
     export     export.commands export     Export fields, records, streams and blobs.
     import     importing       import_    Import records from files.
-    source     sources         source     Add, list and remove the sources for rung sync.
+    source     sources         source     Add, list and remove the sources for `rung sync`.
     sync       sources         sync       Import new and changed records from the sources.
     remove     upkeep          remove     Remove a connection or a stream.
-    replace    upkeep          replace    Replace a stream with the rows of files.
+    replace    upkeep          replace    Replace a stream with rows from files.
     backup     upkeep          back_up    Write a copy of the store to a file.
     restore    upkeep          restore    Replace the store with a backup.
     check      upkeep          check_     Check the store or repair its indexes.
     store      upkeep          stores     Copy a store to a file or a database.
-    grant      grants          grant      Create, list, map and revoke grants for the store.
+    grant      grants          grant      Create, list and revoke grants, and map users to them.
     login      login          login      Sign in to a Rung server.
-    logout     login          logout     Sign out of a Rung server and delete the tokens.
+    logout     login          logout     Sign out of a Rung server and delete its tokens.
     owner      store           owner      Sign in to the owner pages.
     package    grants          package    Create, list and revoke packages of several grants.
     stats      store           stats      Count the connections, streams and records of the store.
-    log        store           log        Show which streams clients read with which grants.
+    log        store           log        Show which grants were used to read which streams.
     model      model          model      Install or show the model for search by meaning.
     vectors    vectors         vectors    Build the vectors for search by meaning.
     papers     papers          papers     Search and read papers.

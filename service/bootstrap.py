@@ -1,4 +1,4 @@
-"""Builds services from settings, and checks tokens: the only module that names concrete sources.
+"""Builds services from settings, and checks tokens. No other module names concrete sources.
 
 Optional parts are imported only if the settings need them, because the command line builds services
 too, for one question. Everything is loaded before workers fork.

@@ -1,4 +1,4 @@
-"""The token of a local server: from a separate file, or from the PDPP credential cache.
+"""The token for a PDPP server: from a separate file, or from the PDPP credential cache.
 
 The cache has one file for each host, `clients/<host>.json`, which `pdpp connect` writes. This
 module only reads it. Owner credentials are refused with `Forbidden`; any other unusable credential
@@ -134,7 +134,7 @@ def _check_provider(document: dict[str, Any], path: Path, provider: str) -> None
         raise _useless(
             "not_connected",
             f"{path} belongs to another provider on the same host, not to {provider}.",
-            f"Use a separate cache: run `{connect} DIR`, and pass the same --cache-root here.",
+            f"Use a separate cache: run `{connect} DIR`, and pass the same option to this command.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Replaces an SQLite database file, and finds the files that a replaced database left next to it.
+"""Replaces an SQLite database file, and finds the files that the replaced database left behind.
 
 SQLite keeps a log (`-wal`), an index of the log (`-shm`) or a journal next to a database and finds
 them by path. A file that is copied over the database, or renamed into its place, inherits them. So
@@ -69,7 +69,7 @@ def alone(path: Path) -> Iterator[None]:
     except BlockingIOError as error:
         raise Unavailable(
             "Another process is replacing, removing, restoring or repairing data in "
-            f"{path}. Wait until it has finished, or stop it, then run the command again."
+            f"{path}. Wait until it has finished, or stop it, and then run the command again."
         ) from error
     try:
         yield
@@ -207,7 +207,7 @@ def _locked(old: sqlite3.Connection, path: Path) -> Iterator[None]:
                 raise
             raise Unavailable(
                 f"Another process has been writing to {path} for {LOCK_SECONDS} seconds. Wait "
-                "until it has finished, or stop it, then try again.",
+                "until it has finished, or stop it, and then try again.",
                 code="store_unavailable",
             ) from error
         except DAMAGE:

@@ -5,7 +5,7 @@ from typing import Final
 #: What needs the packages of each extra in setup.cfg, and the packages as arguments of pip.
 EXTRAS: Final = {
     "documents": (
-        "the text of PDF and RTF files, and Outlook messages",
+        "Outlook messages, and the text of PDF and RTF files",
         "'olefile>=0.47' 'pypdf>=6' 'striprtf>=0.0.28'",
     ),
     "postgres": ("a store in PostgreSQL", "'psycopg[binary,pool]>=3.3,<4'"),
@@ -15,7 +15,7 @@ EXTRAS: Final = {
         "'numpy>=2' 'onnxruntime>=1.32,<2' 'sentencepiece>=0.2,<0.3'",
     ),
     "sync": (
-        "sources of the kind `imap`, importing changed files within seconds, and passwords in the "
+        "sources of the kind `imap`, imports of changed files within seconds, and passwords in the "
         "system keyring",
         "'imapclient>=4.0,<5' 'keyring>=25' 'watchfiles>=1.1,<2'",
     ),

@@ -1,4 +1,4 @@
-"""Downloads a store or a snapshot at start and picks its folder, for hosts with an empty disk."""
+"""Downloads a store or a snapshot at startup and picks its folder, for hosts with an empty disk."""
 
 import fcntl
 import gzip
@@ -97,7 +97,7 @@ def fetch(
     except OSError as error:
         raise download.unusable(
             f"could not be written to disk: {reason(error)}",
-            "Free up disk space, or allow Rung to write there.",
+            "Free up disk space, or give Rung write access to that disk.",
         ) from error
 
 

@@ -79,7 +79,7 @@ def ambiguous(
 def several_streams() -> InvalidRequest:
     """400 `invalid_filter` for a search with a filter but without a single stream."""
     return InvalidRequest(
-        "A search with a filter needs exactly one stream. Retry with one stream in streams.",
+        "A search with a filter needs exactly one stream. Retry with a single name in streams.",
         code="invalid_filter",
         param="filter",
         retry_with="streams",
@@ -136,7 +136,7 @@ def _no_match(request: WindowRequest) -> NotFound:
     message = "The query does not match this field. Try other words, or read with offset_chars."
     if request.match > 1:
         message = (
-            f"The query has no match number {request.match} in this field. Retry with a "
+            f"This field has fewer than {request.match} matches for the query. Retry with a "
             "smaller value of match."
         )
     param = "match" if request.match > 1 else "query"

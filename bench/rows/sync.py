@@ -35,7 +35,7 @@ def measure(plan: Plan) -> Iterator[Line]:
         begun = time.perf_counter()
         cpu = _round(synced, f"mail: {plan.middle} new.")
         seconds = time.perf_counter() - begun
-        yield Note("first round: mails a second", f"{plan.middle / seconds:,.0f}")
+        yield Note("first round: messages a second", f"{plan.middle / seconds:,.0f}")
         yield Note("… and CPU for each, without the server's", f"{cpu / plan.middle * 1e3:.2f} ms")
         before = _hashes(synced)
         rounds = [_round(synced, "mail: nothing new.") for _ in range(plan.rounds)]

@@ -92,9 +92,9 @@ def tools() -> str:
     """Every operation: its arguments, as the tool schema states them, and calls that work."""
     return page(
         "Tools",
-        "Records, at `/mcp`:",
+        "These tools read records, at `/mcp`:",
         *(_tool(operation) for operation in OPERATIONS),
-        "Papers, at `/mcp/papers`:",
+        "These tools read papers, at `/mcp/papers`:",
         *(_tool(operation) for operation in PAPER_OPERATIONS),
     )
 
@@ -165,7 +165,7 @@ def settings() -> str:
         "Rung reads its settings from the environment when it starts, and reports all errors at "
         "once. `rung config` prints the effective settings. `rung config --explain` also prints "
         "where each value comes from and what it means. `rung config --example` prints a template "
-        "with all defaults, which is also in the repository as `rung.env.example`.",
+        "with all defaults; the same template is in the repository as `rung.env.example`.",
         table(("variable", "default", "example", "meaning"), rows),
         "## Other variables\n\nRung also reads these variables. Some are only for commands, and "
         "some belong to the platform.",
@@ -175,7 +175,9 @@ def settings() -> str:
 
 
 def _default(setting: Setting) -> str:
-    return "none" if setting.default in (None, ()) else f"`{setting.default}`"
+    if setting.default not in (None, ()):
+        return f"`{setting.default}`"
+    return "see meaning" if "Default: " in setting.help else "none"
 
 
 def extras() -> str:
@@ -186,10 +188,10 @@ def extras() -> str:
     ]
     return page(
         "Extras",
-        "Some parts of Rung need additional packages. Each extra is a set of such packages. Run "
-        "the command of an extra in the environment in which Rung is installed; in a checkout, "
-        "`pip` is `.venv/bin/pip`. With pipx, write `pipx inject rung` instead of `pip install`; "
-        "with uvx, pass each package after `--with`.",
+        "Some parts of Rung need additional packages. Each extra is a set of such packages. To "
+        "install an extra, run its command in the environment in which Rung is installed; in a "
+        "checkout, `pip` is `.venv/bin/pip`. With pipx, write `pipx inject rung` instead of "
+        "`pip install`; with uvx, pass each package after `--with`.",
         table(("extra", "required for", "command"), rows),
         "You can also install extras together with Rung: add their names to the path of the "
         "checkout or of the wheel, as in `pip install '.[documents,semantic]'`. Do not install "
@@ -199,14 +201,14 @@ def extras() -> str:
 
 def bounds() -> str:
     """Every limit."""
-    header = ("limit", "value", "what it limits")
+    header = ("limit", "value", "meaning")
     return page(
         "Limits",
         "In a limit's name, `_chars` means code points, `_bytes` means UTF-8 bytes, and "
-        "`_seconds` means seconds.",
+        "`_seconds` means seconds. Unless its meaning says otherwise, a limit is a maximum.",
         "## Contract\n\nClients can rely on these limits. You cannot change them.",
         table(header, _limits(limits.CONTRACT)),
-        "## Budgets\n\nThese are internal limits on size and time.",
+        "## Budgets\n\nThese limits are internal, so clients cannot rely on them.",
         table(header, _limits(limits.BUDGETS)),
     )
 

@@ -1,4 +1,4 @@
-"""Decimals, and time formats other than ISO 8601, which a manifest declares as `x_rung_form`.
+"""The forms that a manifest declares as `x_rung_form`: decimals, and times not in ISO 8601.
 
 A time is stored as written. Each form parses a value into microseconds since 1970 UTC, None if it
 is not such a time. A time without an offset counts as UTC.

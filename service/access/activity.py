@@ -1,4 +1,4 @@
-"""Activity that servers store in the sidecar: the latest time, and counts of each grant's reads.
+"""Activity that servers store in the sidecar: the latest clock time, and each grant's requests.
 
 Requests are counted by day, grant, operation and stream. Counts are kept for 90 days and contain no
 text, query, record id or token. A killed worker loses the counts of its last seconds.
@@ -131,7 +131,7 @@ class Activity:
         except EvidenceError as error:
             with self._lock:
                 self._counts.update(counts)
-            report = f"Grant uses and the latest time could not be stored. {error.message}"
+            report = f"Grant uses and the latest recorded time could not be stored. {error.message}"
         if self._latest - clock - self._ahead > BEHIND:
             report = (
                 f"The clock is behind the latest recorded time, {self._latest:%Y-%m-%d %H:%M} UTC. "

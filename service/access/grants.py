@@ -32,7 +32,8 @@ def freeze(registry: Registry, document: Any) -> str:
     if not isinstance(entries, list) or not (entries or papers):
         raise _fault(
             "streams",
-            'must be a list, which may be empty only if "papers" is true: [{"connection_id": "…"}]',
+            'must be a list such as [{"connection_id": "…"}]; it may be empty only if "papers" is '
+            "true",
         )
     declared: dict[str, dict[str, StreamManifest]] = {}
     frozen: list[dict[str, Any]] = []

@@ -76,7 +76,7 @@ class Guard:
             raise Forbidden(
                 "This server does not allow this origin.",
                 code="origin_not_allowed",
-                hint="The operator can add it to RUNG_ALLOWED_ORIGINS, for example "
+                hint="The operator can add the origin to RUNG_ALLOWED_ORIGINS, in a form such as "
                 "https://app.example.com or http://localhost:*.",
             )
 

@@ -31,7 +31,7 @@ def active_grant(registry: RegistryReader, name: str) -> Grant:
         raise NotFound(f"There is no active grant {name!r}. List grants: rung grant list.")
     if len(active) > 1:
         ids = ", ".join(grant.grant_id for grant in active)
-        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of the ids {ids}.")
+        raise InvalidRequest(f"Several grants have the label {name!r}. Use one of these: {ids}.")
     return active[0]
 
 

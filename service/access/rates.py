@@ -1,4 +1,4 @@
-"""Rate limits for each token, and for each address without a token; work budgets.
+"""Rate limits for each token, and for each address that sends no token; work budgets.
 
 Each worker counts separately unless a storage is shared; if that storage is unavailable, nobody is
 refused. A private address that no trusted proxy reports may be shared by many clients. Its requests

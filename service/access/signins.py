@@ -1,4 +1,4 @@
-"""Sign-in codes and tokens: issued for a grant, exchanged once, rotated and revoked together.
+"""Sign-in codes, each exchanged once for tokens, which are rotated and revoked together.
 
 Each belongs to one grant, which decides what it reads and for how long. Tokens are opaque.
 """

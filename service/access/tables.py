@@ -1,4 +1,4 @@
-"""The tables of the sidecar, for data that changes often and must not wait for an import.
+"""The tables of the sidecar, for data that changes often; changes must not wait for an import.
 
 Both engines run these scripts, so they use only SQL that SQLite and PostgreSQL share. To change the
 layout, append a script.

@@ -122,10 +122,10 @@ class Entry(Generic[Op]):
     def _with_options(self, text: str, literal: Collection[str] = ()) -> str:
         """The text with `argument` and `argument=true` replaced by the options of the command.
 
-        A `literal` is a value, even if it is also the name of an argument.
+        A `literal` is a value, even if it is also the name of an argument. Options are not quoted.
         """
         names = {name: option for name, option in self.option_names.items() if name not in literal}
-        return re.sub(r"`(\w+?)(=true)?`", lambda name: f"`{names.get(name[1], name[1])}`", text)
+        return re.sub(r"`(\w+?)(=true)?`", lambda name: names.get(name[1], f"`{name[1]}`"), text)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`rung completion`: prints the completion script of a shell."""
+"""`rung completion`: prints the completion script for a shell."""
 
 import click
 from click.shell_completion import get_completion_class

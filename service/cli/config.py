@@ -207,7 +207,7 @@ def _value(keys: Mapping[str, Setting], name: str, value: Any, path: Path) -> st
 
 
 _EXAMPLE = f'{KEYS[0].name} = "{KEYS[0].example}"'
-_LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
+_LINE = f'Each line must have the form KEY = "VALUE", such as {_EXAMPLE}.'
 
 
 @click.command("config")
@@ -219,9 +219,9 @@ _LINE = f"Each line needs a key and a quoted string, for example {_EXAMPLE}."
 def config(explain: bool, example: bool, check: bool) -> None:
     """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
 
-    --explain also shows the settings of commands that read records, which come from the
-    environment and the configuration file. If a setting or the file is invalid, or --check cannot
-    open the store, the command lists all errors and exits with 2.
+    For commands that read records, --explain also shows the settings from the environment and the
+    configuration file. If a setting or the file is invalid, or --check cannot open the store, the
+    command lists all errors and exits with 2.
     """
     if explain + example + check > 1:
         raise click.UsageError("Use only one of --explain, --example and --check.")

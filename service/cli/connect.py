@@ -106,7 +106,8 @@ Options = SimpleNamespace
     "client_name",
     type=click.Choice([client.name for client in CLIENTS]),
     metavar="NAME",
-    help="The client to set up. If it has a configuration file, the command edits it.",
+    help="The client to set up. If the client has a configuration file, the command edits that "
+    "file.",
 )
 @click.option("--token", envvar=TOKEN_VARIABLE, help=f"The token. Also read from {TOKEN_VARIABLE}.")
 @click.option("--token-file", type=PATH, help="A file that contains the token.")
@@ -114,7 +115,7 @@ Options = SimpleNamespace
     "--no-token",
     "tokenless",
     is_flag=True,
-    help="Use no token, if the server needs none or the client signs in.",
+    help="Use no token, because the server needs none or the client signs in.",
 )
 @click.option(
     "--inline-token",
@@ -139,11 +140,18 @@ Options = SimpleNamespace
     envvar="RUNG_STORE",
     help="With --stdio: the store to serve.  [default: var/rung.db]",
 )
-@click.option("--provider-url", help="With --stdio: a PDPP resource server to serve instead.")
-@click.option("--papers", type=PATH, help="With --stdio: a papers snapshot to serve instead.")
+@click.option(
+    "--provider-url",
+    help="With --stdio: the URL of a PDPP resource server to use instead of a store.",
+)
+@click.option(
+    "--papers",
+    type=PATH,
+    help="With --stdio: a papers snapshot to serve instead of records.",
+)
 @click.option("--remove", "removing", is_flag=True, help="Remove the server's entry from the file.")
 @click.option(
-    "--force", is_flag=True, help="Replace the entry of another server that has this name."
+    "--force", is_flag=True, help="Replace another server's entry that has the same name."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 @click.option(
@@ -155,13 +163,13 @@ Options = SimpleNamespace
 def connect(
     context: click.Context, /, url: str | None, client_name: str | None, **parameters: Any
 ) -> None:
-    """Show how a client connects, or write its configuration file.
+    """Show how to connect a client, or write its configuration file.
 
     URL is the address of the server, with or without /mcp. The default is RUNG_URL, then the URL
     in Rung's configuration file, then http://127.0.0.1:8000. Without --client, nothing is
     written. With --client, the command backs up the client's file and changes only the server's
     entry. The command does not write the token if the client can read it from a variable or ask
-    for it, or if you pass no token and the client can sign in.
+    for it. If the client can sign in to the server, you need not pass a token.
     """
     options, explicit = Options(**parameters), explicit_names(context)
     _refuse_misfits(options, explicit)

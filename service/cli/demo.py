@@ -28,7 +28,9 @@ WELCOME = files("service.demo").joinpath("welcome.txt").read_text(encoding="utf-
 
 
 @click.group(invoke_without_command=True)
-@click.option("--serve", "serving", is_flag=True, help="Print how to connect, then serve.")
+@click.option(
+    "--serve", "serving", is_flag=True, help="Print how to connect, then serve the store."
+)
 @serve.port_option
 @store_option
 @click.pass_context
@@ -61,7 +63,7 @@ def demo(context: click.Context, store: Place, serving: bool, port: int) -> None
 @store_option
 @click.pass_context
 def ask(context: click.Context, words: tuple[str, ...], store: Place) -> None:
-    """Ask the demo a question, and print the best record.
+    """Ask the demo a question and print the best match.
 
     Without WORDS, the command asks ten questions that the demo can answer.
     """

@@ -27,14 +27,14 @@ COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red", "skip": "bright_black
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(url: str | None, token: str | None, token_file: Path | None, as_json: bool) -> None:
-    """Check each step a client takes and report failures with their fixes.
+    """Check each step that a client takes and report failures with their fixes.
 
     With a URL, the command checks the host name, port, certificate, proxy, headers, token,
-    protocol, tools and one search. Without a URL, it checks the settings of this environment, the
-    store, the snapshot, the disk and the sources, and then the server that RUNG_URL or the
-    configuration file names.
+    protocol and tools, and runs one search. Without a URL, it checks the settings of this
+    environment, the store, the papers snapshot, the disk and the sources, and then the server that
+    RUNG_URL or the configuration file names.
 
-    The exit code is 1 if a check failed, and otherwise 0.
+    The exit code is 1 if a check fails, and otherwise 0.
     """
     if url is None and (token_file or "token" in explicit_names(click.get_current_context())):
         raise click.UsageError("--token and --token-file require the URL of a server.")

@@ -28,17 +28,15 @@ from service.records.writing import Writing
 from service.sources.remote.remote_authority import remote_member
 
 expires_option = click.option(
-    "--expires", help="When the token expires: 12h, 30d, 8w or an ISO 8601 time."
-)
-label_option = click.option(
-    "--label", help="A name by which you can recognize and revoke the grant or package."
+    "--expires",
+    help="When the token expires: after a time such as 12h, 30d or 8w, or at an ISO 8601 time.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
 def grant() -> None:
-    """Create, list, map and revoke grants for the store."""
+    """Create, list and revoke grants, and map users to them."""
 
 
 @grant.command("create")
@@ -64,7 +62,7 @@ def grant() -> None:
     help="Limit the grant to the record with this id. Can be given more than once.",
 )
 @expires_option
-@label_option
+@click.option("--label", help="A name by which you can recognize and revoke the grant.")
 @click.option(
     "--file",
     "path",
@@ -127,7 +125,7 @@ def list_(as_json: bool, store: Place) -> None:
 @click.argument("name")
 @store_option
 def revoke_(name: str, store: Place) -> None:
-    """Revoke the grant with this id or label."""
+    """Revoke a grant by its id or label."""
     with teaching(), existing(store) as writer:
         same = [active for active in active_grants(writer, store) if active.label == name]
         if len(same) > 1:
@@ -149,8 +147,8 @@ def revoke_(name: str, store: Place) -> None:
 def map_(issuer: str, subject: str, name: str | None, store: Place) -> None:
     """Map a user of another authorization server to a grant.
 
-    ISSUER is the URL of that server. SUBJECT is the user or client in that server's tokens
-    (`sub`). GRANT is the id or label of the grant. Without GRANT, the command removes the mapping.
+    ISSUER is the URL of that server. SUBJECT is the user or client that its tokens name in `sub`.
+    GRANT is the id or label of the grant. Without GRANT, the command removes the mapping.
     """
     with teaching(), existing(store) as writer:
         active = active_grants(writer, store)
@@ -253,9 +251,17 @@ def package() -> None:
 
 
 @package.command("create")
-@click.option("--grant", "names", multiple=True, help="The id or label of a grant in this store.")
 @click.option(
-    "--remote", "urls", multiple=True, help="The URL of a PDPP resource server that issued a grant."
+    "--grant",
+    "names",
+    multiple=True,
+    help="The id or label of a grant in this store. Can be given more than once.",
+)
+@click.option(
+    "--remote",
+    "urls",
+    multiple=True,
+    help="The URL of a PDPP resource server that issued a grant. Can be given more than once.",
 )
 @click.option(
     "--token-file",
@@ -266,7 +272,7 @@ def package() -> None:
     "same order.",
 )
 @expires_option
-@label_option
+@click.option("--label", help="A name by which you can recognize and revoke the package.")
 @store_option
 def create_package(
     names: tuple[str, ...],
@@ -313,7 +319,7 @@ def list_packages(store: Place) -> None:
 @click.argument("name")
 @store_option
 def revoke_package(name: str, store: Place) -> None:
-    """Revoke the package with this id, or all packages with this label.
+    """Revoke a package by its id, or all packages with a given label.
 
     The grants in a package stay valid.
     """

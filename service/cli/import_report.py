@@ -1,5 +1,4 @@
-"""Reports an import to its owner: the proposed streams, the outcome of the rows, and the active
-grants that do not cover the connection, each with a command that creates a grant for it."""
+"""Reports an import to its owner: proposed streams, outcomes of rows, and grants to create."""
 
 import shlex
 from collections.abc import Sequence
@@ -172,7 +171,8 @@ def of_connection(
         command = _command(gap.connections, gap.label)
         say(f"Grant {_title(gap.grant)} does not cover {gap.lacks}. {command}")
     if (rest := len(gaps) - BUDGETS.names_shown) > 0:
-        say(f"More grants that do not cover everything: {rest}. To list grants: rung grant list")
+        more = "1 more grant does" if rest == 1 else f"{rest} more grants do"
+        say(f"{more} not cover everything. To list grants: rung grant list")
     if not grants and manifests:
         say(f"No active grant covers {connection_id}. {_command([connection_id], None)}")
 

@@ -39,19 +39,21 @@ ERASING = "The old records are being erased."
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--connection", help="The connection to import into (default: the file's name).")
-@click.option("--connector", help="The connection's kind of source, such as gmail.")
+@click.option("--connector", help="The kind of source that the records come from, such as gmail.")
 @click.option("--label", help="A display name for the connection.")
 @click.option("--stream", help="The stream for rows that name none (default: the file's name).")
 @click.option(
     "--key",
     multiple=True,
     metavar="FIELD",
-    help="The field that identifies a record of a new stream. Repeat --key for several fields.",
+    help="For a proposed manifest: the field that identifies a record. Repeat --key for several "
+    "fields.",
 )
 @click.option(
     "--manifest",
     type=FILE,
-    help="A JSON file that describes the streams (default: Rung proposes a manifest and shows it).",
+    help="A JSON file that describes the streams. Without it, Rung proposes a manifest for each "
+    "new stream and shows the manifest.",
 )
 @click.option(
     "--write-manifest",
@@ -74,7 +76,7 @@ ERASING = "The old records are being erased."
 )
 @click.option("--replace-undecodable", is_flag=True, help="Replace undecodable bytes with U+FFFD.")
 @click.option(
-    "--no-roles", is_flag=True, help="Do not propose fields for title, text, time and author."
+    "--no-roles", is_flag=True, help="Do not propose fields for title, text, time or author."
 )
 @click.option(
     "--list-left-out",
@@ -91,7 +93,7 @@ def import_(paths: tuple[str, ...], written: Path | None, store: Place, **option
     The path `-` is standard input. Importing a file again updates changed records and creates no
     duplicates. The id of a row is the value of the field that --key or the manifest names. If
     neither names one, the id is the value of a field such as `id`, `_id`, `key` or `uuid`, or else
-    the whole content of the row. The exit code is 3 if some rows are refused, and 1 if nothing is
+    a hash of the whole row. The exit code is 3 if some rows are refused, and 1 if nothing is
     imported.
     """
     with (
@@ -258,7 +260,7 @@ def _parser(paths: tuple[str, ...], options: dict[str, Any]) -> Parser:
         try:
             "".encode(encoding)
         except LookupError:
-            advice = "Use utf-8, utf-16, cp1252 or latin-1, for example."
+            advice = "Use an encoding such as utf-8, utf-16, cp1252 or latin-1."
             raise InvalidRequest(f"--encoding {encoding!r} is unknown. {advice}") from None
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     if delimiter is not None and len(delimiter) != 1:

@@ -75,7 +75,7 @@ def login(url: str) -> None:
     """Sign in to a Rung server, so that --url and `rung stdio --provider-url` need no other token.
 
     URL is the address of the server, which must have RUNG_SIGN_IN=on. Your browser opens a page of
-    this server, on which the owner chooses what you may read. Rung saves the tokens in the folder
+    this server where the owner chooses what you may read. Rung saves the tokens in the folder
     that PDPP_CACHE_ROOT names, by default ~/.local/share/rung, and refreshes them when they expire.
     """
     with teaching():

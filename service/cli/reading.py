@@ -41,7 +41,7 @@ ENTRIES: tuple[Entry[RecordOperation[Any, Any]], ...] = (
 
 #: Output formats for rows only.
 LISTS = ("jsonl", "csv")
-RAW = "Do not escape formulas and control characters in CSV."
+RAW = "Do not escape formulas or control characters in CSV."
 
 
 def command(entry: Entry[RecordOperation[Any, Any]]) -> click.Command:
@@ -158,7 +158,7 @@ def open_(source: Source, id: str) -> None:
     """Open a record's page in a browser.
 
     ID is the id of a record, or the number of a hit in your last search. The page is on the Rung
-    server at --url; the default is RUNG_PUBLIC_URL, or else http://127.0.0.1:PORT.
+    server at --url or RUNG_URL, or else at RUNG_PUBLIC_URL, or else at http://127.0.0.1:PORT.
     """
     spelling = Spelling(("rung",), ENTRIES, source.words)
     with report_errors(spelling, server=source.server):
@@ -191,7 +191,7 @@ def id_of(text: str) -> str:
     hit_id = _saved_ids().get(str(int(text)))
     if hit_id is None:
         raise InvalidRequest(
-            f"The last search on a terminal returned no hit {text}.",
+            f"The last search in a terminal did not return a hit with the number {text}.",
             hint="Search again, or give the id of a record.",
         )
     return hit_id

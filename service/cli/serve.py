@@ -56,12 +56,13 @@ port_option = click.option(
     "--papers",
     type=PATH,
     envvar="RUNG_PAPERS_DB",
-    help="The path of a papers snapshot to serve, with or without a store.",
+    help="The path of a papers snapshot to serve, with or without a store. Also read from "
+    "RUNG_PAPERS_DB.",
 )
 def serve(
     port: int, host: str, workers: int, store: Place, provider_url: str | None, papers: Path | None
 ) -> None:
-    """Serve until interrupted: records at /mcp and /v1, papers at /mcp/papers and /papers/v1."""
+    """Serve records at /mcp and /v1 and papers at /mcp/papers and /papers/v1, until interrupted."""
     say = _how_to_connect(store, host, port) if port else ""
     run(store, papers, provider_url, host=host, port=port, workers=workers, say=say)
 

@@ -130,7 +130,8 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--token",
         envvar=TOKEN_VARIABLE,
-        help=f"The token. Other users can see your command lines, so prefer {TOKEN_VARIABLE}.",
+        help="The token. Other users of this machine can see your command lines, so prefer "
+        f"{TOKEN_VARIABLE}.",
     )
     @click.option("--token-file", type=PATH, help="A file that contains the token.")
     @click.pass_context

@@ -41,10 +41,10 @@ NOTHING_NEW: Final = "nothing new."
 
 @click.group()
 def source() -> None:
-    """Add, list and remove sources: the mailboxes, folders and other places to sync from.
+    """Add, list and remove sources: mailboxes, folders and other places that `rung sync` reads.
 
-    The settings and passwords of sources are kept outside the store: in sources.toml beside the
-    configuration file, or in the system keyring.
+    Sources are described outside the store, in sources.toml beside the configuration file. Rung
+    stores passwords in the system keyring or, if there is none, in sources.toml.
     """
 
 
@@ -71,7 +71,7 @@ def source() -> None:
 @click.option("--password-command", help="A command that prints the password or the OAuth token.")
 @store_option
 def add(name: str, store: Place, **options: Any) -> None:
-    """Add a source named NAME.
+    """Add a source.
 
     ADDRESS is a path, a URL or a command line, depending on --kind. If the source needs a
     password, the command asks for it or reads it from standard input. Rung stores the password in
@@ -91,7 +91,7 @@ def add(name: str, store: Place, **options: Any) -> None:
         secret = _secret() if asks else ""
         owner.put(name, entry)
         stored = f" Its password is stored in {owner.set_secret(name, secret)}." if secret else ""
-    say(f"{name} was added to {owner.path}.{stored} Import its records: rung sync {name}")
+    say(f"{name} was added to {owner.path}.{stored} To import from {name}: rung sync {name}")
 
 
 @source.command()
@@ -171,7 +171,7 @@ def _row(source: object, state: str, tried: freshness.Freshness | None = None) -
 @click.argument("name")
 @store_option
 def pause(name: str, store: Place) -> None:
-    """Exclude a source from rung sync until you resume it."""
+    """Exclude a source from `rung sync` until you resume the source."""
     _set_paused(store, name, True)
     say(f"{name} is paused. Resume it with: rung source resume {name}")
 
@@ -231,7 +231,7 @@ def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Pla
     """Import new and changed records from the sources NAMES, or from all sources.
 
     The exit code is 3 if a source is paused because too many of its records were deleted (see
-    --accept-deletions), and 1 if a source failed.
+    --accept-deletions), and 1 if a source fails.
     """
     if accept_deletions and (every or not names):
         raise click.UsageError(

@@ -49,10 +49,11 @@ Served = tuple[Surface, Callable[[], Any], str]
 @click.option(
     "--provider-url",
     envvar="RUNG_UPSTREAM_URL",
-    help="A PDPP resource server to use instead of a store. Also read from RUNG_UPSTREAM_URL.",
+    help="The URL of a PDPP resource server to use instead of a store. Also read from "
+    "RUNG_UPSTREAM_URL.",
 )
 @click.option(
-    "--papers", type=PATH, help="A papers snapshot to serve instead of records. It needs no token."
+    "--papers", type=PATH, help="A papers snapshot to serve instead of records, without a token."
 )
 @click.option(
     "--cache-root",
@@ -64,8 +65,8 @@ Served = tuple[Surface, Callable[[], Any], str]
 @click.option(
     "--token-file",
     type=PATH,
-    help="A file that contains the token. Default: the token in RUNG_TOKEN, or else the saved "
-    "credentials.",
+    help="A file that contains the token. Without this option, the command uses the token in "
+    "RUNG_TOKEN or else the saved credentials.",
 )
 @click.pass_context
 def stdio(

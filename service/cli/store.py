@@ -55,7 +55,7 @@ def stop_on_signals() -> Event:
 def stats(store: Place, as_json: bool) -> None:
     """Count the connections, streams and records of the store.
 
-    If the store has an old schema version, the command upgrades it.
+    If the store has an old schema version, the command upgrades the store.
     """
     with teaching(), existing(store) as writer:
         counts = writer.counts()
@@ -133,11 +133,11 @@ def required(store: Place) -> Place:
 
 @click.command(
     "log",
-    help="Show which streams clients read with which grants, by day.\n\nEach line shows the day "
+    help="Show, by day, which grants were used to read which streams.\n\nEach line shows the day "
     "(UTC), the grant, its label, the operation, the stream whose records were in the answers, and "
     "the number of requests. Servers write these counts every few seconds and keep them for "
-    f"{KEPT_DAYS} days. The counts contain no texts, queries or record ids. Direct reads of a "
-    "store (--store) are not counted.",
+    f"{KEPT_DAYS} days. The log contains no text, queries or record ids. Direct reads of a store "
+    "(--store) are not counted.",
 )
 @click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day to show.")
 @click.option("--grant", "name", help="Show only the grant with this id or label.")
@@ -179,8 +179,9 @@ def owner() -> None:
 def link(store: Place, url: str | None) -> None:
     """Print a link that signs in one browser.
 
-    The link works once and expires after ten minutes. The server must use the same store, because
-    the link's code is saved next to the store. The command prints which store it used.
+    The link works once and expires after ten minutes. The server must use the same store as
+    this command, because the link's code is saved next to the store. The command prints which store
+    it used.
     """
     with teaching():
         code = _owner(store).new_code()

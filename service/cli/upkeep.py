@@ -25,7 +25,7 @@ MEGABYTE = 1_000_000
 _NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
 
 
-YES = "Do not ask before data is removed, replaced or rebuilt."
+YES = "Do not ask for confirmation."
 yes_option = click.option("--yes", is_flag=True, help=YES)
 
 
@@ -71,7 +71,7 @@ def remove(name: str, yes: bool, store: Place) -> None:
 def _replace(
     target: str, paths: tuple[str, ...], infer: bool, yes: bool, store: Place, **options: Any
 ) -> None:
-    """Replace a stream with the rows of PATHS, in one commit.
+    """Replace a stream with the rows in PATHS, in one commit.
 
     Readers see either the old records or the new ones, and the changes feed lists the
     differences. If a row is refused, nothing is replaced. The stream keeps its manifest unless
@@ -82,7 +82,7 @@ def _replace(
     with teaching(), existing(store) as writer:
         stream, *further = _streams(writer, target)
         if further or target == stream.connection_id:
-            raise click.UsageError(f"Name one stream of {target!r}: CONNECTION/STREAM.")
+            raise click.UsageError(f"Name one stream of {target!r}, as CONNECTION/STREAM.")
         files, old = ", ".join(paths), counted(stream.records, "record")
         confirm(f"This replaces {old} of {target} with the contents of {files}.", yes)
         plan = importing.plan_of(
@@ -141,8 +141,8 @@ def restore(file: Path, yes: bool, store: Place) -> None:
     """Replace the store with the backup FILE.
 
     A running server uses the restored store from its next request on. Grants that you revoked
-    after the backup stay revoked. Bookmarks of a changes feed become invalid, except those
-    from before the backup.
+    after the backup stay revoked. Bookmarks of a changes feed (--changes-since) become invalid,
+    except those from before the backup.
     """
     lost = "Everything that was imported or granted since then is lost."
     with teaching():
@@ -157,11 +157,11 @@ def restore(file: Path, yes: bool, store: Place) -> None:
 @yes_option
 @store_option
 def check_(repair: bool, yes: bool, store: Place) -> None:
-    """Check the store's pages, counts and blobs, and compare its full-text index with the records.
+    """Check the store's file, counts and blobs, and compare its full-text index with the records.
 
-    The command reads everything without a lock, and exits with 1 if something is wrong. --repair
-    rebuilds the indexes and counts in a copy, which then replaces the store. For a database, only
-    --repair works: it rebuilds the indexes and counts of the database.
+    The command reads everything without a lock and exits with 1 if something is wrong. --repair
+    rebuilds the indexes and counts in a copy, which then replaces the store. For a store in
+    PostgreSQL, only --repair works: it rebuilds the indexes and counts in place.
     """
     engine = engine_of(store)
     with teaching():
@@ -194,9 +194,9 @@ def _report(store: Place, health: Health) -> Health:
         say(f"{store} is sound.")
         if number := health.hidden_streams:
             say(
-                f"Hidden streams: {number}. They belong to a replace or remove that is running or "
-                "was interrupted. The next replace or remove erases them, and so does rung check "
-                "--repair."
+                f"Hidden streams: {number}. They belong to a `rung replace` or `rung remove` that "
+                "is running or was interrupted. The next such command erases them, and so does "
+                "`rung check --repair`."
             )
     return health
 
@@ -233,7 +233,8 @@ def copy(source: Place, target: Place) -> None:
     The copy includes all records, changes, blobs, grants and packages, and the secret key, so
     tokens, cursors and bookmarks remain valid. Rung reads the copy back and compares it with SOURCE
     by row count and SHA-256 before the copy becomes visible. You can serve SOURCE during the copy,
-    but later changes are not copied. TARGET must be a new file or an empty database.
+    but changes made after the copy began are not included. TARGET must be a new file or an empty
+    database.
     """
     with teaching(), Meter(str(target), "rows copied, indexed or verified") as meter:
         rows = FileRows(meter, [None])

@@ -37,7 +37,7 @@ def build(store: Place, watch: bool) -> None:
 
     The command covers the store and the papers snapshot. You can interrupt the build at any time:
     the next build embeds only the remaining texts. A server builds vectors automatically, unless
-    its store is read-only or a database.
+    its store is read-only or in PostgreSQL.
     """
     with teaching():
         configuration = settings.load()

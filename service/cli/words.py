@@ -123,7 +123,8 @@ def _json(name: str, text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InvalidRequest(
-            f"{option_name(name)} is not valid JSON: {error}. Use single quotes.", param=name
+            f"{option_name(name)} is not valid JSON: {error}. Put the JSON in single quotes.",
+            param=name,
         ) from error
 
 

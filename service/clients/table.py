@@ -1,4 +1,4 @@
-"""The supported clients, from `clients.toml`, and how each configures a server."""
+"""The supported clients, from `clients.toml`, and how each is configured to use a server."""
 
 import base64
 import json

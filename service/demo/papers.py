@@ -1,4 +1,4 @@
-"""Thirteen short papers for trying out the paper tools, in a snapshot that is always the same.
+"""Thirteen short papers for trying out the paper tools, in a snapshot with unchanging contents.
 
 `papers.zip` has the snapshot and its static tree; `make demo-data` writes it from the texts in
 `tests/demo_papers`, which are in the public domain.

@@ -1,4 +1,4 @@
-"""The result of a check: a line, its meaning and its fix. Problems are in `findings.toml`."""
+"""The result of a check: a line, its meaning, and a fix. `findings.toml` lists the problems."""
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence

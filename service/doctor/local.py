@@ -78,7 +78,7 @@ def names(host: Host) -> Finding:
 def store(host: Host) -> Finding:
     location: Place = host.values["store"]
     if host.values["store_url"]:
-        return skip("not checked: the store is downloaded from RUNG_STORE_URL at start")
+        return skip("not checked: the store is downloaded from RUNG_STORE_URL at startup")
     if not location.exists():
         if host.reads:
             return skip(f"{location} does not exist; commands read from a server")
@@ -106,7 +106,7 @@ def grants(host: Host) -> Finding:
     assert host.store is not None, "store comes before"
     counts = host.store.grants
     if counts is None:
-        return skip("not checked: rung grant list shows the grants")
+        return skip("not checked: to list the grants, run `rung grant list`")
     message = ", ".join(f"{count} {state}" for state, count in counts.items())
     return ok(message) if counts["active"] else problem("no-active-grant", counts=message)
 
@@ -114,7 +114,7 @@ def grants(host: Host) -> Finding:
 def snapshot(host: Host) -> Finding:
     path = host.values["papers_db"]
     if host.values["papers_url"]:
-        return skip("not checked: the snapshot is downloaded from RUNG_PAPERS_URL at start")
+        return skip("not checked: the snapshot is downloaded from RUNG_PAPERS_URL at startup")
     if path is None:
         return ok("no snapshot is configured")
     try:

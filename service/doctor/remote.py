@@ -86,7 +86,7 @@ def dns(route: Route) -> Finding:
         return problem(name, host=host, reason=_reason(error))
     if host in ips:
         return ok(f"{whose}{host} is an IP address")
-    return ok(f"{whose}{host} is {', '.join(ips[:4])}")
+    return ok(f"{whose}{host} resolves to {', '.join(ips[:4])}")
 
 
 def tcp(route: Route) -> Finding:
@@ -252,7 +252,7 @@ def _signing_in(route: Route) -> Finding:
         )
         if not page and (answer.document or {}).get("error") is None:
             return problem("sign-in-replaced", step=step, url=endpoint, status=answer.status)
-    return ok("the 401 has its Bearer challenge, and each step of a sign-in answers")
+    return ok("the 401 has its Bearer challenge, and each sign-in endpoint answers")
 
 
 def era(route: Route) -> Finding:

@@ -1,1 +1,1 @@
-"""Imports files: one module per format, manifest inference, and the importer."""
+"""Imports files: readers of formats, manifest inference, and the importer."""

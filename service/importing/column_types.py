@@ -1,4 +1,4 @@
-"""Detects the type of a column: numbers, decimals, times or text, and reports ambiguous ones."""
+"""Detects the type of a column (number, decimal, time or text), and reports ambiguous columns."""
 
 import re
 from collections import Counter
@@ -157,7 +157,8 @@ def _decimal(texts: list[str]) -> Kind | None:
     point = all(decimal_in(text) is not None for text in texts)
     comma = all(decimal_in(text, ",") is not None for text in texts)
     if point and comma:
-        return Kind("string", DECIMAL, doubt=f"{texts[0]!r} may be in thousands or have a fraction")
+        doubt = f"the mark in {texts[0]!r} may group digits or be decimal"
+        return Kind("string", DECIMAL, doubt=doubt)
     return Kind("string", DECIMAL, None if point else COMMA) if point or comma else None
 
 

@@ -1,4 +1,4 @@
-"""Finds the stream of a connection that a file's rows belong to, by names and columns."""
+"""Finds the stream of a connection for a file's rows, by the file's name and columns."""
 
 import re
 from collections.abc import Iterator, Set

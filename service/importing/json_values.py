@@ -1,4 +1,4 @@
-"""Reads JSON values with every digit, from files of any size, with one value in memory at a time.
+"""Reads JSON values from files of any size, one value at a time, and keeps all digits of numbers.
 
 Numbers that int64 and double cannot hold become text; values of MongoDB's Extended JSON
 (`{"$date": …}`) become plain values.

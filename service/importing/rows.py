@@ -23,9 +23,9 @@ from evidence.times import moment
 
 PDF_PAGES: Final = 500
 _Kind = TypeVar("_Kind")
-_LONG_PDF: Final = "PDF attachments cut to their first pages, because reading takes too long: {}."
+_LONG_PDF: Final = "PDF attachments cut to their first pages: {}. Reading the rest takes too long."
 _BROKEN_PDF: Final = "PDF attachments whose text cannot be read: {}."
-_MISNAMED: Final = "Texts that are not in their declared encoding; characters may be wrong: {}."
+_MISNAMED: Final = "Texts that are not in their declared encoding: {}. Characters may be wrong."
 _NO_PDF: Final = (
     "PDF attachments stored without their text: {}. To read the text: "
     + install_command("documents")
@@ -278,9 +278,9 @@ class Attached:
         self._source.notes += [note.format(count) for note, count in (+self.problems).items()]
         if self._missing:
             missing = f"Missing files that records refer to: {len(self._missing)}"
-            first = f"such as {', '.join(self._missing[:3])}"
+            first = f"first: {', '.join(self._missing[:3])}"
             advice = "Import the whole folder or archive to attach them."
-            self._source.notes.append(f"{missing}, {first}. {advice}")
+            self._source.notes.append(f"{missing} ({first}). {advice}")
 
 
 def row(source: Source, stream: str, data: dict[str, Any]) -> Row:
@@ -357,7 +357,7 @@ class Chats:
         self.attached.report()
         if skipped := +self.members.skipped:
             counts = ", ".join(f"{count} × {name}" for name, count in skipped.items())
-            self._source.notes.append(f"Left out, because of their types: {counts}.")
+            self._source.notes.append(f"Values left out because of their types: {counts}.")
 
     def conversation(self, key: str, title: str, **about: Any) -> Row:
         """A conversation, by its id."""

@@ -1,4 +1,4 @@
-"""Imports all files from a parser into one connection, or replaces a stream with them."""
+"""Imports all files from a parser into one connection, or replaces a stream with their rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -19,7 +19,7 @@ from service.records.writing import Writing
 from service.records.writing.streams import connect, reindexes
 
 NOTHING: Final = "Nothing was imported."
-STOPPED: Final = "Complete batches of rows are in the store. Run the same command to continue."
+STOPPED: Final = "All complete batches of rows are in the store. Run the same command to continue."
 #: This much can be imported in one transaction within a second; more goes into a copy of the store.
 AT_ONCE_BYTES: Final = 65_536
 

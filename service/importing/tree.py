@@ -154,7 +154,7 @@ def most(packed: int) -> int:
 def bomb(name: str, limit: int) -> InvalidRequest:
     return InvalidRequest(
         f"{name} unpacks to more than {limit:,} bytes, far more than its size suggests. It may be "
-        "designed to exhaust this machine. If you trust it, unpack it and import the folder."
+        "designed to fill this machine's disk. If you trust it, unpack it and import the folder."
     )
 
 

@@ -1,1 +1,1 @@
-"""The core of the MCP protocol. Only one module, the blueprint, uses a framework."""
+"""The core of MCP. Only one module, the blueprint, uses a web framework."""

@@ -121,7 +121,7 @@ class Server:
     def _initialize(self, request: Request, session: Any) -> Result:
         requested = request.params.get("protocolVersion")
         if not isinstance(requested, str):
-            raise invalid_params("`initialize` needs `protocolVersion`, a string.")
+            raise invalid_params("`initialize` requires a string named `protocolVersion`.")
         return {
             "protocolVersion": versions.negotiate(requested),
             "capabilities": CAPABILITIES,
@@ -132,7 +132,9 @@ class Server:
     def _call(self, request: Request, session: Any) -> Result:
         name, arguments = request.params.get("name"), called_with(request.params.get("arguments"))
         if not isinstance(name, str) or not isinstance(arguments, dict):
-            raise invalid_params("`tools/call` needs `name`, a string, and `arguments`, an object.")
+            raise invalid_params(
+                "`tools/call` requires a string named `name` and an object named `arguments`."
+            )
         if request.modern:
             self._check_call(request, name, arguments)
         answers = self._answers
@@ -187,7 +189,7 @@ class Server:
     def _read(self, request: Request, session: Any) -> Result:
         uri = request.params.get("uri")
         if not isinstance(uri, str):
-            raise invalid_params("`resources/read` needs `uri`, a string.")
+            raise invalid_params("`resources/read` requires a string named `uri`.")
         if len(uri) > CONTRACT.handle_chars:
             raise invalid_params(f"`uri` is longer than {CONTRACT.handle_chars} characters.")
         try:

@@ -1,4 +1,4 @@
-"""What the protocol needs from a surface (tools and resources); the records and papers surfaces.
+"""What the protocol needs from a surface (tools and resources), and the surfaces themselves.
 
 Resources return the texts of tools: `pdpp://record/{handle}`, `pdpp://field-window/{handle}` and
 `pdpp://stream/{name}`. Those of papers are `paper://{paper_id}/metadata`, `/summary`,

@@ -233,10 +233,10 @@ def method_of(message: Any) -> str:
     if not isinstance(message, dict):
         raise invalid_request("Send a JSON-RPC 2.0 request object.")
     if message.get("jsonrpc") != "2.0":
-        raise invalid_request('A JSON-RPC request needs `"jsonrpc": "2.0"`.')
+        raise invalid_request('A JSON-RPC request must contain `"jsonrpc": "2.0"`.')
     method = message.get("method")
     if not isinstance(method, str):
-        raise invalid_request("A JSON-RPC request needs `method`, a string.")
+        raise invalid_request("A JSON-RPC request must contain a string named `method`.")
     return method
 
 
@@ -258,7 +258,7 @@ def _claims(message: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, 
             return params, version, capabilities
     raise Fault(
         faults.INVALID_PARAMS,
-        f"Each request needs `params._meta` with `{VERSION_KEY}` (a string) and "
+        f"Each request must contain `params._meta` with `{VERSION_KEY}` (a string) and "
         f"`{CAPABILITIES_KEY}` (an object).",
         status=400,
     )

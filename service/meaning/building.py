@@ -1,4 +1,4 @@
-"""Builds a store's missing vectors: first windows of texts before others, newest records first.
+"""Builds a store's missing vectors: first windows before later ones, newest records first.
 
 A killed builder leaves whole commits; the next one goes on with what is missing. A text that the
 set has already needs no new vector.

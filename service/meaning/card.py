@@ -1,4 +1,4 @@
-"""The card next to a model, which lists the model's files and how to prepare texts for it."""
+"""The card of a model: a file that lists the model's files and says how to prepare texts for it."""
 
 import hashlib
 from dataclasses import asdict, dataclass

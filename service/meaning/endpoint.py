@@ -112,7 +112,9 @@ class Endpoint:
         try:
             key = {"Authorization": f"Bearer {path.read_text().strip()}"} if path else {}
         except (OSError, ValueError) as error:
-            raise Unavailable("RUNG_EMBEDDINGS_KEY_FILE cannot be read.") from error
+            raise Unavailable(
+                "The file that RUNG_EMBEDDINGS_KEY_FILE names cannot be read."
+            ) from error
         return headers | key
 
 

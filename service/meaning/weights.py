@@ -1,4 +1,4 @@
-"""Reads the package's weights file: a tokenizer and a 4-bit BERT encoder."""
+"""Reads the downloaded weights file: a tokenizer and a 4-bit BERT encoder."""
 
 import struct
 from pathlib import Path

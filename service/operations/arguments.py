@@ -54,4 +54,4 @@ def over_rest(field: Any, default: Any = None) -> str:
     """The description of an argument over REST, with its default there."""
     meant: str = field.metadata.get("rest", field.metadata["description"])
     default = field.metadata.get("default") if default is None else default
-    return meant if default is None else f"{meant} {default} by default."
+    return meant if default is None else f"{meant.removesuffix('.')}, {default} by default."

@@ -61,7 +61,7 @@ BY_MEANING: tuple[Listing[Any], ...] = (
     Listing(
         request=SemanticQuery,
         title="Search by meaning",
-        description="The records that are nearest in meaning.",
+        description="The records that are nearest to the query in meaning.",
         ask=_search,
         is_served=_searches_by_meaning,
         route=Route("/v1/search/semantic", link=link_excerpts),

@@ -1,4 +1,4 @@
-"""Next calls about papers as REST addresses, for bodies in REST and on the command line."""
+"""The next calls for papers, as REST addresses, for REST bodies and the command line."""
 
 from typing import Any
 

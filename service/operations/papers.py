@@ -89,9 +89,9 @@ def _source(session: PaperSession, read: SourceRead) -> PaperText | PaperFinds |
 PAPER_SOURCE = PaperOperation(
     title="Read a paper's source",
     description=(
-        "Return the Markdown text of a paper, which can be very long. `max_chars` limits one "
-        "answer; a truncated answer ends with the call for the rest. For a long paper, "
-        "start with `outline=true` (headings with offsets) or `query` (search in the text). "
+        "Return a paper's Markdown text, which can be very long. `max_chars` limits one answer; a "
+        "truncated answer ends with the call for the rest. For a long paper, start with "
+        " `outline=true` (headings with offsets) or `query` (search in the text). "
         "Set `lang` for a translation."
     ),
     request=SourceRead,
@@ -110,7 +110,7 @@ PAPER_SOURCE = PaperOperation(
 
 
 TOP_FACETS = PaperOperation(
-    title="List top facets",
+    title="List the most frequent values of a category",
     description=(
         "Explore the library before you search: list a category's values, most frequent first. "
         "Each value has its number of papers and the call that finds them."

@@ -1,4 +1,4 @@
-"""read_record_field: a bounded window of one field, by offset or around a match."""
+"""Reads one window of a field, of limited size, at an offset or around a match."""
 
 from dataclasses import replace
 from typing import Any
@@ -113,9 +113,9 @@ def _from_cursor(loaded: dict[str, Any]) -> dict[str, Any]:
 OPERATION = RecordOperation(
     title="Read part of a field",
     description=(
-        "Read a window of one field, at an offset or around a match of a query, with the calls for "
-        "the next, previous and last window and the next match. Nested values are returned as "
-        "JSON, and binary fields as metadata."
+        "Read a window of one field, at an offset or around a query match. The answer has the "
+        "calls for other windows and the next match. Nested values are returned as JSON, and "
+        "binary fields as metadata."
     ),
     request=FieldRequest,
     ask=ask,

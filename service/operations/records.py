@@ -45,8 +45,8 @@ def _document_over_rest(loaded: dict[str, Any]) -> dict[str, Any]:
 SCHEMA = RecordOperation(
     title="Discover streams and fields",
     description=(
-        "Start here. List the connections and streams that you may read. With `stream`, also list "
-        "the stream's fields, filters, sorting, relations and example calls."
+        "Start here. List the connections and streams that you may read. With `stream`, list its "
+        "fields, filters, sort fields, relations and example calls."
     ),
     request=SchemaQuery,
     ask=_schema,
@@ -55,7 +55,7 @@ SCHEMA = RecordOperation(
     answer_chars=2 * BUDGETS.schema_bytes,
     route=Route(
         "/v1/schema",
-        extra={"view": Choice("compact for the short form.", ("compact", "full"))},
+        extra={"view": Choice("Use `compact` for the short form.", ("compact", "full"))},
         meaning=_document_over_rest,
     ),
     examples=({}, {"stream": "messages"}),
@@ -75,8 +75,8 @@ def _ordered(raw: dict[str, Any]) -> dict[str, Any]:
 QUERY_RECORDS = RecordOperation(
     title="List records",
     description=(
-        "List records of one stream, newest first. Long values are previews with the call for the "
-        "whole value. Use `search` to find words, and `changes_since` to follow updates."
+        "List records of one stream, newest first. Long values are shown as previews with the call "
+        "for the whole value. Use `search` to find words, and `changes_since` to follow updates."
     ),
     request=RecordQuery,
     ask=lambda session, query: session.rs.records(query),
@@ -92,8 +92,8 @@ QUERY_RECORDS = RecordOperation(
 AGGREGATE = RecordOperation(
     title="Count and summarize records",
     description=(
-        "Compute one metric (count, sum, avg, min, max or count_distinct) over a stream: in total, "
-        "per value of a field or over time, such as spending per payee or per month."
+        "Compute one metric, such as a count or sum, of a stream: in total, per value of a field "
+        "or over time, for example spending per payee or month."
     ),
     request=AggregateQuery,
     ask=lambda session, query: session.rs.aggregate(query),
@@ -108,9 +108,9 @@ AGGREGATE = RecordOperation(
 SEARCH = RecordOperation(
     title="Search records",
     description=(
-        "Find records in all streams that you may read, best match first. A hit may lack some of "
-        "the words. If you find too little, try synonyms or the records' language. Each hit has "
-        "its id, the matching text and the call that reads the text around it."
+        "Search all streams that you may read, best match first. A hit may lack some of the words. "
+        "If you get too few hits, try synonyms or words in the records' language. Each hit has its "
+        "id, the matching text and the call that reads the text around it."
     ),
     request=SearchQuery,
     ask=lambda session, query: session.rs.search(query),

@@ -1,4 +1,4 @@
-"""The path of a browser session: 128 random bits that begin the path of all its pages and cookies.
+"""The path of a browser session: 128 random bits, with which its page and cookie paths begin.
 
 Browsers send a cookie to every port of its host, but only below its path. A client that listens on
 another port of this host does not know the path, so it gets no cookie. The path is read from the

@@ -128,7 +128,7 @@ class AssetStore(ABC):
             except Unavailable as error:
                 failure = failure or error
         raise failure or failed(
-            asset, "is missing" if any(asset.places()) else "has an invalid file name"
+            asset, "is missing" if any(asset.places()) else "has an invalid name"
         )
 
     @abstractmethod

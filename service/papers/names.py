@@ -1,4 +1,4 @@
-"""The field values of papers: their papers, their order, and the most frequent values."""
+"""The values of paper fields: which papers have a value, their order, and the commonest values."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

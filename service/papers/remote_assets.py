@@ -1,4 +1,4 @@
-"""The static tree of a snapshot on another server, with a bounded cache on disk.
+"""The static tree of a snapshot on another server, with a cache of limited size on disk.
 
 Processes may share a cache folder. A file in it is complete, because it is renamed into place;
 every process verifies it once; the least recently used one is removed first.

@@ -1,4 +1,4 @@
-"""Builds the excerpt of a hit, verified in the shortest text that matches."""
+"""Builds the excerpt of a hit from the first text that proves it; shorter texts are tried first."""
 
 import re
 import sqlite3

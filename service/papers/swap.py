@@ -1,4 +1,4 @@
-"""Installs a new snapshot under a running server: checks it, then renames it into place."""
+"""Replaces the snapshot of a running server: checks the new one, then renames it into place."""
 
 import os
 import shutil

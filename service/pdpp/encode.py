@@ -1,4 +1,4 @@
-"""Encodes typed values as PDPP bodies: the only code that writes such bodies.
+"""Encodes typed values as PDPP bodies. No other code writes such bodies.
 
 Bodies of searches have the additive keys of rank, coverage and words.
 """

@@ -148,7 +148,7 @@ class AggregateQuery(Request, operation="aggregate"):
     field: str | None = optional(Text("Field to aggregate; omit it for count."))
     group_by: str | None = optional(Text("Group by the values of this field."))
     group_by_time: str | None = optional(
-        Text("Group by time in this field; requires `granularity`.")
+        Text("Group by this field's time; requires `granularity`.")
     )
     granularity: str | None = optional(Choice("Size of the time buckets.", GRANULARITIES))
     time_zone: str | None = optional(Text("IANA time zone of the buckets, UTC by default."))

@@ -1,4 +1,4 @@
-"""A request: one dataclass that declares its arguments once, for every surface and every source."""
+"""Requests: each is a dataclass that declares its arguments once, for all surfaces and sources."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

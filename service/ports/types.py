@@ -155,7 +155,7 @@ class TypedFilter(NonText, fields.Field[dict[str, Any]]):
 
     def _spec(self, name: Any, spec: Any) -> Any:
         if not name or "[" in name or "]" in name or "\0" in name:
-            raise ValidationError(f"has a field name that cannot be filtered: {name!r}")
+            raise ValidationError(f"names a field that cannot be filtered: {name!r}")
         if not isinstance(spec, dict):
             return self._scalar(name, spec)
         if not spec or any(operator not in OPERATORS for operator in spec):
@@ -180,14 +180,14 @@ class ExpandLimit(NonText, fields.Field[dict[str, int]]):
     placeholder = "RELATION", "integer"
 
     def __init__(self) -> None:
-        text = 'Maximum related records, such as {"replies": 5}.'
-        rest = "Maximum related records per relation, such as expand_limit[replies]=5."
+        text = 'Maximum number of records per relation, as in {"replies": 5}.'
+        rest = "Maximum number of records per relation, as in expand_limit[replies]=5."
         super().__init__(**_described(text, rest=rest))
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:
         whole = isinstance(value, dict) and value and all(map(_is_count, value.values()))
         if not whole or any("[" in str(name) for name in value):
-            raise ValidationError('must be an object such as {"replies": 5}, with numbers from 1')
+            raise ValidationError('must be an object such as {"replies": 5}; numbers start at 1')
         return {str(name): int(count) for name, count in value.items()}
 
 

@@ -1,4 +1,4 @@
-"""Copies a whole store to another, with the same engine or another one, and verifies the copy.
+"""Copies a whole store to another one, on the same or a different engine, and verifies the copy.
 
 The copy includes connections, manifests, records, deletions, large values, the change log with its
 versions, blobs, grants, packages and the secret, so tokens, cursors and bookmarks remain valid.

@@ -1,4 +1,4 @@
-"""How fresh sources are: each one's last attempt and last success, in the store's sidecar."""
+"""How fresh sources are: when each was last tried and last synced, in the store's sidecar."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Measures how near the records of a whole store are in meaning to a text."""
+"""Measures how close in meaning all the records of a store are to a text."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Opens a store's sidecar. If the clock was set back, expired grants do not become active again."""
+"""Opens a store's sidecar. Setting the clock back does not reactivate expired grants."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""REST under /v1 and /papers/v1: the routes of their operations, and of blobs.
+"""REST under /v1 and /papers/v1: the routes of the operations and of blobs.
 
 Bodies of records follow PDPP. Bodies of papers have their next calls as links.
 """

@@ -269,5 +269,5 @@ def _leaving_texts(values: Mapping[str, Any]) -> Iterator[str]:
     if host not in parsing.LOOPBACK and values.get("embeddings_send_texts") != "yes":
         yield (
             "With this RUNG_EMBEDDINGS_URL, another machine receives the texts of records and "
-            "questions. To allow this, set RUNG_EMBEDDINGS_SEND_TEXTS=yes. If not, unset the URL."
+            "questions. To allow it, set RUNG_EMBEDDINGS_SEND_TEXTS=yes. Otherwise, unset the URL."
         )

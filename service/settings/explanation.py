@@ -29,7 +29,7 @@ HEAD = """\
 # Copy this file, remove the # from the settings you change, and start Rung with it:
 #   docker run --env-file rung.env …      systemd: EnvironmentFile=/etc/rung.env
 #   set -a; . ./rung.env; set +a          in a shell
-# An empty variable is unset. `rung config --explain` shows the effective settings."""
+# An empty variable counts as unset. `rung config --explain` shows the effective settings."""
 
 
 def shown(effective: InForce) -> str:

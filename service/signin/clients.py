@@ -1,4 +1,4 @@
-"""Sign-in clients: `TYPES` lists the types, which register themselves or publish their metadata.
+"""Sign-in clients. `TYPES` lists the types: clients that publish metadata, and those that register.
 
 Registrations are not stored. A client id is the client's metadata, encrypted with a key of the
 deployment. Public clients with equal metadata have the same id.

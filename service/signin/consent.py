@@ -1,4 +1,4 @@
-"""The form that creates a grant: what can be shared, what a client requested, what was selected.
+"""The form that creates a grant: what can be shared, what a client requested and what is selected.
 
 A client can request streams by `authorization_details` of PDPP. The form then shows only those
 streams, and the owner can narrow them.

@@ -1,4 +1,4 @@
-"""The authorization server, on Authlib: code grant with PKCE, refresh and revocation (OAuth 2.1).
+"""The authorization server, built on Authlib: code grant with PKCE, refresh and revocation.
 
 Also has the resources that tokens are for, and the metadata of the server (RFC 8414).
 

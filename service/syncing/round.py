@@ -138,8 +138,8 @@ class Round:
         stored, source = self._tables.source(), self._source
         if stored and (stored.kind, stored.connection) != (source.kind, source.connection):
             raise InvalidRequest(
-                f"The store already has a source {source.name!r} of the kind {stored.kind} for the "
-                f"connection {stored.connection!r}. Choose another name, or remove the old "
+                f"The store already has a source named {source.name!r}, of the kind {stored.kind}, "
+                f"for the connection {stored.connection!r}. Choose another name, or remove the old "
                 f"source: rung source remove {source.name}"
             )
         position = stored.position if stored else {}
@@ -172,7 +172,7 @@ class Round:
             if versions and not listing.versions:
                 self._outcome.waits = "The source lists no records"
             elif len(lost) > MISSING_MOST and len(lost) * MISSING_SHARE > count:
-                self._outcome.waits = f"{len(lost):,} records are missing"
+                self._outcome.waits = f"{len(lost):,} records are missing from the source"
         if self._outcome.waits:
             return
         self._remove(lost)

@@ -45,7 +45,7 @@ def sync(store: Place, source: SourceSettings, *, accept: bool = False) -> Outco
         state = Freshness(source.name, source.connection, source.every, tried_at=_now(entries))
         before = freshness.all_sources(entries).get(source.name, state)
         if before.is_paused and not accept:
-            return Outcome(waits="Many records are missing")
+            return Outcome(waits="Many records are missing from the source")
         state = replace(state, **members(before, "synced_at", "complete_until"))
         try:
             with closing(kind_of(source.kind).open(source)) as connector:

@@ -178,7 +178,7 @@ def signing_keys(path: Path) -> list[bytes]:
         keys = []
     if not keys or any(len(key) not in SECRET_BYTES for key in keys):
         raise InvalidRequest(
-            "The file in RUNG_WEBHOOK_SECRET_FILE contains no valid secret. Create one: "
+            "The file that RUNG_WEBHOOK_SECRET_FILE names contains no valid secret. Create one: "
             f'echo "{SECRET_PREFIX}$(openssl rand -base64 32)" > FILE'
         )
     return keys

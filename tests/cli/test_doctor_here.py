@@ -90,7 +90,7 @@ def test_a_store_of_another_version_is_told_with_the_command(house: House, sql: 
     house.change(sql)
     found = here(house.environment)
     assert found["store"]["verdict"] == "fail"
-    assert found["store"]["change"] == f"rung stats --store {house.path}"
+    assert found["store"]["change"] == f"Upgrade the store: rung stats --store {house.path}"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_an_import_reports_what_is_in_the_store(tmp_path: Path) -> None:
             kinds.add("merge" if warned else "all")
 
         else:
-            assert "full" in result.stderr and "Complete batches of rows are in the store" in (
+            assert "full" in result.stderr and "All complete batches of rows are in the store" in (
                 result.stderr
             )
             assert 0 < counted.get("late", 1) < ROWS, "an empty stream, or an error after all"

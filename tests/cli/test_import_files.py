@@ -66,7 +66,7 @@ def test_near_names_and_no_names_are_understood(home: Path, name: str) -> None:
         (
             "ads.js",
             b"window.YTD.ad_engagements.part0 = [ {",
-            "a part of a Twitter archive that has no posts or messages",
+            "a Twitter archive file that has no posts or messages",
         ),
         ("page.json", b"<!DOCTYPE html><p>", "a web page"),
         ("a.enw", b"%0 Journal Article\n%T Tides\n", "an EndNote file"),

@@ -294,7 +294,9 @@ def test_a_signature_is_that_of_the_libraries_of_standard_webhooks() -> None:
 @pytest.mark.parametrize("text", ["", "whsec_", "whsec_YWJj", "whsec_ä", "hello there"])
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "secret").write_text(text)
-    with pytest.raises(webhook.InvalidRequest, match="RUNG_WEBHOOK_SECRET_FILE contains no valid"):
+    with pytest.raises(
+        webhook.InvalidRequest, match="RUNG_WEBHOOK_SECRET_FILE names contains no valid"
+    ):
         signing_keys(tmp_path / "secret")
 
 

@@ -27,7 +27,7 @@ ROWS: Final = (
         "Generated JSON-RPC bodies for old and new protocol revisions, for records and papers; "
         "arbitrary bytes, addresses, URIs and arguments; generated REST requests checked against "
         "`/openapi.json`",
-        "No answer has a status of 5xx or the code `-32603`; every answer matches its schema",
+        "No answer has a 5xx status or the code `-32603`; every answer matches its schema",
         (
             "tests/figures/test_bodies.py",
             *("tests/spec/test_hostile_bodies.py", "tests/spec/test_bad_input_fuzz.py"),
@@ -65,7 +65,7 @@ ROWS: Final = (
         5,
         "Store and snapshot replaced under load; files that are corrupt, truncated, or from "
         "another program or a newer version",
-        "No wrong answer; the old file stays in use, and `/readyz` reports the reason",
+        "No answer is wrong; the old file stays in use, and `/readyz` reports the reason",
         (
             *("tests/figures/test_swaps.py", "tests/spec/test_replaced_store.py"),
             *("tests/spec/test_papers_swap.py", "tests/spec/test_damaged_index.py"),
@@ -94,15 +94,16 @@ ROWS: Final = (
     ),
     Row(
         8,
-        "A real nginx with defaults, HTTP/1.0, buffering and gzip; squid in front of the server "
-        "and of clients; proxies that strip headers or rewrite bodies; systemd socket activation",
+        "A real nginx with its default settings, HTTP/1.0, buffering and gzip; squid in front of "
+        "the server and as the proxy of clients; proxies that strip headers or rewrite bodies; "
+        "systemd socket activation",
         "Every flow works, or `rung doctor` names the faulty hop",
         ("tests/deploy", "tests/cli/test_doctor.py"),
     ),
     Row(
         9,
-        "Random grants and calls on every route, over a store of canary records; answers and the "
-        "log are searched for canaries",
+        "Random grants and calls on every route, over a store whose texts are canaries (unique "
+        "words); answers and the log are searched for canaries",
         "Nothing leaks; hidden records change no answer; calls for absent and for hidden records "
         "get the same answer",
         (
@@ -123,8 +124,8 @@ ROWS: Final = (
     ),
     Row(
         11,
-        "Path traversal through ids, cursors, templates, assets and blobs; redirects and addresses "
-        "of other servers",
+        "Path traversal through ids, cursors, templates, assets and blobs; redirects to other "
+        "servers, and their addresses",
         "No file outside the store and the snapshot is opened; no other server gets a request",
         (
             *("tests/figures/test_paths.py", "tests/unit/service/papers/test_assets.py"),
@@ -154,7 +155,7 @@ ROWS: Final = (
     ),
     Row(
         14,
-        "Mixed load for an hour, while imports and grants change the store: `make soak`",
+        "Mixed load for an hour, while imports and grants change the store (`make soak`)",
         "Memory, open files and the log stay bounded; no response has a wrong status",
         command=("bench.soak", "--seconds", "3600"),
         short=("bench.soak", "--seconds", "30", "--records", "20000"),
@@ -163,7 +164,7 @@ ROWS: Final = (
     Row(
         15,
         "`make audit`: known vulnerabilities, licenses, a bill of materials, pinned hashes",
-        "No findings, or a documented exception; open if no database of vulnerabilities answers",
+        "No findings other than documented exceptions; open if no vulnerability database answers",
         command=("tests.figures.audit",),
         short=("tests.figures.audit", "--offline"),
     ),
@@ -181,11 +182,11 @@ ROWS: Final = (
     Row(
         17,
         "Costly calls, alone and in batches, while another client searches 100,000 records on a "
-        "worker with two threads: each kind for 60 seconds, from one hostile grant with 8 "
+        "worker with two threads: each kind of call for 60 seconds, from one hostile grant with 8 "
         "connections, then from four grants",
-        "95 % of the client's searches take at most 3 times as long as without these calls; the "
-        "longest takes at most 2 seconds; with four grants, the "
-        "limits are 10 times and 6 seconds",
+        "The 95th percentile of the client's search times is at most 3 times what it is without "
+        "these calls; the longest search takes at most 2 seconds; with four grants, the limits are "
+        "10 times and 6 seconds",
         ("tests/spec/test_turns.py",),
         command=("tests.figures.busy",),
         short=(
@@ -207,10 +208,10 @@ ROWS: Final = (
     ),
     Row(
         19,
-        "Records that name the blobs and hashes of other records; backups over files that have a "
-        "log; commands killed while they replace a file; restored older backups and PostgreSQL "
-        "failovers that lose commits, followed by as many new commits; records moved out of and "
-        "into a grant's time range",
+        "Records that name the blobs and hashes of other records; backups written over database "
+        "files that have a log; commands killed while they replace a file; restored older backups "
+        "and PostgreSQL failovers that lose commits, followed by as many new commits; records "
+        "moved out of and into a grant's time range",
         "A record gives access only to the bytes that came with it; a replaced file is always the "
         "whole old file or the whole new one; revoked tokens stay revoked; bookmarks of lost "
         "commits return 410, and bookmarks from before the upgrade keep working; a feed contains "

@@ -35,7 +35,7 @@ def test_a_vault_is_notes_with_links_times_and_attachments(owner: Owner) -> None
     folder = write(owner.home / "Vault", VAULT)
     report = owner.bring(folder)
     assert "6 as notes" in report and "turbine.png cannot be imported" not in report
-    assert "Missing files that records refer to: 1, such as fehlt.jpg" in report
+    assert "Missing files that records refer to: 1 (first: fehlt.jpg" in report
     assert "broken.md: The front matter is kept as text, because it is not valid YAML" in report
     rows = {row["id"]: row["data"] for row in owner.rows("notes")}
     assert rows.keys() == {name for name in VAULT if name.endswith(".md")} | {"einkauf.txt"}

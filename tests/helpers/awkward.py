@@ -96,7 +96,7 @@ NUMBERS = (
     text("comma.csv", "a;b\nharbour;-1.250,00\nx;3,5\n",
          rows("a b", ("harbour", "-1.250,00"), ("x", "3,5")), '"1.250,00"'),
     text("open.csv", "a;b\nharbour;1.250\nx;3.500\n",
-         rows("a b", ("harbour", "1.250"), ("x", "3.500")), "harbour", says=("in thousands",)),
+         rows("a b", ("harbour", "1.250"), ("x", "3.500")), "harbour", says=("may group digits",)),
     text("swiss.csv", "a,b\nharbour,1'250.50\nx,3.5\n",
          rows("a b", ("harbour", "1'250.50"), ("x", "3.5")), "harbour"),
     text("science.csv", "a,b\nharbour,1e-7\nx,2.5\n",

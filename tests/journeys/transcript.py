@@ -26,7 +26,7 @@ HEAD = """\
 
 <!-- Written by `make golden` from a recorded session. Change the code, not this page. -->
 
-This page shows every step from `make demo` to an answer. The commands are those of the README,
+This page shows the steps from `make demo` to an answer. The commands are those in the README,
 with two more options for `rung connect`. The client reads its own configuration file, and the agent
 takes every call after its first search from an earlier answer. `…` stands for text that this page
 leaves out, and for the token. A test repeats the session and compares the result with this page.
@@ -40,13 +40,14 @@ your own configuration does not change.
 
 SEARCH = """\
 The user asked: *Where did the quorum meet? Quote it.* From here on, this page shows what the model
-sees: its calls, and the text of the answers.
+sees: its calls and the text of the answers.
 """
 
 READ = """\
 Two lines, the *fence*, enclose record text and mark it as untrusted. In the search result above,
 the line before the fence ends with the call that opens the message at the match. In each later
-answer, the call for the next part of the message (the next *window*) follows `next:`.
+answer except the last, the call for the next part of the message (the next *window*) follows
+`next:`.
 """
 
 
@@ -93,8 +94,9 @@ def _reads(walked: Walk) -> list[str]:
 def _sum(walked: Walk) -> str:
     last, _ = walked.reads[-1]
     where = f"the field `{last.args['field_path']}` of `{last.args['id']}`"
-    sizes = f"From the match to the end, the agent read {len(walked.reads)} windows with"
-    return f"The search found the sentence in {where}.\n{sizes} {len(walked.text):,} characters.\n"
+    sizes = f"{len(walked.reads)} windows, {len(walked.text):,} characters in all"
+    reads = f"From the match to the end of the message, the agent read {sizes}."
+    return f"The search found the sentence in {where}.\n{reads}\n"
 
 
 def _exchange(walked: Walk, method: str) -> list[str]:

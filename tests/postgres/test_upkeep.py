@@ -131,7 +131,7 @@ def test_other_commands_name_the_one_to_use(shell: Shell, tmp_path: Path, comman
 
 def test_the_check_of_settings_opens_the_database(house: House) -> None:
     empty = Shell({"DATABASE_URL": spelled(empty_database())}).run("config", "--check")
-    assert empty.exit_code == 2 and "Create it with `rung import`" in empty.stderr
+    assert empty.exit_code == 2 and "create it with `rung import`" in empty.stderr
     shell = Shell({"DATABASE_URL": spelled(house.path)})
     assert shell.ok("config", "--check").output == ""
     assert isinstance(house.path, Database)

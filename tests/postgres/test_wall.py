@@ -289,8 +289,8 @@ def test_the_doctor_names_what_the_role_leaves_open(
     database: Database, house: House, second: Database
 ) -> None:
     for place, said in (
-        (second, "sees only the connections that a request names"),
-        (house.path, "one role imports and serves"),
+        (second, "can read only the connections that a request names"),
+        (house.path, "the importer and the service use the same role"),
         (database, "can read every record"),
     ):
         found = CliRunner().invoke(rung, ["doctor"], env={"RUNG_STORE": spelled(place)})

@@ -161,7 +161,7 @@ def test_no_cell_of_csv_is_a_formula(tmp_path: Path) -> None:
     shell = Shell({"RUNG_STORE": str(house.path), "RUNG_TOKEN": house.grant()[1]})
     out = tmp_path / "odd.csv"
     said = shell.ok("export", "stream", "odd", "-o", str(out)).stderr
-    assert "begin with an apostrophe" in said and "--raw" in said
+    assert "wrote an apostrophe" in said and "--raw" in said
     queried = shell.ok("query", "odd", "--csv").stdout_bytes
     for raw in (out.read_bytes(), queried):
         (found,) = csv.DictReader(io.StringIO(raw.decode(), newline=""))

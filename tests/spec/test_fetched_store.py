@@ -1,4 +1,4 @@
-"""A store fetched at start: complete and matching its checksum, or the service does not start."""
+"""A store fetched at startup: complete and matching its checksum, or the service does not start."""
 
 import hashlib
 import os

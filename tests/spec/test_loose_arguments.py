@@ -92,7 +92,7 @@ def test_arguments_as_json_text_or_an_empty_list_are_understood(small: Local, se
         ("query_records", {**MAIL, "fields": '["id"'}, "fields: Not a valid list"),
         ("query_records", {**MAIL, "fields": "[1]"}, "fields: Not a valid string"),
         ("query_records", {**MAIL, "filter": '"x"'}, "filter: must be an object"),
-        ("query_records", {**MAIL, "expand_limit": {"attachments": "2"}}, "with numbers from 1"),
+        ("query_records", {**MAIL, "expand_limit": {"attachments": "2"}}, "numbers start at 1"),
         ("query_records", {**MAIL, "view": 5}, "view: Not a valid string"),
         ("query_records", {**MAIL, "filter": "[" * 100_000}, "filter: must be an object"),
         ("search", {"query": 5}, "query: Not a valid string"),

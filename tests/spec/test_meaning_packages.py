@@ -123,7 +123,7 @@ def test_members_of_a_store_have_related_hits_with_their_connections(tmp_path: P
     assert (page.ranking, page.model) == ("words+meaning", "trigrams")
     assert page.recall["ranked_by_words"] == ["again", "bare"]
     text = "\n".join(render(fit(page, BUDGETS), Context()).blocks)
-    assert "recall: sources that ranked by words alone: again, bare." in text
+    assert "recall: these sources ranked by words alone, not by meaning: again, bare." in text
     both = list[str]()
     cursor = None
     while True:

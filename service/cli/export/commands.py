@@ -71,7 +71,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def export() -> None:
     """Export whole fields, records, streams and blobs to files.
 
-    An interrupted export leaves a file that ends in .part. To resume the export, run the same
+    An interrupted export leaves a file whose name ends in .part. To resume the export, run the same
     command again.
     """
 
@@ -118,7 +118,7 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
 
 
 def stream(source: Source, target: Target, form: str | None, raw: bool, **options: Any) -> None:
-    """Export all records of STREAM, one per line. Values are never shortened."""
+    """Export all records of a stream, one per line. Values are never shortened."""
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(reader: RetryingReader) -> tuple[State, Work]:
@@ -136,8 +136,8 @@ def stream(source: Source, target: Target, form: str | None, raw: bool, **option
     _run(source, target, "records", begin)
     if kind == "csv" and not raw:
         output.say(
-            "Cells that a spreadsheet would run as formulas begin with an apostrophe. Add --raw "
-            "for the exact values, which programs and rung import need."
+            "Rung wrote an apostrophe before the content of each cell that a spreadsheet would run "
+            "as a formula. Add --raw for the exact values, which programs and rung import need."
         )
 
 
@@ -147,7 +147,8 @@ _params = [
     click.Option(
         ["--format", "form"],
         type=click.Choice(FORMATS),
-        help="The format of the file. Default: csv if its name ends in .csv, otherwise ndjson.",
+        help="The format of the file. Default: csv if the file's name ends in .csv, otherwise "
+        "ndjson.",
     ),
     click.Option(["--raw"], is_flag=True, help=RAW),
 ]
@@ -165,7 +166,7 @@ def blob(
 ) -> None:
     """Export the bytes of a binary field.
 
-    Pass the BLOB_ID that other commands print for the field, or the record's ID and FIELD_PATH.
+    Pass the BLOB_ID that other commands print for the field, or its record's ID and its FIELD_PATH.
     """
 
     _blob(source, target, name, field_path, connection_id)

@@ -1,4 +1,4 @@
-"""The frames of bounded size that the parsing process sends to the import.
+"""The frames of limited size that the parsing process sends to the import.
 
 A frame is the length of a JSON object, the object, and the bytes whose lengths are in its member
 `blobs`. Decoding one executes nothing. `State` is memory that both processes share: it shows what

@@ -1,4 +1,4 @@
-"""Reads each record of a file separately, so that an error loses only that record."""
+"""Reads each record of a file separately, so that an error affects only that record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

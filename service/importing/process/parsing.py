@@ -232,7 +232,9 @@ class Parser:
         try:
             self._start()
         except _Killed as killed:
-            raise InvalidRequest(f"Looking for files to import {killed}.") from killed
+            raise InvalidRequest(
+                f"Rung stopped looking for files to import, because this step {killed}."
+            ) from killed
         if not self.listing.files:
             reasons = by_kind(self.listing.left_out)
             raise InvalidRequest(" ".join(["None of the files can be imported.", *reasons]))
@@ -243,7 +245,7 @@ class Parser:
         try:
             process = self._process = _Process(self._shared, self._state, self._input)
         except _Killed as killed:
-            raise Unavailable(f"The import process cannot start, because it {killed}.") from None
+            raise Unavailable(f"The import process cannot start: this step {killed}.") from None
         process.ask(self._find)
         frame = process.frame()
         if "error" in frame:
@@ -322,7 +324,9 @@ class Parser:
             except _Killed as killed:
                 self._process = None
                 if not self._state.record:
-                    raise InvalidRequest(f"Reading {file.name} {killed}.") from killed
+                    raise InvalidRequest(
+                        f"Rung stopped reading {file.name}, because this step {killed}."
+                    ) from killed
                 if refusal := resumed.refusal(self._state, str(killed), file.name):
                     yield {"rows": [(self._state.record, self._state.line, refusal)]}
                 if file.name == "-":
@@ -369,7 +373,10 @@ class _Resumed:
         """
         self._skipped.append(state.record)
         if name == "-":
-            return f"This record {reason}. To import the other records, save the input in a file."
+            return (
+                f"This record {reason}. To import the other records, save the input in a file, and "
+                "import that file."
+            )
         if not state.parsing:
             self._last = state.record - 1
             self._reason = f"The rest of the file {reason}, so it is left out."

@@ -1,4 +1,4 @@
-"""Drops rights before a process parses untrusted files, and limits the work for each record."""
+"""Drops privileges before a process parses untrusted files, and limits the work for each record."""
 
 import ctypes
 import os

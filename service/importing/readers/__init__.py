@@ -1,1 +1,1 @@
-"""Readers of file formats: one module per format, and one row in `formats.py`."""
+"""Readers of file formats; each format is an entry in `formats.py`."""

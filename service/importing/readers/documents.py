@@ -57,7 +57,7 @@ def _record(open_document: Callable[[Source], Document], source: Source) -> Iter
         yield error.message
         return
     except (BadZipFile, EOFError, NotImplementedError) as error:
-        yield f"The file is damaged or not a document of this format: {error}."
+        yield f"The file is damaged, or is not a document of this format: {error}."
         return
     if not text:
         return

@@ -33,7 +33,7 @@ _FOLDER: Final = "/Messages/Attachments"
 _UNREAD: Final = "Messages whose formatted text cannot be read: {}."
 _EMPTY: Final = "Messages left out, because they have neither text nor files: {}."
 _MISSING: Final = (
-    "Attachments that are not next to the database: {}. To attach them, import the folder Messages."
+    "Attachments that are not next to the database: {}. To attach them, import the Messages folder."
 )
 _CHATS: Final = "SELECT ROWID AS number, * FROM chat ORDER BY ROWID"
 #: A message belongs to the first chat that refers to it.

@@ -58,7 +58,7 @@ def read_workspace(source: Source) -> Iterator[Item]:
     unread = [name for name in unread if name not in source.tree.used]
     if unread:
         source.notes.append(
-            f"Left out: files without messages ({len(unread)}), such as {unread[0]}."
+            f"Left out: files without messages ({len(unread)}; first: {unread[0]})."
         )
 
 

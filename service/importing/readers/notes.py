@@ -1,4 +1,4 @@
-"""Notes: Markdown and plain text with front matter, links and attachments; also Google Keep."""
+"""Notes: Markdown and plain text with front matter, links and attachments; Google Keep exports."""
 
 import re
 from collections.abc import Iterator

@@ -200,7 +200,8 @@ def opendocument(archive: ZipFile) -> Document:
     content = next(iter(body), None) if body is not None else None
     if content is None or local(content) not in ("text", "presentation"):
         raise InvalidRequest(
-            "The file is neither a text document nor a presentation. Save a spreadsheet as CSV."
+            "The file is neither a text document nor a presentation. If it is a spreadsheet, save "
+            "it as CSV."
         )
     about = {}
     if "meta.xml" in archive.namelist():

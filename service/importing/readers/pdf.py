@@ -1,4 +1,4 @@
-"""Reads the pages of PDF files within a time limit. Follows no script, link or attachment."""
+"""Reads the pages of PDF files in limited time; runs no scripts, opens no links or attachments."""
 
 import io
 import logging

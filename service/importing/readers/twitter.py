@@ -35,7 +35,7 @@ _WRAPPERS: Final = {"like": "like", "note_tweet": "noteTweet"}
 NO_ID: Final = "This entry has no id, so it is not a Twitter post, message or conversation."
 #: The bits of an id below its time.
 _SEQUENCE_BITS: Final = 22
-_NOTICES: Final = "Notices left out of conversations, such as a new name or member: {}."
+_NOTICES: Final = "Notices (such as a new name or member) left out of conversations: {}."
 _HEADER_CHARS: Final = 100
 _MEDIA: Final = re.compile(r"_media/(\d+)-[^/]+$")
 #: The time of a post, such as `Tue Mar 03 09:15:00 +0000 2026`, in UTC.

@@ -1,4 +1,4 @@
-"""Reads Excel workbooks larger than memory.
+"""Reads Excel workbooks that are too large for memory.
 
 openpyxl itself would keep all texts of a workbook and an element for each row of a sheet.
 """

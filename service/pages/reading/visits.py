@@ -1,4 +1,4 @@
-"""Sessions of the reading pages: a token, encrypted in a cookie and opened again for every page.
+"""Sessions of the reading pages: a token in an encrypted cookie, checked again for every page.
 
 The server stores no token. A revoked or expired token leads back to the form. A signed-in owner
 needs no token and reads everything. Each token that is entered begins a session below a new path:

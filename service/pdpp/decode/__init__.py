@@ -1,4 +1,4 @@
-"""Decodes PDPP bodies into typed values: the only code that handles the variants of upstreams."""
+"""Decodes PDPP bodies into typed values, and handles all differences between upstreams."""
 
 from functools import lru_cache
 from typing import Any

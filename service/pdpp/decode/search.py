@@ -1,4 +1,4 @@
-"""Decodes a PDPP search body into a `SearchPage`: hits with windows; members may be missing."""
+"""Decodes a PDPP search body, whose members may be missing, into a `SearchPage`."""
 
 from dataclasses import replace
 from typing import Any

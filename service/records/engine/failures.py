@@ -12,7 +12,10 @@ def timed_out() -> TimedOut:
 
 
 def absent() -> Unavailable:
-    return _unavailable("does not exist or is not readable. Create it with `rung import`.")
+    return _unavailable(
+        "does not exist or is not readable. If it does not exist, create it with `rung import`; "
+        "otherwise, check its permissions."
+    )
 
 
 def busy() -> Unavailable:

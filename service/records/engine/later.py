@@ -1,4 +1,4 @@
-"""Promises: values that a snapshot reads when needed, several at once from a remote database.
+"""Promises: values that a snapshot reads when needed; a remote database sends several at once.
 
 A caller makes all promises that it can, then reads them. The first read makes a far engine send
 every statement that waits. A near engine runs a statement when its promise is read, so that one

@@ -70,14 +70,14 @@ class PostgresEngine:
             privacy = self._privacy()
         except EvidenceError as error:
             return Health(Verdict(error.message, "database-unreadable"))
-        return Health(Verdict(f"{self.location} answers and contains a store"), privacy)
+        return Health(Verdict(f"{self.location} is reachable and contains a store"), privacy)
 
     def _privacy(self) -> Verdict:
         from service.records.postgres.privacy import SECOND_ROLE, walls
 
         bound, walled = walls(self.location.url)
         if bound and walled:
-            return Verdict("the role sees only the connections that a request names")
+            return Verdict("the role can read only the connections that a request names")
         problem = "role-owns-tables" if bound else "role-sees-everything"
         return Verdict("", problem, {"second_role": SECOND_ROLE})
 

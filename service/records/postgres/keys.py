@@ -1,4 +1,4 @@
-"""Values as bytes that sort as SQLite sorts them: numbers first, exactly, then text by code point.
+"""Values as bytes that sort as SQLite sorts the values: numbers first, then text by code point.
 
 The key of a number is the nearest double, transformed so that its bytes sort, and the small
 difference of a whole number from it. So equal numbers have equal keys, whether written as 1 or as

@@ -70,7 +70,7 @@ def _refuse_arguments(query: RecordQuery) -> None:
     if names:
         raise InvalidRequest(
             f"changes_since cannot be combined with {', '.join(names)}. "
-            "Retry with stream, fields, limit and connection_id only.",
+            "Combine it only with stream, fields, limit and connection_id.",
             code="invalid_expand" if names[0] == "expand" else "invalid_request",
             param=names[0],
         )

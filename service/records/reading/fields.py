@@ -1,4 +1,4 @@
-"""Reads windows of a field: from the one or two rows that contain a window, not the whole field."""
+"""Reads a window of a field from the one or two rows that contain it, not from the whole field."""
 
 from collections.abc import Sequence
 from dataclasses import replace

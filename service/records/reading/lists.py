@@ -1,4 +1,4 @@
-"""Lists and single records: one statement over all connections, keyset cursors and projection."""
+"""Lists and single records: one statement for all connections, keyset cursors, and projection."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

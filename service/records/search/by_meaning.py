@@ -1,4 +1,4 @@
-"""Pages of the records nearest to a question in meaning, whatever words the records contain."""
+"""Pages of the records closest in meaning to a question, whatever words the records contain."""
 
 from evidence.hits import SearchPage
 from evidence.limits import BUDGETS

@@ -1,4 +1,4 @@
-"""Turns a ranked record into a hit with the passages that set its rank, each with its call.
+"""Turns a ranked record into a hit: the passages that set its rank, and the calls that open them.
 
 The call of a window, run, lands on that window. A field that one read shows whole needs no more
 than its name. In a longer one the first hits print the query with the number of their match, so

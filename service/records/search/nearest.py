@@ -1,4 +1,4 @@
-"""Measures how near the texts of a grant are to a question, by a store's vectors.
+"""Measures how close in meaning the granted texts are to a question, using a store's vectors.
 
 Cosines are measured against a sample of the grant: a nearness is the number of standard deviations
 above its mean. Nothing outside the grant changes one.

@@ -1,4 +1,4 @@
-"""Orders the blocks of one question, by its words, the actor it names, and nearness in meaning."""
+"""Orders the blocks of a question by its words, the actor it names, and closeness in meaning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple

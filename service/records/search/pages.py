@@ -1,4 +1,4 @@
-"""Search: finds the records that best answer a question, with the passages that prove it.
+"""Search: finds the records that best answer a question, and the passages that prove the matches.
 
 Stage 1 (`candidates`) yields one ordered list of records from the index alone. Stage 2 (`blocks`)
 reads and ranks them in blocks of 100 with their neighbours; a page shows the next records of its

@@ -1,4 +1,4 @@
-"""Related hits: records that contain no word of the question but are near to it in meaning.
+"""Related hits: records that contain no word of the question but are close to it in meaning.
 
 Nothing is proven in them. They are found by vectors of the fields that the grant shows.
 """

@@ -131,8 +131,8 @@ def _too_broad(prefixes: Sequence[str]) -> InvalidRequest:
     longest = max(prefixes, key=len)
     return InvalidRequest(
         f"Together, the prefixes {names} match more than {most} words in the records. Use longer "
-        f"prefixes or whole words, narrow with streams or connection_id, or search for one prefix: "
-        f"query={longest!r}.",
+        "prefixes or whole words, narrow the search with streams or connection_id, or search for "
+        f"one prefix: query={longest!r}.",
         code="query_too_broad",
         param="query",
     )

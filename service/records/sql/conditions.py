@@ -1,4 +1,4 @@
-"""Filters and grant limits as SQL conditions on `record r` and `cell v`; also writers' statements.
+"""Filters and grant limits as SQL conditions on `record r` and `cell v`, and statements of writers.
 
 `?` marks a parameter, for every engine.
 """

@@ -1,4 +1,4 @@
-"""Divides a search's limit of newest rows among its fields."""
+"""Divides a search's limit on rows, newest first, among the searched fields."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Snapshot methods for vectors, whose SQL is the same in every engine."""
+"""Snapshot methods for vectors; their SQL is the same in every engine."""
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final

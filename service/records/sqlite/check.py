@@ -93,7 +93,7 @@ def _sampled(path: Path, deadline: Deadline, alone: bool) -> Health:
         damage, complete = _damage(db, deadline.expired)
     if state.problem is None:
         note = "" if complete else "; the file is too large to check here"
-        state = Verdict(f"{path} opens; schema version: {NEWEST}, records: {records}{note}")
+        state = Verdict(f"{path} can be opened; schema version: {NEWEST}, records: {records}{note}")
         if damage is not None:
             state = Verdict(damage[:DAMAGE_CHARS], "store-damaged")
         elif alone and _keeps_log(path) and not os.access(path.parent, os.W_OK):

@@ -85,10 +85,10 @@ def faults_of(db: sqlite3.Connection) -> list[str]:
     try:
         pages = [text for (text,) in db.execute("PRAGMA integrity_check(5)") if text != "ok"]
         if pages:
-            return [f"pages of the file: {text}" for text in pages]
+            return [f"the file has a damaged page: {text}" for text in pages]
         return [*_broken_rules(db), *_index_faults(db), *_blob_faults(db), *vector_faults(db)]
     except sqlite3.DatabaseError as error:
-        return [f"the file or an index: {error}"]
+        return [f"the file or an index is damaged: {error}"]
 
 
 def _broken_rules(db: sqlite3.Connection) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""SQLite functions for exact sums and averages, whose results are keys of decimals."""
+"""SQLite functions for exact sums and averages; they return decimals as sortable keys."""
 
 import sqlite3
 from decimal import Decimal

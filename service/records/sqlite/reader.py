@@ -1,4 +1,4 @@
-"""Read-only connections, one per thread, reopened for a new file. A request uses one snapshot."""
+"""Read-only connections, one per thread, which reopen a replaced file; one snapshot per request."""
 
 import os
 import sqlite3

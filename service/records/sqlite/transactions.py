@@ -46,11 +46,13 @@ def explained(path: Path, seconds: int = LOCK_SECONDS) -> Iterator[None]:
         if "locked" in text and isinstance(error, sqlite3.OperationalError):
             raise Unavailable(
                 f"Another process has been writing to {path} for {seconds} seconds. Wait "
-                "until it has finished, or stop it, then try again.",
+                "until it has finished, or stop it, and then try again.",
                 code="store_unavailable",
             ) from error
         if failed and "not a database" in text:
-            raise InvalidRequest(f"{path} is not a Rung store; choose another --store.") from error
+            raise InvalidRequest(
+                f"{path} is not a Rung store. Choose a different store (--store FILE)."
+            ) from error
         advice = (
             "Check the free space, the permissions of the store's directory, and whether the disk "
             "is read-only."

@@ -169,7 +169,9 @@ def _prepare(writer: Writer) -> None:
         "SELECT user_version = 0 AND EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
     ).fetchone()
     if foreign:
-        raise InvalidRequest(f"{path} is not a Rung store; choose another --store.")
+        raise InvalidRequest(
+            f"{path} is not a Rung store. Choose a different store (--store FILE)."
+        )
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")  # every commit is on the disk when it returns
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -182,7 +184,7 @@ def _prepare(writer: Writer) -> None:
     if layout and layout not in LAYOUTS:
         raise InvalidRequest(
             f"{path} was written before the first release. Import the original files again into a "
-            "new --store."
+            "new store (--store FILE)."
         )
     migrate(db)  # without foreign keys, because it replaces tables
     add_tables(db)

@@ -1,4 +1,4 @@
-"""What one grant lets a request see of the streams as they are now.
+"""The parts of the current streams that a request can read under one grant.
 
 Every module of the reading side starts here: a `StreamView` carries the limits of a grant on one
 stream, and nothing outside a `View` can be named.

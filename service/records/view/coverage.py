@@ -1,4 +1,4 @@
-"""What a search covers: the searched fields of streams, and their records."""
+"""What a search covers: the streams, their searched fields and their records."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Detects each searched field's languages from a sample of texts; search uses their word forms."""
+"""Detects each searched field's languages from a sample of texts, for search by word forms."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

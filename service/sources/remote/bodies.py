@@ -175,8 +175,8 @@ def _cut(body: Body, name: str, limit: int) -> Body:
     return warned(
         {**body, name: body[name][:limit], "has_more": True},
         "partial_results",
-        f"This source returned {count} rows instead of {limit}. Rows left out, also on the next "
-        f"page: {count - limit}. {_larger(count, limit)}",
+        f"This source returned {count} rows instead of {limit}. Rows left out of all "
+        f"pages: {count - limit}. {_larger(count, limit)}",
         param="limit",
     )
 
@@ -184,9 +184,9 @@ def _cut(body: Body, name: str, limit: int) -> Body:
 def _larger(count: int, limit: int) -> str:
     """The advice for reaching the rows that are left out."""
     if limit >= CONTRACT.page_items:
-        return "To see them, narrow the call."
+        return "To see them, narrow the request."
     larger = min(count, CONTRACT.page_items)
-    return f"To see them, retry with limit={larger}, or narrow the call."
+    return f"To see them, retry with limit={larger}, or narrow the request."
 
 
 def _shared(records: list[Body], limit: int) -> list[Body]:

@@ -1,4 +1,4 @@
-"""Checks each step of a connection to a server: its name, its port and its certificate.
+"""Checks a connection to a server step by step: the name, the port and the certificate.
 
 Failures are `OSError`s with the system's reason. No check takes longer than its deadline.
 """

@@ -1,4 +1,4 @@
-"""The only code that opens connections to other servers.
+"""Sends all HTTP requests to other servers, each within limits.
 
 Every request has limits: one deadline from the first lookup to the last byte, a maximum body size,
 no redirect to another origin. Errors are `EvidenceError`s whose messages contain neither address

@@ -1,4 +1,4 @@
-"""Implements the resource server port over HTTP, with `/v1` of any PDPP server."""
+"""Implements the resource server port over HTTP, by calling `/v1` of any PDPP server."""
 
 import re
 from collections.abc import Callable, Iterator

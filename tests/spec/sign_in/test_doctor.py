@@ -50,7 +50,7 @@ def test_the_step_of_a_sign_in_that_fails_is_named(gate: Loopback, front: Front,
     done = CliRunner().invoke(rung, ["doctor", gate.url, "--json"], env={"RUNG_TOKEN": ""})
     found = {one["step"]: one for one in json.loads(done.stdout)["steps"]}["challenge"]
     if not path:
-        assert found["verdict"] == "ok" and "each step of a sign-in answers" in found["told"]
+        assert found["verdict"] == "ok" and "each sign-in endpoint answers" in found["told"]
     else:
         assert found["verdict"] == "fail" and f"the {STEPS[path]} step" in found["told"]
         assert "/register" in found["change"]

@@ -205,7 +205,7 @@ def test_the_doctor_walks_to_the_sign_in(base: str) -> None:
     done = CliRunner().invoke(rung, ["doctor", base, "--json"], env={"RUNG_TOKEN": None})
     steps = {step["step"]: step for step in json.loads(done.stdout)["steps"]}
     assert steps["challenge"]["verdict"] == "ok"
-    assert "each step of a sign-in answers" in steps["challenge"]["told"]
+    assert "each sign-in endpoint answers" in steps["challenge"]["told"]
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_what_is_not_at_one_place_is_looked_for_at_the_next(
 @pytest.mark.parametrize("name", ["..", "a/b", "a\\b", "", "a\0", "x" * 300])
 def test_hostile_names_are_not_asked_for(server: AssetServer, cache: Path, name: str) -> None:
     assert (
-        "has an invalid file name"
+        "has an invalid name"
         in refusal(store(server, cache), assets.source(PAPER, f"{name}/..")).message
     )
     assert store(server, cache).size(assets.source(PAPER, f"{name}/..")) is None
