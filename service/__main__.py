@@ -35,7 +35,7 @@ TABLE = """
     store      upkeep          stores     Copy a store to a file or a database.
     grant      grants          grant      Create, list and revoke grants, and map users to them.
     login      login          login      Sign in to a Rung server.
-    logout     login          logout     Sign out of a Rung server and delete its tokens.
+    logout     login          logout     Sign out of a Rung server and delete its saved tokens.
     owner      store           owner      Sign in to the owner pages.
     package    grants          package    Create, list and revoke packages of several grants.
     stats      store           stats      Count the connections, streams and records of the store.

@@ -162,8 +162,8 @@ def settings() -> str:
     refused = f"{', '.join(first)} or {last}"
     return page(
         "Settings",
-        "Rung reads its settings from the environment when it starts, and reports all errors at "
-        "once. `rung config` prints the effective settings. `rung config --explain` also prints "
+        "Rung reads its settings from the environment when it starts, and reports all invalid "
+        "settings at once. `rung config` prints the effective settings. `rung config --explain` also prints "
         "where each value comes from and what it means. `rung config --example` prints a template "
         "with all defaults; the same template is in the repository as `rung.env.example`.",
         table(("variable", "default", "example", "meaning"), rows),
@@ -205,7 +205,7 @@ def bounds() -> str:
     return page(
         "Limits",
         "In a limit's name, `_chars` means code points, `_bytes` means UTF-8 bytes, and "
-        "`_seconds` means seconds. Unless its meaning says otherwise, a limit is a maximum.",
+        "`_seconds` means seconds. A limit is a maximum unless its meaning says otherwise.",
         "## Contract\n\nClients can rely on these limits. You cannot change them.",
         table(header, _limits(limits.CONTRACT)),
         "## Budgets\n\nThese limits are internal, so clients cannot rely on them.",

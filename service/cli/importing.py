@@ -41,7 +41,7 @@ ERASING = "The old records are being erased."
 @click.option("--connection", help="The connection to import into (default: the file's name).")
 @click.option("--connector", help="The kind of source that the records come from, such as gmail.")
 @click.option("--label", help="A display name for the connection.")
-@click.option("--stream", help="The stream for rows that name none (default: the file's name).")
+@click.option("--stream", help="The stream of rows that name no stream (default: the file's name).")
 @click.option(
     "--key",
     multiple=True,

@@ -22,9 +22,10 @@ from evidence.records import Document, FieldRead
 from renderers import document, field
 from renderers.rendering import Context
 from service import settings
+from service.addresses import rung_url
 from service.cli import config, output, rows
 from service.cli.commands import Entry, FORMS, Spelling, Words, form_options, report_errors
-from service.cli.source import Source, source_options
+from service.cli.source import Source, source_options, url_option
 from service.operations import OPERATIONS, bodies
 from service.operations.base import RecordOperation, Session, run_bounded
 
@@ -153,19 +154,16 @@ schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
 
 @click.command("open")
 @click.argument("id")
-@source_options
-def open_(source: Source, id: str) -> None:
+@url_option
+def open_(url: str | None, id: str) -> None:
     """Open a record's page in a browser.
 
     ID is the id of a record, or the number of a hit in your last search. The page is on the Rung
     server at --url or RUNG_URL, or else at RUNG_PUBLIC_URL, or else at http://127.0.0.1:PORT.
     """
-    spelling = Spelling(("rung",), ENTRIES, source.words)
-    with report_errors(spelling, server=source.server):
-        if source.provider_url is not None:
-            raise InvalidRequest("Only Rung servers have pages. Give a server's URL with --url.")
+    with report_errors(Spelling(("rung",), ENTRIES, ())):
         ref = handles.parse(id_of(id))
-        base = source.server or settings.load().base
+        base = rung_url(url) if url else settings.load().base
     address = f"{base}/read/{quote(str(ref), safe='/:')}"
     click.echo(address)
     if output.on_terminal():

@@ -115,12 +115,15 @@ def explicit_words(context: click.Context, *names: str) -> tuple[str, ...]:
     return tuple(word for pair in pairs for word in pair)
 
 
+url_option = click.option(
+    "--url", envvar="RUNG_URL", help="The URL of a running Rung server. Default: RUNG_URL."
+)
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the source options; the command receives them as `source`."""
 
-    @click.option(
-        "--url", envvar="RUNG_URL", help="The URL of a running Rung server. Default: RUNG_URL."
-    )
+    @url_option
     @click.option(
         "--provider-url",
         envvar="RUNG_UPSTREAM_URL",

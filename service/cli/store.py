@@ -160,7 +160,7 @@ def log(since: date | None, name: str | None, as_json: bool, store: Place) -> No
         does = f"{row['operation']} {row['stream'] or '-'}"
         output.text(f"{row['day']} {name} {does} {row['requests']}")
     if not rows:
-        output.say("No requests are recorded. Only servers (rung serve) record requests.")
+        output.say("No requests have been recorded. Only servers (rung serve) record requests.")
 
 
 @click.group()

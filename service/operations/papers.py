@@ -33,7 +33,7 @@ SEARCH_PAPERS = PaperOperation(
 SEARCH_BY_KEYWORD = PaperOperation(
     title="Search papers by keyword",
     description=(
-        "List papers whose keywords or tags contain a given text, exact matches first. "
+        "List papers whose keywords or tags contain the given text, exact matches first. "
         "Use this for subjects with an established name. list_top_facets lists keywords and tags."
     ),
     request=KeywordQuery,
@@ -113,7 +113,7 @@ TOP_FACETS = PaperOperation(
     title="List the most frequent values of a category",
     description=(
         "Explore the library before you search: list a category's values, most frequent first. "
-        "Each value has its number of papers and the call that finds them."
+        "Each value comes with its number of papers and the call that finds them."
     ),
     request=FacetRequest,
     run=lambda session, request: session.papers.facets(request),

@@ -148,8 +148,8 @@ def _require_something(query: PaperQuery) -> None:
         return
     if query.refused or query.refused_titles or query.names:
         raise _invalid(
-            "The query contains only excluded words. Add a word, phrase or field to search for, "
-            'such as attention -survey or author:"yann lecun" -survey.'
+            "The query contains only excluded words. Add a word, phrase or field to search for. "
+            'Examples: attention -survey, author:"yann lecun" -survey.'
         )
     raise _invalid(
         'The query has no word to search for. Add a word, a "phrase in quotes", a prefix* or a '

@@ -28,7 +28,7 @@ class PaperPaging(Request):
         ),
         0,
     )
-    page: int | None = optional(Number("Page number, from 1, instead of `offset`.", 1))
+    page: int | None = optional(Number("Page number, instead of `offset`.", 1))
     cursor: str | None = optional(CURSOR)
 
     @classmethod

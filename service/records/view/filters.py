@@ -35,7 +35,7 @@ def _test(view: StreamView, name: str, operator: str, value: Scalar) -> Test:
     else:
         allowed = operator in manifest.range_filters.get(path, ())
     if not allowed or path not in view.ordinals:
-        kinds = "an exact" if operator == "eq" else f"a {operator}"
+        kinds = "an exact" if operator == "eq" else f"the {operator}"
         raise _invalid(
             f"The stream {view.name!r} does not support {kinds} filter on {name!r}. Call schema "
             "with this stream to see its filters, or use search.",

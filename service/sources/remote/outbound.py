@@ -196,7 +196,7 @@ def _followed(url: str, deadline: Deadline) -> Iterator["Response"]:
         if origin(target) != origin(url):
             raise _unreachable("redirects to another server")
         url = target
-    raise _unreachable("redirects too often")
+    raise _unreachable("redirected the request too many times")
 
 
 def _check_length(response: "Response", most_bytes: int) -> None:

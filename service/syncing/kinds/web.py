@@ -87,7 +87,7 @@ class Site:
             if answer.status not in _REDIRECTS:
                 return answer if answer.status in allowed else self._accepted(answer)
             url = urljoin(url, answer.headers.get("Location", ""))
-        raise Unavailable("The server redirects too often. Check the address.")
+        raise Unavailable("The server redirected the request too many times. Check the address.")
 
     def _accepted(self, answer: Answer) -> Answer:
         if answer.status in (401, 403):
