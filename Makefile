@@ -78,7 +78,7 @@ docs: $(VENV)/.tools ## Rewrite docs/reference, server.json, the skill and the p
 	PYTHONPATH=. $(PYTHON) docs/site/reference.py docs/reference
 	$(PYTHON) -m publish files
 
-docs-check: $(VENV)/.tools ## Fail if docs/reference differs from the code
+docs-check: $(VENV)/.tools ## Fail if a generated page differs from the code
 	PYTHONPATH=. $(PYTHON) docs/site/reference.py --check docs/reference
 
 $(VENV)/.site: $(VENV)/.installed
@@ -175,5 +175,5 @@ model: semantic ## Build the model as a wheel of data in dist/; its files are in
 	RUNG_MODEL=build/model/rung_model $(VENV)/bin/rung model install
 	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist build/model
 
-clean: ## Remove the files that these commands created
+clean: ## Remove the environments, builds and results of measurements
 	rm -rf $(VENV) build dist var/bench var/quality .pytest_cache .mypy_cache .hypothesis

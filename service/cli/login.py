@@ -135,8 +135,9 @@ def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
             f"{base} does not offer sign-in.",
             hint="Its owner can enable sign-in with RUNG_SIGN_IN=on, or give you a token.",
         ) from None
-    if metadata.get("issuer") != base:
-        raise InvalidRequest(f"The server's own URL is {metadata.get('issuer')!r}. Use that URL.")
+    if (issuer := metadata.get("issuer")) != base:
+        advice = f"Use the server's own URL: {issuer}" if issuer else "Ask its operator for it."
+        raise InvalidRequest(f"The sign-in metadata of {base} is for another URL. {advice}")
     for name in endpoints:
         if not str(metadata.get(f"{name}_endpoint")).startswith(f"{base}/"):
             raise InvalidRequest(f"The metadata of {base} lists no {name} endpoint on that server.")

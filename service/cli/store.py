@@ -139,7 +139,9 @@ def required(store: Place) -> Place:
     f"{KEPT_DAYS} days. The log contains no text, queries or record ids. Direct reads of a store "
     "(--store) are not counted.",
 )
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="The first day to show.")
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The first day to show."
+)
 @click.option("--grant", "name", help="Show only the grant with this id or label.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @store_option

@@ -192,7 +192,7 @@ def test_a_command_without_a_token_names_the_login_of_that_server(
 
 def test_a_login_needs_sign_in_at_that_address(root: Path, base: str, house: House) -> None:
     found = ran(root, "login", base.replace("127.0.0.1", "localhost"))
-    assert found.exit_code == 1 and f"own URL is '{base}'" in found.stderr
+    assert found.exit_code == 1 and f"own URL: {base}" in found.stderr
     for elsewhere in ("http://rung.example.com", "http://127.example.com"):
         found = ran(root, "login", elsewhere)
         assert found.exit_code == 1 and "requires https" in found.stderr
