@@ -124,7 +124,8 @@ class Budgets:
         100.0, "how long an idle connection stays open; routers close theirs after 90 seconds"
     )
     connections: int = _limit(
-        1_000, "most connections per worker; at the limit, the longest-idle one is closed"
+        1_000,
+        "most connections per worker; then the one that waited longest for its client is closed",
     )
     received_bytes: int = _limit(
         16_777_216, "most request data that one worker buffers for all clients"

@@ -147,7 +147,7 @@ CASES: dict[str, Bad] = {
     "filter list": listed("invalid_filter", "number", "", filter={"size": [1]}),
     "filter null": listed("invalid_filter", "number", "", filter={"size": None}),
     "filter bracket": listed(
-        "invalid_filter", "field name", RECORDS + "filter[]=1", filter={"a]": 1}
+        "invalid_filter", "cannot be filtered", RECORDS + "filter[]=1", filter={"a]": 1}
     ),
     "filter deep": listed(
         "invalid_filter",
@@ -167,7 +167,7 @@ CASES: dict[str, Bad] = {
     "expand limit": listed(
         "invalid_expand", "at most 5", expand=["attachments"], expand_limit={"attachments": 6}
     ),
-    "expand limit 0": listed("invalid_expand", "from 1", expand_limit={"attachments": 0}),
+    "expand limit 0": listed("invalid_expand", "start at 1", expand_limit={"attachments": 0}),
     "expand limit number": listed("invalid_expand", "object", expand_limit=5),
     # queries
     "query empty": search("", says="1 and 500|needs query"),
@@ -248,11 +248,13 @@ CASES: dict[str, Bad] = {
     # changes
     "bookmark": listed("invalid_cursor", "returned", changes_since="2026-01-01T00:00:00Z"),
     "changes filtered": listed(
-        "invalid_request", "Retry", changes_since="beginning", filter={"size": 1}
+        "invalid_request", "Combine it only", changes_since="beginning", filter={"size": 1}
     ),
-    "changes counted": listed("invalid_request", "Retry", changes_since="beginning", count="exact"),
+    "changes counted": listed(
+        "invalid_request", "Combine it only", changes_since="beginning", count="exact"
+    ),
     "changes expanded": listed(
-        "invalid_expand", "Retry", changes_since="beginning", expand=["attachments"]
+        "invalid_expand", "Combine it only", changes_since="beginning", expand=["attachments"]
     ),
     "cursor": listed("invalid_cursor", "start over", cursor="eyJ4IjoxfQ"),
     "cursor not text": listed("invalid_cursor", "start over", cursor="ü/\\"),
