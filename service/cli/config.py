@@ -219,9 +219,9 @@ _LINE = f'Each line must have the form KEY = "VALUE", such as {_EXAMPLE}.'
 def config(explain: bool, example: bool, check: bool) -> None:
     """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
 
-    For commands that read records, --explain also shows the settings from the environment and the
+    --explain also shows what commands that read records take from the environment and the
     configuration file. If a setting or the file is invalid, or --check cannot open the store, the
-    command lists all errors and exits with 2.
+    command lists all errors and exits with code 2.
     """
     if explain + example + check > 1:
         raise click.UsageError("Use only one of --explain, --example and --check.")

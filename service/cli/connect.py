@@ -138,7 +138,7 @@ Options = SimpleNamespace
     "--store",
     type=PATH,
     envvar="RUNG_STORE",
-    help="With --stdio: the store to serve.  [default: var/rung.db]",
+    help="With --stdio: the store to serve. Also read from RUNG_STORE.  [default: var/rung.db]",
 )
 @click.option(
     "--provider-url",

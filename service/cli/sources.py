@@ -228,7 +228,7 @@ def remove(name: str, with_records: bool, store: Place) -> None:
 )
 @store_option
 def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Place) -> None:
-    """Import new and changed records from the sources NAMES, or from all sources.
+    """Import new and changed records from the sources that you name, or from all sources.
 
     The exit code is 3 if a source is paused because too many of its records were deleted (see
     --accept-deletions), and 1 if a source fails.

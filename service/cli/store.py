@@ -179,7 +179,7 @@ def owner() -> None:
 )
 @store_option
 def link(store: Place, url: str | None) -> None:
-    """Print a link that signs in one browser.
+    """Print a link, with a code, that signs in one browser.
 
     The link works once and expires after ten minutes. The server must use the same store as
     this command, because the link's code is saved next to the store. The command prints which store

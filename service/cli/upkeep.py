@@ -231,7 +231,7 @@ def copy(source: Place, target: Place) -> None:
     """Copy a store. SOURCE and TARGET are each a path or the URL of a PostgreSQL database.
 
     The copy includes all records, changes, blobs, grants and packages, and the secret key, so
-    the tokens of grants, cursors and bookmarks remain valid. Sign-ins, passkeys and mapped users
+    grant tokens, cursors and bookmarks remain valid. Sign-ins, passkeys and mapped users
     are not copied. Rung reads the copy back and compares it with SOURCE by row count and SHA-256
     before the copy becomes visible. You can serve SOURCE during the copy, but changes made after
     the copy began are not included. TARGET must be a new file or an empty database.

@@ -51,7 +51,7 @@ def _source(source: SourceSettings, state: Freshness | None, now: datetime) -> F
     """Reaches a source and signs in, then looks at its last rounds."""
     name = source.name
     if source.paused:
-        return skip(f"{name} is paused. Resume it with rung source resume {name}")
+        return skip(f"{name} is paused. To resume it, run: rung source resume {name}")
     try:
         with closing(kind_of(source.kind).open(source)) as connector:
             connector.check()

@@ -133,7 +133,7 @@ class Server:
         name, arguments = request.params.get("name"), called_with(request.params.get("arguments"))
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise invalid_params(
-                "`tools/call` requires a string named `name` and an object named `arguments`."
+                "`tools/call` requires a string named `name`. `arguments` must be an object."
             )
         if request.modern:
             self._check_call(request, name, arguments)

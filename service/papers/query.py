@@ -138,7 +138,7 @@ def _value(token: re.Match[str]) -> str:
     value = next(filter(None, (token["straight"], token["curly"], token["bare"])), "")
     if not value.strip():
         raise _invalid(
-            f"{token['field']}: has no value. Add one, such as {token['field']}:\"a value\"."
+            f"`{token['field']}:` has no value. Add one, such as {token['field']}:\"a value\"."
         )
     return value.strip()
 

@@ -76,7 +76,7 @@ def test_a_source_that_works_again_and_one_that_waits_are_warnings(
         "rows into rows: failed: The server returned status 500. Check the address.",
     )
     synced.ok("source", "pause", "files")
-    assert ("skip", "files is paused. Resume it with rung source resume files") in steps(
+    assert ("skip", "files is paused. To resume it, run: rung source resume files") in steps(
         synced, "source"
     )
 

@@ -344,4 +344,4 @@ def test_a_terminal_shows_a_bar_and_gets_no_data(archive: Archive, out: Path) ->
     shown = archive.shell.terminal("export", *FIELD, "-o", str(out))
     assert "━" in shown and f"{len(MIDDLE):,} of {len(MIDDLE):,} characters" in shown
     refused = archive.shell.terminal("export", *FIELD, "-o", "-")
-    assert "not write bytes to a terminal" in refused and "🌒" not in refused
+    assert "not write binary data to a terminal" in refused and "🌒" not in refused

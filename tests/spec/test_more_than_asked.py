@@ -135,5 +135,5 @@ def test_groups_are_cut_and_counted_among_the_others(
     assert got.body.get("other_count") == counted
     answer = caller.ok("aggregate", stream="notes", metric="count", group_by="kind", limit=LIMIT)
     assert len(answer.structured["data"]["groups"]) == LIMIT
-    assert f"{SENT} groups instead of {LIMIT}" in answer.text
+    assert f"{SENT} groups, although the limit is {LIMIT}" in answer.text
     assert f"limit={SENT}" in answer.text

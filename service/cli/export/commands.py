@@ -166,7 +166,8 @@ def blob(
 ) -> None:
     """Export the bytes of a binary field.
 
-    Pass the BLOB_ID that other commands print for the field, or its record's ID and its FIELD_PATH.
+    Pass the BLOB_ID that other commands print for the field, or the record's ID and the field's
+    FIELD_PATH.
     """
 
     _blob(source, target, name, field_path, connection_id)
@@ -238,7 +239,7 @@ def _run(source: Source, target: Target, unit: str, begin: Begin) -> None:
 def _write(target: Target, what: State, unit: str, does: Work) -> None:
     if target.output == "-" and output.on_terminal():
         raise click.UsageError(
-            "Rung does not write bytes to a terminal. Use --output FILE or a pipe."
+            "Rung does not write binary data to a terminal. Use --output FILE or a pipe."
         )
     name = Path(target.output).name
     with destination(

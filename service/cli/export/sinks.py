@@ -199,7 +199,7 @@ def _locked(path: Path) -> BinaryIO:
     except OSError:
         file.close()
         advice = "Wait until it has finished, or choose another file."
-        raise click.ClickException(f"Another process is writing {path}. {advice}") from None
+        raise click.ClickException(f"Another process is writing to {path}. {advice}") from None
     return file
 
 

@@ -123,7 +123,7 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
     return warned(
         cut if inner is body else {**body, "data": cut},
         "partial_results",
-        f"This source returned {len(groups)} groups instead of {most}. Groups left out: "
+        f"This source returned {len(groups)} groups, although the limit is {most}. Groups left out: "
         f"{len(groups) - most}. {_larger(len(groups), most)}",
         param="limit",
     )
@@ -223,7 +223,7 @@ def hits(body: Body, query: SearchQuery) -> Body:
     return warned(
         body,
         "partial_results",
-        "This source returns only one page of a search. Raise limit, or narrow the search with "
+        "This source returns only one page of search results. Raise limit, or narrow the search with "
         "streams or connection_id.",
         param="cursor",
     )
