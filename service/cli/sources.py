@@ -266,7 +266,7 @@ def _one_round(
     """
     name, outcome, code, state = entry.name, Outcome(), 0, NOTHING_NEW
     try:
-        if entry.paused:
+        if _owner(store).entry(name).get("paused"):  # perhaps since `--every` began
             state = f"paused. Resume it with: rung source resume {name}"
         else:
             outcome = syncing.sync(store, entry, accept=accept)

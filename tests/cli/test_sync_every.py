@@ -68,3 +68,18 @@ def test_rounds_at_an_interval_report_a_failure_once_and_its_end(tmp_path: Path)
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=WAIT_SECONDS)
+
+
+def test_a_source_that_is_paused_meanwhile_waits_until_it_is_resumed(tmp_path: Path) -> None:
+    synced = filled(tmp_path, "--every", "1s")
+    process = synced.start("sync", "--every")
+    assert process.stderr is not None
+    try:
+        synced.ok("source", "pause", "files")
+        assert b"files: paused. Resume it with" in process.stderr.readline()
+        table(synced.folder / "docs/rows.csv", range(4))
+        synced.ok("source", "resume", "files")
+        assert process.stderr.readline() == b"files: 1 new.\n"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=WAIT_SECONDS)

@@ -17,8 +17,8 @@ def test_a_folder_is_followed_into_a_database(tmp_path: Path) -> None:
     path.write_text("id,title\n" + "".join(f"{n},Row {n}\n" for n in range(5, 31)))
     assert "files: 1 new, 5 deleted." in synced.ok("sync").stderr
     path.rename(path.with_name("table.csv"))
-    synced.ok("sync")
-    assert sorted(map(int, synced.records("files")["rows"])) == list(range(5, 31))
+    synced.ok("sync", "files", "--accept-deletions")
+    assert sorted(map(int, synced.records("files")["table"])) == list(range(5, 31))
     assert "files: nothing new." in synced.ok("sync").stderr
     shown = synced.ok("source", "remove", "files", "--with-records").stderr
     assert "26 records removed." in shown
