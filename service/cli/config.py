@@ -217,9 +217,10 @@ _LINE = f'Each line must have the form KEY = "VALUE", such as {_EXAMPLE}.'
 )
 @click.option("--check", is_flag=True, help="Also open the store; print only warnings and errors.")
 def config(explain: bool, example: bool, check: bool) -> None:
-    """Show the effective settings of `rung serve` and gunicorn. Secrets are hidden.
+    """Show the effective settings of a server that gunicorn starts. Secrets are hidden.
 
-    --explain also shows what commands that read records take from the environment and the
+    `rung serve` also reads the configuration file, and starts one worker by default. --explain also
+    shows what commands that read records take from the environment and the
     configuration file. If a setting or the file is invalid, or --check cannot open the store, the
     command lists all errors and exits with code 2.
     """

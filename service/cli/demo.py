@@ -37,8 +37,9 @@ WELCOME = files("service.demo").joinpath("welcome.txt").read_text(encoding="utf-
 def demo(context: click.Context, store: Place, serving: bool, port: int) -> None:
     """Fill a store with a year of an invented person's records, and print a token for the store.
 
-    The token is saved next to the store. If you run the command again, it changes nothing and
-    prints the same token.
+    The token is saved next to the store. If you run the command again, it changes no records and
+    prints the same token, unless the token was revoked or a newer version of Rung has other demo
+    data.
     """
     if context.invoked_subcommand:
         return

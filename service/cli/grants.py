@@ -53,13 +53,22 @@ def grant() -> None:
     help="Limit the grant to this stream. Can be given more than once.",
 )
 @click.option("--fields", help="Limit the grant to these fields, separated by commas.")
-@click.option("--since", help="Limit the grant to records from this time on (ISO 8601).")
-@click.option("--until", help="Limit the grant to records before this time (ISO 8601).")
+@click.option(
+    "--since",
+    help="Limit the grant to records from this time on (ISO 8601). Each stream of the grant "
+    "needs a time field.",
+)
+@click.option(
+    "--until",
+    help="Limit the grant to records before this time (ISO 8601). Each stream of the grant "
+    "needs a time field.",
+)
 @click.option(
     "--record",
     "records",
     multiple=True,
-    help="Limit the grant to the record with this id. Can be given more than once.",
+    help="Limit the grant to this record. Give the record_id that `rung fetch ID` prints, not the "
+    "whole ID. Can be given more than once.",
 )
 @expires_option
 @click.option("--label", help="A name by which you can recognize and revoke the grant.")

@@ -38,7 +38,9 @@ ERASING = "The old records are being erased."
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--connection", help="The connection to import into (default: the file's name).")
+@click.option(
+    "--connection", help="The connection to import into (default: the name of the first path)."
+)
 @click.option("--connector", help="The kind of source that the records come from, such as gmail.")
 @click.option("--label", help="A display name for the connection.")
 @click.option("--stream", help="The stream of rows that name no stream (default: the file's name).")
@@ -90,11 +92,12 @@ ERASING = "The old records are being erased."
 def import_(paths: tuple[str, ...], written: Path | None, store: Place, **options: Any) -> None:
     """Import PATHS: files in the formats that --format lists, folders, and .gz or .zip files.
 
-    The path `-` is standard input. Importing a file again updates changed records and creates no
-    duplicates. The id of a row is the value of the field that --key or the manifest names. If
-    neither names one, the id is the value of a field such as `id`, `_id`, `key` or `uuid`, or else
-    a hash of the whole row. The exit code is 3 if some rows are refused, and 1 if nothing is
-    imported.
+    The path `-` is standard input, which is read as NDJSON unless --format is given. Importing a
+    file again creates no duplicates. The id of a row is the value of the field that --key or the
+    manifest names. If neither names one, the id is the value of a field such as `id`, `_id`, `key`
+    or `uuid`, or else a hash of the whole row. A changed row updates the record with its id, but if
+    the id is a hash, the row becomes a new record. The exit code is 3 if some rows are refused, and
+    1 if nothing is imported.
     """
     with (
         teaching(),

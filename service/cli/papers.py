@@ -147,10 +147,11 @@ def source(shelf: Shelf, paper_id: str, lang: str | None) -> None:
 @click.argument("new", type=PATH)
 @snapshot_options
 def swap(shelf: Shelf, new: Path) -> None:
-    """Replace the snapshot at --db, even while a server uses that snapshot.
+    """Replace the snapshot at --db, even while a server uses it.
 
-    The command first checks NEW, the new snapshot. A running server detects the new snapshot on
-    its next request and opens it in the background.
+    The command first checks NEW, the new snapshot. The command replaces only the snapshot file, so
+    copy new texts into the directory with the static files first. A running server detects the new
+    snapshot on its next request and opens it in the background.
     """
     from service.papers.swap import swap as install
 

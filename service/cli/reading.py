@@ -158,8 +158,9 @@ schema, query, aggregate, search, fetch, read = map(command, ENTRIES)
 def open_(url: str | None, id: str) -> None:
     """Open a record's page in a browser.
 
-    ID is the id of a record, or the number of a hit in your last search. The page is on the Rung
-    server at --url or RUNG_URL, or else at RUNG_PUBLIC_URL, or else at http://127.0.0.1:PORT.
+    ID is the id of a record, or the number of a hit in your last search on a terminal. The page is
+    on the Rung server at --url or RUNG_URL, or else at the URL in the configuration file, or else
+    at RUNG_PUBLIC_URL, or else at http://127.0.0.1:PORT.
     """
     with report_errors(Spelling(("rung",), ENTRIES, ())):
         ref = handles.parse(id_of(id))

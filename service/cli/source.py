@@ -54,7 +54,7 @@ store_option = click.option(
     type=PlaceType(),
     default=_default,
     envvar="RUNG_STORE",
-    show_default="var/rung.db",
+    show_default="the database in DATABASE_URL, or else var/rung.db",
     help="The path of the store, or the URL of its database. Also read from RUNG_STORE.",
 )
 

@@ -59,7 +59,7 @@ def source() -> None:
     "--folder",
     "folders",
     multiple=True,
-    help="Sync only this folder, calendar or address book. Can be given more than once.",
+    help="Sync only this mail folder, calendar or address book. Can be given more than once.",
 )
 @click.option(
     "--deletions",
@@ -230,7 +230,8 @@ def remove(name: str, with_records: bool, store: Place) -> None:
 def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Place) -> None:
     """Import new and changed records from the sources that you name, or from all sources.
 
-    The exit code is 3 if a source is paused because too many of its records were deleted (see
+    Records that are deleted at a source are removed, unless the source was added with --deletions
+    keep. The exit code is 3 if a source is paused because too many of its records were deleted (see
     --accept-deletions), and 1 if a source fails.
     """
     if accept_deletions and (every or not names):

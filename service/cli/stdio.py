@@ -60,7 +60,8 @@ Served = tuple[Surface, Callable[[], Any], str]
     type=PATH,
     envvar="PDPP_CACHE_ROOT",
     help="The folder with the credentials of `rung login` and `pdpp connect`. Also read from "
-    "PDPP_CACHE_ROOT. Default: ~/.local/share/rung, or .pdpp if only .pdpp has credentials.",
+    "PDPP_CACHE_ROOT. Default: rung in XDG_DATA_HOME or ~/.local/share, or .pdpp if only .pdpp has "
+    "credentials for the server.",
 )
 @click.option(
     "--token-file",

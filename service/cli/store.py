@@ -174,16 +174,15 @@ def owner() -> None:
 @click.option(
     "--url",
     envvar="RUNG_URL",
-    help="The URL of the server. Also read from RUNG_URL. Default: RUNG_PUBLIC_URL, or else "
-    "http://127.0.0.1:PORT.",
+    help="The URL of the server. Also read from RUNG_URL. Default: the URL in the configuration "
+    "file, or else RUNG_PUBLIC_URL, or else http://127.0.0.1:PORT.",
 )
 @store_option
 def link(store: Place, url: str | None) -> None:
     """Print a link, with a code, that signs in one browser.
 
     The link works once and expires after ten minutes. The server must use the same store as
-    this command, because the link's code is saved next to the store. The command prints which store
-    it used.
+    this command, because the code is saved with the store. The command prints which store it used.
     """
     with teaching():
         code = _owner(store).new_code()

@@ -109,7 +109,11 @@ replace = click.Command(
     help=_replace.__doc__,
     params=[
         click.Argument(["target"], metavar="CONNECTION/STREAM"),
-        click.Option(["--infer"], is_flag=True, help="Propose a new manifest."),
+        click.Option(
+            ["--infer"],
+            is_flag=True,
+            help="Propose a new manifest. Not available for a store in PostgreSQL.",
+        ),
         click.Option(["--yes"], is_flag=True, help=YES),
         *(param for param in importing.import_.params if param.name not in _NOT_REPLACED),
     ],
@@ -124,7 +128,9 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
     """Write a copy of the store, as it is now, to FILE.
 
     During the backup, you can serve the store and write to it. The copy contains all records,
-    grants and settings of the store: keep the copy as safe as the store itself.
+    grants and packages, and the store's secret key: keep the copy as safe as the store itself. The
+    copy does not contain sign-ins, passkeys, the owner's passphrase or mapped users. For a store in
+    PostgreSQL, use pg_dump or `rung store copy` instead.
     """
     with teaching():
         if file.exists():
@@ -141,8 +147,9 @@ def restore(file: Path, yes: bool, store: Place) -> None:
     """Replace the store with the backup FILE.
 
     A running server uses the restored store from its next request on. Grants that you revoked
-    after the backup stay revoked. Bookmarks of a changes feed (--changes-since) become invalid,
-    except those from before the backup.
+    after the backup stay revoked if the store that is replaced can still be read. Bookmarks of a
+    changes feed (--changes-since) become invalid, except those from before the backup. For a store
+    in PostgreSQL, use pg_restore or `rung store copy` instead.
     """
     lost = "Everything that was imported or granted since then is lost."
     with teaching():
@@ -153,15 +160,19 @@ def restore(file: Path, yes: bool, store: Place) -> None:
 
 
 @click.command("check")
-@click.option("--repair", is_flag=True, help="Rebuild the indexes and counts from the records.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="If something is wrong, rebuild the indexes and counts from the records.",
+)
 @yes_option
 @store_option
 def check_(repair: bool, yes: bool, store: Place) -> None:
     """Check the store's file, counts and blobs, and compare its full-text index with the records.
 
-    The command reads everything without a lock and exits with 1 if something is wrong. --repair
-    rebuilds the indexes and counts in a copy, which then replaces the store. For a store in
-    PostgreSQL, only --repair works: it rebuilds the indexes and counts in place.
+    The command reads everything without a lock and exits with 1 if something is wrong. In that
+    case, --repair rebuilds the indexes and counts in a copy, which then replaces the store. For a
+    store in PostgreSQL, only --repair works: it always rebuilds the indexes and counts in place.
     """
     engine = engine_of(store)
     with teaching():
@@ -231,10 +242,11 @@ def copy(source: Place, target: Place) -> None:
     """Copy a store. SOURCE and TARGET are each a path or the URL of a PostgreSQL database.
 
     The copy includes all records, changes, blobs, grants and packages, and the secret key, so
-    grant tokens, cursors and bookmarks remain valid. Sign-ins, passkeys and mapped users
-    are not copied. Rung reads the copy back and compares it with SOURCE by row count and SHA-256
-    before the copy becomes visible. You can serve SOURCE during the copy, but changes made after
-    the copy began are not included. TARGET must be a new file or an empty database.
+    grant tokens, cursors and bookmarks remain valid. Vectors, sign-ins, passkeys, the owner's
+    passphrase and mapped users are not copied. Rung reads the copy back and compares it with SOURCE
+    by row count and SHA-256 before the copy becomes visible. You can serve SOURCE during the copy,
+    but changes made after the copy began are not included. TARGET must be a new file or an empty
+    database.
     """
     with teaching(), Meter(str(target), "rows copied, indexed or verified") as meter:
         rows = FileRows(meter, [None])

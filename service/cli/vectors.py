@@ -35,9 +35,9 @@ def vectors() -> None:
 def build(store: Place, watch: bool) -> None:
     """Embed all texts that have no vector yet.
 
-    The command covers the store and the papers snapshot. You can interrupt the build at any time:
-    the next build embeds only the remaining texts. A server builds vectors automatically, unless
-    its store is read-only or in PostgreSQL.
+    The command covers the store and the snapshot that RUNG_PAPERS_DB names. You can interrupt the
+    build at any time: the next build embeds only the remaining texts. A server builds vectors
+    automatically, unless its store is read-only or in PostgreSQL.
     """
     with teaching():
         configuration = settings.load()

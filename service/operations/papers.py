@@ -91,7 +91,7 @@ PAPER_SOURCE = PaperOperation(
     description=(
         "Return a paper's Markdown text, which can be very long. `max_chars` limits one answer; a "
         "truncated answer ends with the call for the rest. For a long paper, start with "
-        " `outline=true` (headings with offsets) or `query` (search in the text). "
+        "`outline=true` (headings with offsets) or `query` (search in the text). "
         "Set `lang` for a translation."
     ),
     request=SourceRead,

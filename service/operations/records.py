@@ -110,7 +110,7 @@ SEARCH = RecordOperation(
     description=(
         "Search all streams that you may read, best match first. A hit may lack some of the words. "
         "If you get too few hits, try synonyms or words in the records' language. Each hit has its "
-        "id, the matching text and the call that reads the text around it."
+        "id, the matching text and, if there is more, the call to read it."
     ),
     request=SearchQuery,
     ask=lambda session, query: session.rs.search(query),

@@ -116,7 +116,7 @@ class SourceRead(Request, operation=SOURCE):
     max_chars: int | None = optional(
         Number(
             f"Maximum length of one answer, {CONTRACT.source_chars:,} characters by default. With "
-            "`query` or `outline`, it is the window size in the printed calls.",
+            "`query` or `outline`, it limits the windows in the printed calls.",
             1,
             CONTRACT.source_chars_max,
         )

@@ -87,8 +87,8 @@ def field(
 ) -> None:
     """Export the whole text of a field of any length.
 
-    ID is a record id as printed by other commands. FIELD_PATH is a field name or a JSON
-    Pointer. Values that are not strings are written as JSON.
+    ID is a record id as printed by other commands. FIELD_PATH is a field name or a JSON Pointer. It
+    is required unless ID is a field-window URI. Values that are not strings are written as JSON.
     """
 
     def begin(reader: RetryingReader) -> tuple[State, Work]:
@@ -118,7 +118,10 @@ def record(source: Source, target: Target, id: str, connection_id: str | None) -
 
 
 def stream(source: Source, target: Target, form: str | None, raw: bool, **options: Any) -> None:
-    """Export all records of a stream, one per line. Values are never shortened."""
+    """Export all records of a stream as NDJSON, one record per line, or as CSV.
+
+    Text is never shortened. To export the bytes of a binary field, use `rung export blob`.
+    """
     kind = form or ("csv" if target.output.lower().endswith(".csv") else "ndjson")
 
     def begin(reader: RetryingReader) -> tuple[State, Work]:
@@ -211,7 +214,7 @@ def print_blob(
     """Print the bytes of a binary field. `rung read` shows the field's BLOB_ID.
 
     The bytes go to standard output or to the file that --output names. The file appears when it is
-    complete.
+    complete, and replaces an existing file of this name.
     """
     from service.cli.opening import open_session
 
