@@ -220,9 +220,9 @@ def config(explain: bool, example: bool, check: bool) -> None:
     """Show the effective settings of a server that gunicorn starts. Secrets are hidden.
 
     `rung serve` also reads the configuration file, and starts one worker by default. --explain also
-    shows what commands that read records take from the environment and the
-    configuration file. If a setting or the file is invalid, or --check cannot open the store, the
-    command lists all errors and exits with code 2.
+    shows what commands that read records take from the environment and the configuration file. If a
+    setting or the file is invalid, or --check cannot open the store, the command lists all errors
+    and exits with code 2.
     """
     if explain + example + check > 1:
         raise click.UsageError("Use only one of --explain, --example and --check.")
