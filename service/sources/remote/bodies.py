@@ -123,8 +123,8 @@ def _cut_groups(body: Body, inner: Body, most: int) -> Body:
     return warned(
         cut if inner is body else {**body, "data": cut},
         "partial_results",
-        f"This source returned {len(groups)} groups, although the limit is {most}. Groups left out: "
-        f"{len(groups) - most}. {_larger(len(groups), most)}",
+        f"This source returned {len(groups)} groups, although the limit is {most}. Groups left "
+        f"out: {len(groups) - most}. {_larger(len(groups), most)}",
         param="limit",
     )
 
@@ -223,8 +223,8 @@ def hits(body: Body, query: SearchQuery) -> Body:
     return warned(
         body,
         "partial_results",
-        "This source returns only one page of search results. Raise limit, or narrow the search with "
-        "streams or connection_id.",
+        "This source returns only one page of search results. Raise limit, or narrow the search "
+        "with streams or connection_id.",
         param="cursor",
     )
 
