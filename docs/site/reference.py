@@ -164,8 +164,9 @@ def settings() -> str:
         "Settings",
         "Rung reads its settings from the environment when it starts, and reports all invalid "
         "settings at once. `rung config` prints the effective settings. `rung config --explain` "
-        "also prints where each value comes from and what it means. `rung config --example` prints a template "
-        "with all defaults; the same template is in the repository as `rung.env.example`.",
+        "also prints where each value comes from and what it means. `rung config --example` "
+        "prints a template with all defaults; the same template is in the repository as "
+        "`rung.env.example`.",
         table(("variable", "default", "example", "meaning"), rows),
         "## Other variables\n\nRung also reads these variables. Some are only for commands, and "
         "some belong to the platform.",
