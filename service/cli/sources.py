@@ -59,7 +59,7 @@ def source() -> None:
     "--folder",
     "folders",
     multiple=True,
-    help="Sync only this mail folder, calendar or address book. Can be given more than once.",
+    help="Sync only this mailbox folder, calendar or address book. Can be given more than once.",
 )
 @click.option(
     "--deletions",
