@@ -19,9 +19,10 @@ from service.addresses import MCP, endpoint, is_loopback
 from service.cli import tokens
 from service.cli.opening import read_token, refuse_owners
 from service.cli.output import say
-from service.cli.source import PATH, explicit_names
+from service.cli.source import PATH, PlaceType, explicit_names
 from service.cli.store import teaching
 from service.credentials import TOKEN_VARIABLE
+from service.place import file_of
 from service.clients.servers import Taken, Unreadable, add, remove, server
 from service.clients.table import CLIENTS, PLACEHOLDER, RECOMMENDED, Client, Config, Credential
 from service.clients.table import Entry, in_file, client_of
@@ -136,7 +137,7 @@ Options = SimpleNamespace
 )
 @click.option(
     "--store",
-    type=PATH,
+    type=PlaceType(),
     envvar="RUNG_STORE",
     help="With --stdio: the store to serve. Also read from RUNG_STORE.  [default: var/rung.db]",
 )
@@ -265,7 +266,12 @@ def _source(options: Options, explicit_store: bool) -> list[str]:
         return ["--papers", str(options.papers.absolute())]
     if options.provider_url is not None:
         return ["--provider-url", credentials.provider_url(options.provider_url)]
-    return ["--store", str((options.store or Path("var/rung.db")).absolute())]
+    if (file := file_of(options.store or Path("var/rung.db"))) is None:
+        raise InvalidRequest(
+            "A client's file must not contain the password of a database. Leave out --stdio, and "
+            "connect to a running server: rung connect URL"
+        )
+    return ["--store", str(file.absolute())]
 
 
 def _local(

@@ -229,3 +229,14 @@ def test_the_owner_of_a_file_stays(client_home: ClientHome) -> None:
     client_home.write("cursor")
     kept = [(one.stat().st_uid, one.stat().st_gid) for one in (path, *backups(path))]
     assert kept == [(12345, 54321)] * 2
+
+
+@pytest.mark.parametrize("option", [(), ("--store", "postgresql://ada:hidden@db.example/rung")])
+def test_no_file_gets_the_password_of_a_database(
+    option: tuple[str, ...], client_home: ClientHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUNG_STORE", "postgresql://ada:hidden@db.example/rung")
+    path = client_home.place("cursor", b"{}")
+    result = client_home.run("--client", "cursor", "--stdio", *option, "--token", TOKEN)
+    assert result.exit_code == 1 and "password of a database" in result.output
+    assert path.read_bytes() == b"{}"
