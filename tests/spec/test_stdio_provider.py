@@ -135,7 +135,7 @@ def test_a_provider_may_come_and_go(provider: Provider) -> None:
     with stdio("--provider-url", url, RUNG_TOKEN=CLIENT, **HERE) as pipe:
         caller = pipe.caller()
         assert caller.result("tools/list")["tools"]
-        assert "has not identified" in pipe.log()
+        assert "has not checked the token" in pipe.log()
         with listening(provider, port):
             caller.ok("schema")
         assert caller.fails("schema").error["code"] == "upstream_unreachable"
