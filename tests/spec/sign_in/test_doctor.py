@@ -52,5 +52,5 @@ def test_the_step_of_a_sign_in_that_fails_is_named(gate: Loopback, front: Front,
     if not path:
         assert found["verdict"] == "ok" and "each sign-in endpoint answers" in found["told"]
     else:
-        assert found["verdict"] == "fail" and f"the {STEPS[path]} step" in found["told"]
+        assert found["verdict"] == "fail" and f"the {STEPS[path]} endpoint" in found["told"]
         assert "/register" in found["change"]
