@@ -91,7 +91,7 @@ def test_an_archive_of_twitter_is_posts_in_threads_likes_and_messages(owner: Own
     path = zipped(owner.home / "twitter-2026.zip", ARCHIVE)
     report = owner.bring(path, code=3)
     assert "as twitter" in report and "This entry has no id" in report
-    assert "2 files that look like a part of a Twitter archive that has no posts" in report
+    assert "2 files that look like a Twitter archive file that has no posts" in report
     assert "Notices (such as a new name or member) left out of conversations: 1." in report
     rows = {row["id"]: row["data"] for row in owner.rows("posts")}
     assert rows.keys() == {
