@@ -6,7 +6,6 @@ All requests of sources: over verified TLS or to loopback, and secrets to their 
 import hashlib
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from mimetypes import add_type, guess_extension
 from posixpath import basename, splitext
 from typing import Final
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit, urlunsplit
@@ -25,8 +24,16 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 DOCUMENT: Final = "document"
 #: Headers that ask only for a newer document, and those of an answer whose text they repeat.
 _CONDITIONS: Final = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
-#: Not in every list of media types.
-add_type("application/x-ndjson", ".ndjson")
+#: The extension of a file by its media type, if its address has none; hosts know different ones.
+_EXTENSIONS: Final = {
+    "text/calendar": ".ics",
+    "text/vcard": ".vcf",
+    "text/csv": ".csv",
+    "application/json": ".json",
+    "application/x-ndjson": ".ndjson",
+    "text/html": ".html",
+    "text/markdown": ".md",
+}
 
 
 class Site:
@@ -148,7 +155,7 @@ class Document(Connector):
         if answer.status == 304:
             return None
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        suffix = splitext(self._file)[1] or guess_extension(kind) or ""
+        suffix = splitext(self._file)[1] or _EXTENSIONS.get(kind, "")
         self._file, self._content = f"{self._name}{suffix}", answer.body
         version = hashlib.sha256(answer.body).hexdigest()
         headers = answer.headers
