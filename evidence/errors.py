@@ -40,6 +40,11 @@ class EvidenceError(Exception):
         self.calls = calls
         self.details = {key: value for key, value in details.items() if value is not None}
 
+    @property
+    def text(self) -> str:
+        """The message and the hint, for what shows one text."""
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
     def body(self) -> dict[str, Any]:
         """The error object as every surface shows it, without request id and HTTP type."""
         optional = {"hint": self.hint, "retry_with": self.retry_with}

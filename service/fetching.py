@@ -206,8 +206,7 @@ def _fetched(kind: Download, url: str, sha256: str | None, folder: Path) -> Path
     try:
         return fetch(kind, url, sha256 or "", folder)
     except EvidenceError as error:
-        advice = f" {error.hint}" if error.hint else ""
-        raise SettingsError(f"{kind.variable}: {error.message}{advice}") from error
+        raise SettingsError(f"{kind.variable}: {error.text}") from error
 
 
 def _folder(name: str) -> Path:

@@ -78,7 +78,7 @@ def _token(text: str | None, file: Path | None) -> str | None:
             return credentials.from_file(file)
         return credentials.from_text(text, "The token") if text else None
     except EvidenceError as error:
-        raise click.ClickException(f"{error.message} {error.hint or ''}".strip()) from error
+        raise click.ClickException(error.text) from error
 
 
 def _printed(steps: Iterable[Finding]) -> list[Finding]:

@@ -272,7 +272,7 @@ def _one_round(
         else:
             outcome = syncing.sync(store, entry, accept=accept)
     except EvidenceError as error:
-        code, state = 1, f"{error.message} {error.hint or ''}".rstrip()
+        code, state = 1, error.text
     if outcome.waits:
         again = f"rung sync {name} --accept-deletions"
         code, state = WAITING, f"paused. To accept deletions: {again}"

@@ -147,7 +147,7 @@ def _exits() -> Iterator[None]:
     except OSError as error:
         _leave(f"{error.filename or 'Standard input or output'}: {error.strerror}.", 1)
     except EvidenceError as error:
-        _leave(f"{error.message} {error.hint or ''}".rstrip(), _code(error))
+        _leave(error.text, _code(error))
 
 
 def _leave(message: str, code: int) -> NoReturn:

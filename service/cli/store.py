@@ -33,8 +33,7 @@ def teaching() -> Iterator[None]:
     try:
         yield
     except EvidenceError as error:
-        said = f"{error.message} {error.hint}" if error.hint else error.message
-        raise click.ClickException(said) from error
+        raise click.ClickException(error.text) from error
     except (Refused, settings.SettingsError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:

@@ -56,9 +56,7 @@ def _source(source: SourceSettings, state: Freshness | None, now: datetime) -> F
         with closing(kind_of(source.kind).open(source)) as connector:
             connector.check()
     except Exception as error:  # also one of a library or another package
-        fault = type(error).__name__
-        if isinstance(error, EvidenceError):
-            fault = f"{error.message} {error.hint or ''}".strip()
+        fault = error.text if isinstance(error, EvidenceError) else type(error).__name__
         return problem("source-fails", name=name, fault=fault)
     if state is None:
         return problem("source-new", name=name)

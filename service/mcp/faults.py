@@ -61,8 +61,7 @@ def invalid_params(message: str, **data: Any) -> Fault:
 def of_error(error: EvidenceError, code: int, *, status: int = 200, **details: Any) -> Fault:
     """An error as a fault, with its members and `details` as data."""
     # With its hint, because many clients show only the message.
-    message = f"{error.message} {error.hint}" if error.hint else error.message
-    return Fault(code, message, status=status, data={**error.body(), **details})
+    return Fault(code, error.text, status=status, data={**error.body(), **details})
 
 
 def shortened(text: str) -> str:
