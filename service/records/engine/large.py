@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from evidence.limits import CONTRACT
+from evidence.work import portions
 
 Place = tuple[int, int, int, int, str]
 
@@ -38,8 +39,7 @@ class LargeValue:
 
     def pieces(self) -> Iterator[str]:
         """The texts of the chunks."""
-        size = CONTRACT.chunk_chars
-        return (self.text[start : start + size] for start in range(0, len(self.text), size))
+        return portions(self.text, CONTRACT.chunk_chars)
 
 
 def find_large(data: dict[str, Any], json: bytes) -> dict[str, LargeValue]:

@@ -14,7 +14,7 @@ from evidence.limits import CONTRACT
 from evidence.pointer import find, searched_text
 from evidence.question import Query, Term
 from evidence.ranking import Group
-from evidence.work import check
+from evidence.work import check, portions
 from service.records.engine import Big, Snapshot, Spellings, Stored
 from service.records.engine.later import Later, ready
 
@@ -152,7 +152,7 @@ class ChunkedText:
         chunks = self._snapshot.chunks(self._big)
         if self._budget is not None:  # one more, so that it is seen that there are too many
             text = await self._snapshot.text(self._big, 0, min(self._budget, self._big.chunks - 1))
-            chunks = (text[start : start + CHUNK] for start in range(0, len(text), CHUNK))
+            chunks = portions(text, CHUNK)
         chunk = next(chunks, "")
         for number, following in enumerate(chunks):
             yield Segment(number * CHUNK, chunk + following[:OVERLAP], CHUNK)
