@@ -28,7 +28,7 @@ def test_a_number_stands_for_a_hit_of_the_last_search(shell: Shell, tmp_path: Pa
     kept = tmp_path / "rung" / "last-search.json"
     assert kept.stat().st_mode & 0o777 == 0o600
     refused = shell.run("read", "999")
-    assert refused.exit_code == 2 and "number 999" in refused.stderr
+    assert refused.exit_code == 2 and "hit with the number 999" in refused.stderr
 
 
 def test_a_search_in_a_pipe_leaves_no_ids(shell: Shell, tmp_path: Path) -> None:

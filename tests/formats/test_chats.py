@@ -204,7 +204,7 @@ def test_conversations_with_claude_keep_the_texts_of_files(owner: Owner, folder:
     files: dict[str, bytes | str] = {"conversations.json": json.dumps(CLAUDE, indent=1)}
     path: Path = write(owner.home / "claude", files)
     report = owner.bring(path if folder else path / "conversations.json")
-    assert "is read as claude." in report and "photo.png" in report
+    assert "is read as claude." in report and "(first: photo.png)" in report
     assert counts(report)["new"] == 4
     owner.finds("bollard", "chat_messages:m1")
     owner.finds("Salz", "attachments:m1#1001")
