@@ -114,7 +114,7 @@ def test_nothing_larger_than_may_be_asked_for_is_offered(
     most = CONTRACT.page_items
     source.answer = answer_with(3 * most)
     assert f"limit={most}," in caller.ok(tool, **ARGS[tool], limit=LIMIT).text
-    assert "arrow the call" in caller.ok(tool, **ARGS[tool], limit=most).text
+    assert "arrow the request" in caller.ok(tool, **ARGS[tool], limit=most).text
 
 
 def test_changes_are_cut_too(api: Api, source: Loopback) -> None:
