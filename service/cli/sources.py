@@ -104,8 +104,8 @@ def password(name: str, store: Place) -> None:
     """
     with teaching():
         owner = _owner(store)
-        entry = owner.entry(name)
-        if not kind_of(entry["kind"]).needs_secret(entry["address"]):
+        entry = owner.source(name)
+        if not kind_of(entry.kind).needs_secret(entry.address):
             raise InvalidRequest(
                 f"The address of {name!r} has no user name, so the source needs no password."
             )
@@ -201,15 +201,15 @@ def _set_paused(store: Place, name: str, paused: bool) -> None:
 def remove(name: str, with_records: bool, store: Place) -> None:
     """Remove a source. Without --with-records, its records stay in the store."""
     with teaching():
-        owner = _owner(store)
+        owner, count = _owner(store), None
         owned = name in owner.sources()
         if store.exists():
             with existing(store) as writer:
                 count = syncing.remove(writer, name, with_records=with_records)
             freshness.forget(Entries(open_sidecar(store)), name)
-            if with_records:
+            if with_records and count is not None:
                 say(f"{counted(count, 'record')} removed.")
-        if owned or not store.exists():
+        if owned or count is None:
             owner.remove(name)  # raises if there is none
     say(f"{name} was removed.")
 
@@ -240,10 +240,7 @@ def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Pla
         )
     with teaching():
         owner = _owner(store)
-        sources = owner.sources()
-        for name in names:
-            owner.entry(name)  # raises if there is none
-        chosen = [sources[name] for name in names or sources]
+        chosen = [owner.source(name) for name in names] or list(owner.sources().values())
         encoder = encoder_of(settings.load())
     if not chosen:
         raise click.ClickException(_no_sources(owner))
@@ -267,15 +264,14 @@ def _one_round(
     """
     name, outcome, code, state = entry.name, Outcome(), 0, NOTHING_NEW
     try:
-        if _owner(store).entry(name).get("paused"):  # perhaps since `--every` began
+        if _owner(store).source(name).paused:  # perhaps since `--every` began
             state = f"paused. Resume it with: rung source resume {name}"
         else:
             outcome = syncing.sync(store, entry, accept=accept)
     except EvidenceError as error:
         code, state = 1, error.text
     if outcome.waits:
-        again = f"rung sync {name} --accept-deletions"
-        code, state = WAITING, f"paused. To accept deletions: {again}"
+        code, state = WAITING, f"paused. To accept deletions: rung sync {name} --accept-deletions"
     if came := [f"{number} {what}" for what, number in outcome.counts.items() if number]:
         outcome.lines.append(f"{', '.join(came)}.")
     if state != last and not (came and state == NOTHING_NEW):

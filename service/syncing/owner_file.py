@@ -70,22 +70,22 @@ class OwnerFile:
 
         Raises `InvalidRequest` if there is no such source.
         """
-        self.entry(name)
+        self.source(name)
         self._edit(lambda text: toml.assign(text, (self._key, name), values))
 
-    def entry(self, name: str) -> dict[str, Any]:
-        """The table of a source; raises `InvalidRequest` if there is none."""
+    def source(self, name: str) -> SourceSettings:
+        """A source; raises `InvalidRequest` if there is none, or it is invalid."""
         tables = self._document().get(self._key, {})
         if name not in tables:
             raise InvalidRequest(
                 f"{self._origin} has no source {name!r} for this store. List the sources: rung "
                 "source list"
             )
-        return dict(tables[name])
+        return self._settings(name, tables[name])
 
     def remove(self, name: str) -> None:
         """Removes a source, and its secret from the keyring."""
-        self.entry(name)
+        self.source(name)
         self._edit(lambda text: toml.take(text, (self._key, name)))
         _in_keyring("delete", self._key, name)
 

@@ -85,18 +85,21 @@ def go_on(source: SourceSettings, stop: Event, do_round: Callable[[SourceSetting
 def _watch(source: SourceSettings, stop: Event, changed: Callable[[], None]) -> None:
     """Watches a source; after an error, only its interval is left for a while."""
     while not stop.is_set():
-        with suppress(Exception):  # the round reports it
-            with closing(kind_of(source.kind).open(source)) as connector:
-                connector.watch(stop, changed)
+        # The round reports an error.
+        with suppress(Exception), closing(kind_of(source.kind).open(source)) as connector:
+            connector.watch(stop, changed)
         stop.wait(source.every)
 
 
-def remove(writer: Writing, name: str, *, with_records: bool) -> int:
-    """Removes what the store keeps of a source; returns how many records were removed."""
+def remove(writer: Writing, name: str, *, with_records: bool) -> int | None:
+    """Removes what the store keeps of a source.
+
+    Returns how many records were removed, or None if the store has no such source.
+    """
     tables = SourceTables(writer, name)
     source = tables.source()
     if source is None:
-        return 0
+        return None
     records = tables.all_records() if with_records else ()
     deleted = delete(writer, source.connection, records)
     with writer.transaction():

@@ -34,6 +34,7 @@ _SAVE_PARTS = """INSERT INTO source_part (source, part, version) VALUES {}
 ON CONFLICT (source, part) DO UPDATE SET version = excluded.version"""
 _SAVE_RECORDS = """INSERT INTO source_record (source, stream, record, part) VALUES {}
 ON CONFLICT DO NOTHING"""
+_VERSIONS = "SELECT part, version FROM source_part WHERE source = ?"
 _ALL = "SELECT stream, record FROM source_record WHERE source = ?"
 _RECORDS = f"{_ALL} AND part = ?"
 _PARTS_OF = """SELECT part FROM source_record
@@ -72,8 +73,7 @@ class SourceTables:
 
     def source(self) -> StoredSource | None:
         """The source, if the store has it."""
-        named = (source for source in stored_sources(self._tables) if source.name == self._name)
-        return next(named, None)
+        return {source.name: source for source in stored_sources(self._tables)}.get(self._name)
 
     def save(self, kind: str, connection: str, position: dict[str, Any]) -> None:
         """Adds the source, or changes its position."""
@@ -82,8 +82,7 @@ class SourceTables:
 
     def versions(self) -> dict[str, str]:
         """The version of each part; empty for one whose import did not end."""
-        rows = self._run("SELECT part, version FROM source_part WHERE source = ?", self._name)
-        return {part: version for part, version in rows}
+        return dict(self._run(_VERSIONS, self._name))
 
     def save_versions(self, versions: Iterable[tuple[str, str]]) -> None:
         """Notes the versions of parts."""
