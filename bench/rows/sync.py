@@ -3,7 +3,6 @@
 import hashlib
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,23 +92,22 @@ def _hashes(synced: Synced) -> set[tuple[str, str]]:
 
 def _arrivals(synced: Synced, server: Dovecot, count: int) -> Iterator[float]:
     """The seconds from the arrival of a mail at the server until a search finds it."""
-    with _going_on(synced) as process:
-        assert process.stderr is not None
-        process.stderr.readline()  # the first round
-        process.stderr.readline()  # that of the watch that has begun
-        for number in range(count):
+    with _going_on(synced):
+        for number in range(count + 1):
             word = f"zwyrkon{number}falt"
             mail = MAIL.format(id=word, title="Arrival", body=word).encode()
             begun = time.perf_counter()
             server.add(INBOX, mail)
-            yield _found_after(synced, word, begun)
+            seconds = _found_after(synced, word, begun)
+            if number:  # the first one also waits for the command to start
+                yield seconds
 
 
 @contextmanager
-def _going_on(synced: Synced) -> Iterator["subprocess.Popen[bytes]"]:
+def _going_on(synced: Synced) -> Iterator[None]:
     process = synced.start("sync", "--every")
     try:
-        yield process
+        yield
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate()
