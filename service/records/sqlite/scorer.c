@@ -15,7 +15,7 @@
 #define TERM_MAX 32768
 #define BETWEEN_CHECKS 100000
 #define NONE UINT32_MAX
-#define RUN_BLOCK 64
+#define RUN_BLOCK 8
 #define RUN_BLOCKS_MAX (1 << 24)
 
 enum { TITLE = 1, EVERYWHERE = 2, ACTOR = 4, PART = 8, FIRST = 16 };
@@ -332,6 +332,7 @@ static double nearness(const Question *q, const Record *record, const Counts *co
 /* Matching: every record that holds a word, with an upper bound of its score */
 
 typedef struct { double value; uint64_t bits; uint32_t seq, actor; } Best;
+typedef struct { double share; uint64_t bits; uint32_t seq, head, actor; } Noted; /* share: of the groups in `bits` */
 
 typedef struct {
     Question question;
@@ -346,10 +347,11 @@ typedef struct {
     Rows *rows; /* of each list, and the next of them */
     size_t *next_row;
     Entry *entries;
-    size_t entries_count, entries_room, seqs_count, seqs_room;
+    size_t entries_count, entries_room, noted_count, noted_room;
     uint32_t *run_blocks;
     size_t blocks;
-    uint32_t *heads, *seqs; /* where the entries of each record begin, and which have some */
+    uint32_t *numbers, *heads; /* of each record in `noted`, from 1 on; where passages of the best begin */
+    Noted *noted;
     Places places;
     Best *best;
     size_t best_count, some, all;
@@ -374,10 +376,7 @@ static uint32_t run_of(const Match *match, uint32_t number)
 {
     size_t block = number / RUN_BLOCK < match->blocks ? number / RUN_BLOCK : match->blocks - 1;
     size_t low = match->run_blocks[block], high = match->run_blocks[block + 1];
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (match->run_first[middle] <= number) low = middle + 1; else high = middle;
-    }
+    while (low < high && match->run_first[low] <= number) low++;
     if (!low || number - match->run_first[low - 1] >= match->run_parts[low - 1]) return NONE;
     return (uint32_t)(low - 1);
 }
@@ -421,11 +420,17 @@ static int note(Match *match, size_t first, size_t end)
             while (match->ordinals[field] < ordinal) field++;
             if (!row->count || match->ordinals[field] != ordinal) continue;
             if (!record_of(match, list->passages, (uint32_t)row->id, &seq, &part, &run)) return DAMAGED;
-            if (!match->heads[seq]) {
-                if (!grow((void **)&match->seqs, &match->seqs_room, match->seqs_count + 1, 4)) return NO_MEMORY;
-                match->seqs[match->seqs_count++] = seq;
+            if (!match->numbers[seq]) {
+                size_t next = match->noted_count + 1;
+                if (!grow((void **)&match->noted, &match->noted_room, next, sizeof(Noted))) return NO_MEMORY;
+                match->noted[match->noted_count++] = (Noted){0, 0, seq, 0, 0};
+                match->numbers[seq] = (uint32_t)next;
             }
-            int done = add_entry(match, row, list->group, field, part, run, &match->heads[seq]);
+            Noted *noted = &match->noted[match->numbers[seq] - 1];
+            if (!(noted->bits >> list->group & 1)) noted->share += match->question.idf[list->group];
+            noted->bits |= 1ULL << list->group;
+            noted->actor |= match->flags[field] & ACTOR;
+            int done = add_entry(match, row, list->group, field, part, run, &noted->head);
             if (done) return done;
         }
         int done = worked(&match->work, *at - before, 0);
@@ -548,37 +553,37 @@ static int by_value(const void *first, const void *second)
 /* Bounds the scores of the records that were noted, and forgets them. */
 static int bound_noted(Match *match, Record *record, Entry **entries, size_t *room)
 {
-    size_t count, groups = match->question.groups;
+    const Question *q = &match->question;
+    size_t count, groups = q->groups;
     uint64_t every = groups == 64 ? UINT64_MAX : (1ULL << groups) - 1;
     int done = DONE;
-    for (size_t n = 0; n < match->seqs_count && done == DONE; n++) {
-        Best best = {0, 0, match->seqs[n], 0};
-        if (!(count = entries_of(match, match->heads[best.seq], entries, room))) return NO_MEMORY;
-        match->heads[best.seq] = 0;
-        for (size_t e = 0; e < count; e++) {
-            best.bits |= 1ULL << (*entries)[e].group;
-            best.actor |= match->flags[(*entries)[e].field] & ACTOR;
-        }
+    for (size_t n = 0; n < match->noted_count && done == DONE; n++) {
+        const Noted *noted = &match->noted[n];
+        /* However often a record has its words, its score is below this. */
+        double rough = noted->share * (1 + q->saturation) * noted->share / q->total;
+        Best best = {rough, noted->bits, noted->seq, noted->actor};
+        match->numbers[best.seq] = 0;
         if (match->every && best.bits != every) continue;
         match->some++;
         match->all += best.bits == every;
         double least = match->best_count == match->most ? match->best[0].value : -1;
-        done = bound_of(match, record, *entries, count, least, &best.value);
+        if (best.value > least) {
+            if (!(count = entries_of(match, noted->head, entries, room))) return NO_MEMORY;
+            done = bound_of(match, record, *entries, count, least, &best.value);
+        } else {
+            done = worked(&match->work, 1, 0);
+        }
         keep(match, best);
     }
-    match->seqs_count = match->entries_count = 0;
+    match->noted_count = match->entries_count = 0;
     return done;
 }
 
 /* Notes the passages of the best by their number instead of their record. */
 static int note_passages(Match *match)
 {
-    memset(match->heads, 0, (match->last_seq + 1) * sizeof *match->heads);
-    for (size_t n = 0; n < match->best_count; n++) match->heads[match->best[n].seq] = (uint32_t)n + 1;
-    match->seqs_count = 0;
-    if (!grow((void **)&match->seqs, &match->seqs_room, match->best_count, 4)) return NO_MEMORY;
-    if (!match->best_count) return DONE;
-    memset(match->seqs, 0, match->best_count * sizeof *match->seqs);
+    if (!(match->heads = calloc(match->best_count + 1, sizeof *match->heads))) return NO_MEMORY;
+    for (size_t n = 0; n < match->best_count; n++) match->numbers[match->best[n].seq] = (uint32_t)n + 1;
     for (size_t n = 0; n < match->lists_count; n++) {
         size_t field = 0;
         uint32_t run = NONE, seq, part;
@@ -589,8 +594,9 @@ static int note_passages(Match *match)
             if (field == match->fields) break;
             if (!row->count || match->ordinals[field] != ordinal) continue;
             if (!record_of(match, 1, (uint32_t)row->id, &seq, &part, &run)) return DAMAGED;
-            if (!match->heads[seq]) continue;
-            int done = add_entry(match, row, match->lists[n].group, field, part, run, &match->seqs[match->heads[seq] - 1]);
+            if (!match->numbers[seq]) continue;
+            uint32_t *head = &match->heads[match->numbers[seq] - 1];
+            int done = add_entry(match, row, match->lists[n].group, field, part, run, head);
             if (done) return done;
         }
     }
@@ -736,7 +742,7 @@ static PyObject *matched(const Match *match)
     for (size_t n = 0; best && n < match->best_count; n++) {
         const Best *found = &match->best[n];
         PyObject *passages = PyList_New(0), *one = NULL;
-        size_t count = entries_of(match, match->seqs[n], &entries, &room);
+        size_t count = entries_of(match, match->heads[n], &entries, &room);
         for (size_t e = 0; passages && e < count;) {
             const Entry *first = &entries[e];
             uint64_t bits = 0;
@@ -786,13 +792,13 @@ static PyObject *match_records(PyObject *module, PyObject *args)
     match.run_parts = (const uint32_t *)parts.bytes;
     if (ordinals.size != flags.size * 4 || first.size != seqs.size || first.size != parts.size || most < 1
         || last_seq < 0 || last_seq >= NONE || flags.size > UINT16_MAX) { fail(DAMAGED); goto end; }
-    match.heads = calloc(match.last_seq + 1, sizeof *match.heads);
+    match.numbers = calloc(match.last_seq + 1, sizeof *match.numbers);
     match.rows = calloc(match.lists_count + 1, sizeof(Rows));
     match.next_row = calloc(match.lists_count + 1, sizeof(size_t));
     int indexed = index_runs(&match);
     match.best = malloc((match.most + 1) * sizeof(Best));
     Py_BEGIN_ALLOW_THREADS
-    done = indexed && match.heads && match.lists && match.rows && match.next_row && match.best ? run_match(&match) : NO_MEMORY;
+    done = indexed && match.numbers && match.lists && match.rows && match.next_row && match.best ? run_match(&match) : NO_MEMORY;
     Py_END_ALLOW_THREADS
     if (done == DONE) result = matched(&match); else fail(done);
 end:
@@ -801,8 +807,9 @@ end:
     free(match.rows);
     free(match.next_row);
     free(match.run_blocks);
+    free(match.numbers);
     free(match.heads);
-    free(match.seqs);
+    free(match.noted);
     free(match.entries);
     free(match.places.at);
     free(match.best);
