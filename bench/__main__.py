@@ -36,7 +36,8 @@ def measure(plan: Plan, groups: list[str]) -> list[Measured]:
                 print(report.printed(line), flush=True)
         except Exception as error:  # the other groups can still be measured
             traceback.print_exc()
-            one.lines.append(Note("stopped by", f"{type(error).__name__}: {error}"[:300]))
+            what = "these measurements ended early, with the error"
+            one.lines.append(Note(what, f"{type(error).__name__}: {error}"[:300]))
         print(f"    ({time.perf_counter() - begun:.0f} s)", flush=True)
         found.append(one)
     return found

@@ -16,14 +16,14 @@ _CARRIED = (
     "and sends both channels. " + _TURNS
 )
 _P95 = (
-    "One client asks every question once. The figure is the ratio of the 95th percentiles of each "
-    "round."
+    "One client asks every question once in each round. The figure is the ratio of the 95th "
+    "percentiles of a round."
 )
 _ADDED = (
     "One client asks each question over MCP, first by words alone and then also by meaning. The "
     "model embeds the question; the vectors of the records are made up."
 )
-_LARGEST = "The largest page that a call can request."
+_LARGEST = "Pages of ten and of 100 hits, and a list of 100 records."
 _COMMON = "One client searches over MCP for words in 5 to 20% of the records; "
 
 GOALS: tuple[Goal, ...] = (
@@ -275,10 +275,10 @@ GOALS: tuple[Goal, ...] = (
         "most",
         BUDGETS.search_text_bytes,
         "bytes",
-        "The largest answer to any question, natural or of rare words.",
+        "The largest answer to any of the questions, both natural ones and those of rare words.",
     ),
     row(
-        *("budgets", "text", "largest text of any answer", "most"),
+        *("budgets", "text", "largest text of a page", "most"),
         *(BUDGETS.text_bytes, "bytes", _LARGEST),
     ),
     row(
@@ -293,7 +293,7 @@ GOALS: tuple[Goal, ...] = (
         *("stages", "rendering"),
         "conversion to JSON (wire), fitting to limits and rendering: share of the time of a search",
         *("most", 0.2, "×"),
-        "Each stage is measured without the stages inside it, all in the benchmark's process.",
+        "Stages run in the benchmark's process. A stage's time excludes the stages inside it.",
     ),
     row(
         *("stages", "answering"),
@@ -305,8 +305,8 @@ GOALS: tuple[Goal, ...] = (
         *("pages", "pages"),
         "page of a search in a browser, 100,000 records: time, relative to a bare Flask page",
         *("most", 3.0, "×"),
-        "Both query the same store, in the benchmark's process and in turn; the bare page prints "
-        "titles and passages.",
+        "Rung's page and the bare Flask page query the same store in turn, in the benchmark's own "
+        "process; the bare page prints titles and passages.",
     ),
     row(
         *("upstreams", "adapter"),

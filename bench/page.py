@@ -78,10 +78,11 @@ _METHOD = """\
 - Servers that are compared run at the same time. They get the load in turn, in reverse order in
   every second round. A row shows the median of the ratios of its rounds, then the lowest and the
   highest ratio. A row without these two was measured once.
-- Rung runs with its defaults: it checks the token and the grant, proves its windows, fills both
-  channels of a result (text and structured content), and logs every request. Only its answer cache
-  is off, so that Rung has to compute every answer. The cache is on only in the row for an identical
-  call, in the row for memory after mixed load, and in the soak (`make soak`).
+- Rung runs with its defaults, except that its limits refuse no request, and that search by meaning
+  (outside its own rows) and the answer cache are off. It checks the token and the grant, proves its
+  windows, fills both channels of a result (text and structured content), and logs every request.
+  Without the cache, Rung has to compute every answer. The cache is on only in the rows for an
+  identical call, for memory after mixed load and for the start, and in the soak (`make soak`).
 - Peers serve `SELECT … snippet() … ORDER BY rank LIMIT 10` over the same records in one SQLite file
   with a `porter` index. They search for any word of the question except Rung's stop words, and rank
   the matches (a *ranked OR*). They keep their connection to the file open, check no token, log
@@ -240,7 +241,8 @@ def _generator(found: dict[str, Any]) -> str:
     return _paragraph(
         text
         + "Rows with one client are measured by a loop in Python. The loop's own time is part of "
-        "their figures and brings ratios closer to 1. The time of the store alone is also given."
+        "their figures and brings ratios closer to 1. For common words in a million records, the "
+        "ratios of the store alone are also given."
     )
 
 
@@ -275,10 +277,10 @@ def _details(lines: Sequence[Line]) -> Iterator[str]:
 def _soaked(soak: dict[str, Any]) -> Iterator[str]:
     yield "## Soak\n"
     yield (
-        f"From `make soak` on {soak['when']}, {soak['machine']}: every kind of call, including "
-        "calls that fail, over REST and over MCP with old and new protocol revisions, while small "
-        "imports and new grants change the store. Growth is the slope of the peaks after the first "
-        "quarter of the time.\n"
+        f"From `make soak` on {soak['when']}, {soak['machine']}: calls of every tool for records "
+        "over MCP, with an old and a new protocol revision, and searches and reads over REST, "
+        "including calls that fail, while small imports and new grants change the store. Growth is "
+        "the slope of the peaks after the first quarter of the time.\n"
     )
     yield markdown(("what", "measured", ""), soak["lines"])
 

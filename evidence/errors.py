@@ -67,7 +67,7 @@ ENDED: Final = ("grant_expired", "grant_revoked")
 
 
 class Forbidden(EvidenceError, kind="forbidden", code="permission_error"):
-    """The token does not allow this."""
+    """The token does not allow this, or the server refuses the origin or host name."""
 
 
 class NotFound(EvidenceError, kind="not_found", code="not_found"):

@@ -285,7 +285,7 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
         )
     if connection is not None and not isinstance(connection, str):
         raise InvalidRequest(
-            "The connection in this handle is not text. Pass the id as it was returned.", param="id"
+            "The connection in this id is not text. Pass the id as it was returned.", param="id"
         )
     return RecordRef(
         _checked(stream, "stream"),

@@ -40,10 +40,12 @@ class Contract:
     streams_in_grant: int = _limit(500, "largest number of streams in one grant")
     record_id_bytes: int = _limit(512, "longest record id in the store")
     name_bytes: int = _limit(64, "longest stream or field name in the store")
-    inline_bytes: int = _limit(65_536, "largest field value that MCP returns whole")
-    whole_bytes: int = _limit(1_048_576, "largest field value that REST returns whole")
+    inline_bytes: int = _limit(65_536, "larger field values are never returned whole over MCP")
+    whole_bytes: int = _limit(
+        1_048_576, "largest field value that REST returns whole if fields= does not name it"
+    )
     export_bytes: int = _limit(
-        33_554_432, "largest total size of the whole values that REST returns with fields="
+        33_554_432, "largest total size of the values of one record that fields= names over REST"
     )
     chunk_chars: int = _limit(16_384, "size of the chunks in which a large value is stored")
     passage_chars: int = _limit(
@@ -52,8 +54,8 @@ class Contract:
     passage_stride_chars: int = _limit(
         1_536, "distance between passage starts; the overlap is longer than any query"
     )
-    expand_items: int = _limit(10, "default number of related records per relation")
-    expand_items_max: int = _limit(50, "largest number of related records per relation")
+    expand_items: int = _limit(10, "default number of related records per record and relation")
+    expand_items_max: int = _limit(50, "largest number of related records per record and relation")
     names_in_list: int = _limit(100, "largest number of names in one list argument, such as fields")
     name_chars: int = _limit(256, "longest name or connection id in an argument")
     filter_fields: int = _limit(20, "largest number of fields in one filter")
@@ -78,11 +80,13 @@ CONTRACT = Contract()
 class Budgets:
     """Our own size and time choices. Deadlines must nest: upstream < request < router."""
 
-    text_bytes: int = _limit(24_576, "largest model-visible text of one tool result")
-    structured_bytes: int = _limit(32_768, "largest structuredContent of one tool result")
-    search_text_bytes: int = _limit(8_192, "largest text of a search page with ten hits")
+    text_bytes: int = _limit(
+        24_576, "largest text of a tool result, except `schema` without arguments and paper texts"
+    )
+    structured_bytes: int = _limit(32_768, "the same for structuredContent, with these exceptions")
+    search_text_bytes: int = _limit(8_192, "largest text of a search page with up to ten hits")
     schema_bytes: int = _limit(
-        40_960, "largest text, and largest structured content, of the schema index"
+        40_960, "largest text, and largest structuredContent, of `schema` without arguments"
     )
     document_bytes: int = _limit(18_432, "largest text of a fetched document, with JSON escapes")
     metadata_bytes: int = _limit(
@@ -104,7 +108,7 @@ class Budgets:
     )
     compress_bytes: int = _limit(1_024, "smallest answer body that is compressed")
     drained_bytes: int = _limit(
-        4_194_304, "most data read from a closing connection so that the client receives the answer"
+        4_194_304, "largest amount of data read from a closing connection so that an answer arrives"
     )
     drained_seconds: float = _limit(1.0, "how long data is read from a closing connection")
     head_bytes: int = _limit(
@@ -125,33 +129,33 @@ class Budgets:
     )
     connections: int = _limit(
         1_000,
-        "most connections per worker; then the one that waited longest for its client is closed",
+        "connections per worker; beyond it, the one that waited longest for its client is closed",
     )
     received_bytes: int = _limit(
-        16_777_216, "most request data that one worker buffers for all clients"
+        16_777_216, "largest amount of request data that a worker buffers for all clients together"
     )
     queued_bytes: int = _limit(131_072, "largest unsent part of an answer in the system's buffer")
     unsent_bytes: int = _limit(
-        33_554_432, "most answer data that one worker buffers for all clients"
+        33_554_432, "largest amount of answer data that a worker buffers for all clients together"
     )
     link_header_bytes: int = _limit(
         2_048, "longest link in a header; proxies accept about 4 KB of headers"
     )
     link_bytes: int = _limit(8_000, "longest link to the next page; servers may refuse longer URLs")
     rest_page_bytes: int = _limit(
-        8_388_608, "largest REST page, and largest record returned with whole values"
+        8_388_608, "largest REST page, and largest record that REST returns without fields="
     )
     query_parameters: int = _limit(256, "largest number of parameters in a query string")
-    names_shown: int = _limit(20, "largest number of field names in one message or call")
-    retries_shown: int = _limit(3, "largest number of calls that one error suggests")
-    excerpt_chars: int = _limit(320, "longest excerpt; shorter fields are shown whole")
+    names_shown: int = _limit(20, "largest number of names in one list of a message")
+    retries_shown: int = _limit(3, "connections or papers for which one error suggests calls")
+    excerpt_chars: int = _limit(320, "longest excerpt; the first 3 hits show shorter fields whole")
     first_window_chars: int = _limit(
-        240, "size of the first hit's first excerpt, if the field is longer"
+        240, "size of the first hit's first excerpt, if the field exceeds excerpt_chars"
     )
-    later_window_chars: int = _limit(160, "size of any other excerpt, unless its passage is longer")
+    later_window_chars: int = _limit(160, "the same for other excerpts, unless a passage is longer")
     excerpt_chars_min: int = _limit(80, "shortest length to which excerpts are cut")
     word_matches: int = _limit(5_000, "largest number of records counted for one word")
-    prefix_words_read: int = _limit(8_192, "maximum indexed words read to expand one prefix")
+    prefix_words_read: int = _limit(8_192, "number of indexed words read to expand one prefix")
     prefix_rows: int = _limit(
         2_000, "number of newest rows searched if a prefix matches too many words"
     )
@@ -175,13 +179,13 @@ class Budgets:
     candidate_rows: int = _limit(
         4_000, "largest number of index rows read to select the candidates of a search"
     )
-    postings: int = _limit(2_000_000, "maximum index rows read by a search that scores every match")
+    postings: int = _limit(2_000_000, "number of index rows read to score all matches of a search")
     records_scored: int = _limit(
         2_000, "largest number of records read for exact scores when every match is scored"
     )
     candidates_ranked: int = _limit(100, "number of candidates that are read and ranked together")
     candidates_newest: int = _limit(300, "number of newest records selected for a very common word")
-    required_rows: int = _limit(5_000, "maximum index rows read for one required part of a query")
+    required_rows: int = _limit(5_000, "number of index rows read for one required part of a query")
     passages_ranked: int = _limit(
         8, "largest number of passages of a long value that are read to rank a record"
     )
@@ -231,8 +235,8 @@ class Budgets:
     package_seen_hits: int = _limit(
         200, "largest number of earlier hits kept in a package cursor if grants overlap"
     )
-    fan_in_width: int = _limit(64, "maximum members of a package that are queried at once")
-    fan_in_group: int = _limit(16, "maximum members of a package whose next pages are read at once")
+    fan_in_width: int = _limit(64, "number of members of a package that are queried at once")
+    fan_in_group: int = _limit(16, "number of package members whose next pages are read at once")
     fan_in_rounds: int = _limit(
         4, "largest number of rounds of queries to the members of a package for one page"
     )
@@ -270,20 +274,20 @@ class Budgets:
     )
     json_levels: int = _limit(240, "largest number of nesting levels in JSON that is parsed")
     upstream_record_bytes: int = _limit(
-        69_206_016, "largest JSON of one upstream record: 32 MiB of text, with JSON escapes"
+        69_206_016, "largest JSON of one upstream record with fields=: 32 MiB of text, with escapes"
     )
     preview_chars: int = _limit(512, "length of the preview that is shown for a large value")
     upstream_message_chars: int = _limit(600, "longest message or hint in an upstream's error")
     upstream_detail_bytes: int = _limit(
         2_048, "largest size of any other member of an upstream's error"
     )
-    upstream_warnings: int = _limit(20, "maximum warnings passed on from one answer of an upstream")
+    upstream_warnings: int = _limit(20, "number of warnings passed on from one upstream answer")
     window_warnings: int = _limit(3, "largest number of warnings shown with a field window")
     upstream_suggestions: int = _limit(
         5, "largest number of similar names passed on from an upstream's error"
     )
     error_page_bytes: int = _limit(16_384, "part of an HTML error page searched for its title")
-    redirects: int = _limit(3, "maximum redirects followed for one asset, download or synced URL")
+    redirects: int = _limit(3, "number of redirects followed for an asset, download or synced URL")
     upstream_retries: int = _limit(
         2, "largest number of retries if an upstream aborts or temporarily refuses a read"
     )
@@ -299,9 +303,9 @@ class Budgets:
     token_seconds: float = _limit(60.0, "how long the acceptance of a token is cached")
     refused_token_seconds: float = _limit(5.0, "how long the refusal of a token is cached")
     grants_cached: int = _limit(512, "largest number of grants whose streams one thread caches")
-    words_cached: int = _limit(1_024, "maximum query words whose forms and counts are cached")
-    tokens_cached: int = _limit(4_096, "maximum tokens whose acceptance or refusal is cached")
-    near_values: int = _limit(5, "maximum similar values shown for a filter that matches nothing")
+    words_cached: int = _limit(1_024, "number of query words whose forms and counts are cached")
+    tokens_cached: int = _limit(4_096, "number of tokens whose acceptance or refusal is cached")
+    near_values: int = _limit(5, "number of similar values shown for a filter that matches nothing")
     near_value_records: int = _limit(
         200, "largest number of records whose values are compared with an unmatched filter"
     )
@@ -315,10 +319,10 @@ class Budgets:
         4, "largest number of attempts for each request of an export, including the first"
     )
     export_pause_seconds: float = _limit(
-        1.0, "pause before an export retries a request if Retry-After is missing"
+        1.0, "first pause before an export retries without Retry-After; later pauses double"
     )
     export_wait_seconds: float = _limit(120.0, "longest Retry-After that an export waits for")
-    export_empty_pages: int = _limit(1_000, "maximum consecutive empty pages that an export skips")
+    export_empty_pages: int = _limit(1_000, "number of empty pages in a row that an export skips")
     config_file_bytes: int = _limit(65_536, "largest configuration file of commands")
     client_file_bytes: int = _limit(
         67_108_864, "largest client configuration file that rung connect edits"
@@ -364,7 +368,7 @@ class Budgets:
         5.0, "time to check a token in rung stdio or rung connect, or to fetch an issuer's keys"
     )
     work_seconds: int = _limit(30, "default CPU seconds per minute for one grant in each worker")
-    paused_batches: int = _limit(16, "maximum batches per worker that may pause for other callers")
+    paused_batches: int = _limit(16, "number of batches per worker paused for other callers")
     served_seconds: float = _limit(10.0, "how long a caller counts as active after an answer")
     begins_chars: int = _limit(160, "length of the text shown from the start of a related hit")
     related_seconds: float = _limit(

@@ -12,9 +12,10 @@ This page shows how often search finds the right record in public collections an
 collection. `COLLECTIONS=FOLDER make quality` writes the page.
 
 Each question is sent as it was typed, in one call for ten hits, to the same search that the MCP
-tools use. Each group of a collection is a connection with its own grant. Two baselines answer the
-same questions in the same run: SQLite FTS5 with `tokenize = 'porter unicode61'`, and bm25s with
-Snowball stems. Both remove stop words, join the other words with OR, and rank by BM25.
+tools use. Each group of a collection is a connection with its own grant. In runs without vectors,
+except those of the papers and the demo, two baselines answer the same questions: SQLite FTS5 with
+`tokenize = 'porter unicode61'`, and bm25s with Snowball stems. Both remove stop words, join the
+other words with OR, and rank by BM25.
 
 """
 
@@ -141,7 +142,7 @@ def _collection(run: Run) -> str:
     kind = KINDS.get(run.name.removesuffix(MEANING), run.kind)
     kind = kind[0].upper() + kind[1:]
     sentences = [
-        f"{kind} ({run.documents:,} documents, {len(run.queries):,} questions).",
+        f"{kind}. In all: {run.documents:,} documents and {len(run.queries):,} questions.",
         NOTES.get(run.name, ""),
         f"Source: {run.source}." if run.source else "",
     ]

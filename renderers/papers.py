@@ -189,7 +189,7 @@ def _list(paper: Paper, name: str) -> list[str]:
     if not values:
         return []
     entries = "; ".join(quoted(value) for value in values)
-    tail = f"; {rest} more are in the summary and the source" if rest else ""
+    tail = f"; {rest} more, not listed here" if rest else ""
     return [f"{name} ({len(values) + rest}): {entries}{tail}"]
 
 

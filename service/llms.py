@@ -56,7 +56,7 @@ def _section(name: str, operations: tuple[AnyOperation, ...], endpoint: str, tok
         addresses += [f"- {operation.title}: `GET {operation.route.path}`" for operation in routes]
     over_mcp = f"POST JSON-RPC to `{endpoint}` (streamable HTTP, no session). {token}"
     rest = "\n".join(addresses)
-    return f"## {name}\n\nMCP: {over_mcp}\n\nTools:\n\n{tools}\n\nThe same over REST:\n\n{rest}"
+    return f"## {name}\n\nMCP: {over_mcp}\n\nTools:\n\n{tools}\n\nOver REST:\n\n{rest}"
 
 
 def _addresses(operation: AnyOperation) -> str:

@@ -231,7 +231,9 @@ def failures() -> str:
     return page(
         "Errors",
         table(("kind", "REST status", "usual code", "class", "meaning"), rows),
-        "An MCP tool that fails returns HTTP 200 and a result with `isError`.",
+        "An MCP tool that fails returns HTTP 200 and a result with `isError`. If Rung refuses the "
+        "request before the tool runs, for example because of the token, it returns the status "
+        "above.",
         (inspect.getdoc(errors) or "").partition("\n\n")[2],
     )
 

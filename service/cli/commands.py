@@ -29,6 +29,18 @@ USAGE: Final = 2
 CODES: Final = {400: USAGE, 401: 3, 403: 4, 404: 5}
 
 
+#: Expressions in the texts of tools, and what they are in a shell.
+IN_SHELL: Final = (
+    (r"metadata\.next_read is the call for the rest", "the command for the rest is printed"),
+    (
+        r"\b([Aa]) truncated answer ends with the call for the rest",
+        r"\1fter a truncated answer, the command for the rest is printed",
+    ),
+    (r"(?<=First )call\b", "run"),
+    (r"\bCall\b", "Run"),
+    (r"\bcall(s?)\b", r"command\1"),
+)
+
 #: Output formats other than the layout for a terminal.
 FORMS: Final = {
     "plain": "Print the plain text that a pipe would get, even on a terminal.",
@@ -120,10 +132,12 @@ class Entry(Generic[Op]):
         return "\n\n".join([self._with_options(self.operation.description), *arguments])
 
     def _with_options(self, text: str, literal: Collection[str] = ()) -> str:
-        """The text with `argument` and `argument=true` replaced by the options of the command.
+        """The text for a shell, with the options of the command for `argument` and `argument=true`.
 
         A `literal` is a value, even if it is also the name of an argument. Options are not quoted.
         """
+        for expression, words_here in IN_SHELL:
+            text = re.sub(expression, words_here, text)
         names = {name: option for name, option in self.option_names.items() if name not in literal}
         return re.sub(r"`(\w+?)(=true)?`", lambda name: names.get(name[1], f"`{name[1]}`"), text)
 

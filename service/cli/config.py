@@ -217,7 +217,7 @@ _LINE = f'Each line must have the form KEY = "VALUE", such as {_EXAMPLE}.'
 )
 @click.option("--check", is_flag=True, help="Also open the store; print only warnings and errors.")
 def config(explain: bool, example: bool, check: bool) -> None:
-    """Show the effective settings of a server that gunicorn starts. Secrets are hidden.
+    """Show the effective settings of a server that you start with gunicorn. Secrets are hidden.
 
     `rung serve` also reads the configuration file, and starts one worker by default. --explain also
     shows what commands that read records take from the environment and the configuration file. If a

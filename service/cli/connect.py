@@ -169,8 +169,9 @@ def connect(
     URL is the address of the server, with or without /mcp. The default is RUNG_URL, then the URL
     in Rung's configuration file, then http://127.0.0.1:8000. Without --client, nothing is
     written. With --client, the command backs up the client's file and changes only the server's
-    entry. The command does not write the token if the client can read it from a variable or ask
-    for it. If the client can sign in to the server, you need not pass a token.
+    entry. Without --inline-token, the command does not write the token if the client can read it
+    from a variable or ask for it. If the client can sign in to the server, you need not pass a
+    token.
     """
     options, explicit = Options(**parameters), explicit_names(context)
     _refuse_misfits(options, explicit)

@@ -293,8 +293,8 @@ def create_package(
 ) -> None:
     """Create a package of grants and print its token. The token is shown only once.
 
-    The command uses each --remote token once, to ask its server for the grant. The tokens are
-    stored encrypted with RUNG_SECRET_KEY or, if that is not set, with a key in the store.
+    The command sends each --remote token to its server, to ask for the grant. The tokens are stored
+    encrypted with RUNG_SECRET_KEY or, if that is not set, with a key in the store.
     """
     if len(urls) != len(files):
         raise click.UsageError("Pass one --token-file for each --remote, in the same order.")

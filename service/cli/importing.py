@@ -55,7 +55,7 @@ ERASING = "The old records are being erased."
     "--manifest",
     type=FILE,
     help="A JSON file that describes the streams. Without it, Rung proposes a manifest for each "
-    "new stream and shows the manifest.",
+    "new stream and shows a summary.",
 )
 @click.option(
     "--write-manifest",
@@ -92,12 +92,12 @@ ERASING = "The old records are being erased."
 def import_(paths: tuple[str, ...], written: Path | None, store: Place, **options: Any) -> None:
     """Import PATHS: files in the formats that --format lists, folders, and .gz or .zip files.
 
-    The path `-` is standard input, which is read as NDJSON unless --format is given. Importing a
-    file again creates no duplicates. The id of a row is the value of the field that --key or the
-    manifest names. If neither names one, the id is the value of a field such as `id`, `_id`, `key`
-    or `uuid`, or else a hash of the whole row. A changed row updates the record with its id, but if
-    the id is a hash, the row becomes a new record. The exit code is 3 if some rows are refused, and
-    1 if nothing is imported.
+    The path `-` is standard input, which is read as NDJSON unless --format is given. Importing the
+    same file again creates no duplicates. The id of a row is the value of the field that --key or
+    the manifest names. If neither names one, the id is the value of a field such as `id`, `_id`,
+    `key` or `uuid`, or else a hash of the whole row. A changed row updates the record with its id,
+    but if the id is a hash, the row becomes a new record. The exit code is 3 if some rows are
+    refused, and 1 if all are, if there are none, or if --strict refuses the import.
     """
     with (
         teaching(),

@@ -20,9 +20,10 @@ from service.records.opening import engine_of
 from service.records.writing import StreamCount, Writing
 
 MEGABYTE = 1_000_000
-#: Options of `rung import` that `rung replace` does not have: it names the stream, and replaces it
-#: only if every row was imported.
-_NOT_REPLACED = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
+#: Options of `rung import` that `rung replace` does not share: it names the stream, replaces it
+#: only if every row was imported, and has its own --manifest.
+_OF_IMPORT = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
+_NOT_SHARED = (*_OF_IMPORT, "manifest")
 
 
 YES = "Do not ask for confirmation."
@@ -115,7 +116,13 @@ replace = click.Command(
             help="Propose a new manifest. Not available for a store in PostgreSQL.",
         ),
         click.Option(["--yes"], is_flag=True, help=YES),
-        *(param for param in importing.import_.params if param.name not in _NOT_REPLACED),
+        click.Option(
+            ["--manifest"],
+            type=FILE,
+            help="A JSON file that describes the stream. Without it, the stream keeps its manifest "
+            "unless --key or --infer is given.",
+        ),
+        *(param for param in importing.import_.params if param.name not in _NOT_SHARED),
     ],
 )
 
@@ -170,9 +177,10 @@ def restore(file: Path, yes: bool, store: Place) -> None:
 def check_(repair: bool, yes: bool, store: Place) -> None:
     """Check the store's file, counts and blobs, and compare its full-text index with the records.
 
-    The command reads everything without a lock and exits with 1 if something is wrong. In that
-    case, --repair rebuilds the indexes and counts in a copy, which then replaces the store. For a
-    store in PostgreSQL, only --repair works: it always rebuilds the indexes and counts in place.
+    The command upgrades a store with an old schema version, then reads everything without a lock,
+    and exits with 1 if something is wrong. In that case, --repair rebuilds the indexes and counts
+    in a copy, which then replaces the store. For a store in PostgreSQL, only --repair works: it
+    always rebuilds the indexes and counts in place.
     """
     engine = engine_of(store)
     with teaching():

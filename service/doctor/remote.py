@@ -98,7 +98,7 @@ def tcp(route: Route) -> Finding:
         name = "port-silent" if isinstance(error, TimeoutError) else "port-closed"
         change = f"Start Rung (`rung serve --port {port}`), or correct the host and port."
         if route.proxy:
-            change = "Correct HTTPS_PROXY, or set NO_PROXY for this host."
+            change = "Correct HTTPS_PROXY or HTTP_PROXY, or set NO_PROXY for this host."
         return problem(name, host=host, port=port, reason=_reason(error), change=change)
     return ok(f"{host}:{port} accepts connections")
 

@@ -272,7 +272,7 @@ def _call(uri: str) -> tuple[str, str, dict[str, Any]]:
     if kind == "metadata":
         if query:
             raise InvalidRequest(
-                "Paper metadata is always returned in full. Remove the ? and everything after it."
+                "Paper metadata has only one page. Remove the ? and everything after it."
             )
         return path, METADATA, arguments
     offset = _OFFSET.fullmatch(query or "offset_chars=0")

@@ -40,8 +40,8 @@ def required_encoder(settings: Settings) -> Encoder:
     encoder = encoder_of(settings)
     if encoder is None:
         raise Unavailable(
-            "Search by meaning is off: RUNG_SEMANTIC=off is set, or no model is installed. To "
-            "install one, run `rung model install`."
+            "Search by meaning is off: RUNG_SEMANTIC=off is set, its packages are not installed, "
+            "or there is no model. To install a model, run `rung model install`."
         )
     return encoder
 

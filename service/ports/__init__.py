@@ -86,7 +86,10 @@ class RecordQuery(Request, operation="query_records"):
     filter: Filter = optional(TypedFilter(), {})
     sort: str | None = optional(Text("A sort field from `schema`; `-field` for descending order."))
     order: str | None = optional(
-        Choice("`asc` for oldest first, `desc` for newest first.", ORDERS),
+        Choice(
+            "`asc` for oldest first, `desc` for newest first; without a sort field, by record id.",
+            ORDERS,
+        ),
         rest_only=True,
         accepted=True,
     )

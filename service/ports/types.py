@@ -180,8 +180,11 @@ class ExpandLimit(NonText, fields.Field[dict[str, int]]):
     placeholder = "RELATION", "integer"
 
     def __init__(self) -> None:
-        text = 'Maximum number of records per relation, as in {"replies": 5}.'
-        rest = "Maximum number of records per relation, as in expand_limit[replies]=5."
+        text = 'Maximum per record and relation, as in {"replies": 5}.'
+        rest = (
+            "Maximum number of related records per record and relation, as in "
+            "expand_limit[replies]=5."
+        )
         super().__init__(**_described(text, rest=rest))
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> Any:

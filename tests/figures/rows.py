@@ -65,7 +65,8 @@ ROWS: Final = (
         5,
         "Store and snapshot replaced under load; files that are corrupt, truncated, or from "
         "another program or a newer version",
-        "No answer is wrong; the old file stays in use, and `/readyz` reports the reason",
+        "No answer is wrong; a snapshot that cannot be used leaves the old one in use, and "
+        "`/readyz` reports the reason",
         (
             *("tests/figures/test_swaps.py", "tests/spec/test_replaced_store.py"),
             *("tests/spec/test_papers_swap.py", "tests/spec/test_damaged_index.py"),
@@ -213,9 +214,9 @@ ROWS: Final = (
         "and PostgreSQL failovers that lose commits, followed by as many new commits; records "
         "moved out of and into a grant's time range",
         "A record gives access only to the bytes that came with it; a replaced file is always the "
-        "whole old file or the whole new one; revoked tokens stay revoked; bookmarks of lost "
-        "commits return 410, and bookmarks from before the upgrade keep working; a feed contains "
-        "only what the grant covers",
+        "whole old file or the whole new one; revoked tokens stay revoked, unless a failover loses "
+        "the revocation itself; bookmarks of lost commits return 410, and bookmarks from before "
+        "the upgrade keep working; a feed contains only what the grant covers",
         (
             *("tests/spec/test_forged_blobs.py", "tests/cli/test_replaced_files.py"),
             *("tests/spec/test_replaced_store.py", "tests/spec/test_lost_commits.py"),

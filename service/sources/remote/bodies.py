@@ -302,8 +302,8 @@ def schema(body: Body, query: SchemaQuery) -> Body:
     return warned(
         body,
         "compatibility_fallback",
-        "This source does not describe its fields. It refuses filter, view and expand for most "
-        "tokens; search, fields, sorting by time and aggregate often work.",
+        "This source does not describe its fields. It refuses the arguments `filter`, `view` and "
+        "`expand` for most tokens; search, `fields`, sorting by time and aggregate often work.",
     )
 
 

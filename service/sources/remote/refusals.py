@@ -9,20 +9,22 @@ from evidence.limits import CONTRACT
 from service.ports import AggregateQuery, Filter, RecordQuery, SchemaQuery, SearchQuery
 
 NO_FILTER = (
-    "This source does not accept filter from your token. Use search, or list without filter "
-    "and select the records yourself."
+    "This source does not accept the argument `filter` from your token. Use search, or list "
+    "without `filter` and select the records yourself."
 )
-NO_VIEW = "This source does not accept view from your token. Use fields instead."
+NO_VIEW = (
+    "This source does not accept the argument `view` from your token. Use `fields` instead."
+)
 NO_EXPAND = (
-    "This source does not accept expand from your token. List the related stream with "
-    "query_records instead."
+    "This source does not accept the argument `expand` from your token. List the related stream "
+    "with query_records instead."
 )
 
 #: The warning that the `words` of a search were not sent to a source.
 WORDS = {
     "code": "unsupported_by_source",
-    "message": "This source does not support the words argument; it uses its own matching. Put "
-    "quotes around words that must be adjacent, and check the excerpts.",
+    "message": "This source does not support the argument `words`; it uses its own matching. "
+    "Put quotes around words that must be adjacent, and check the excerpts.",
     "param": "words",
 }
 _WITHOUT = {
@@ -40,7 +42,7 @@ def of_argument(name: str, query: SearchQuery) -> InvalidRequest:
         if argument != name
     }
     return InvalidRequest(
-        f"This source does not support {name} in searches.",
+        f"This source does not support the argument `{name}` in searches.",
         code="unsupported_by_source",
         param=name,
         hint=_WITHOUT.get(name, "Leave it out")
@@ -90,8 +92,8 @@ def of_filter(error: EvidenceError, conditions: Filter) -> EvidenceError:
     """The same for a search or an aggregate with a filter."""
     if _refused(error, filter=conditions):
         error.hint = (
-            "This source does not accept filter from your token. Leave it out, and narrow the "
-            "search with more words, streams or connection_id."
+            "This source does not accept the argument `filter` from your token. Leave it out. "
+            "To narrow a search, use more words, streams or connection_id."
         )
     return error
 
