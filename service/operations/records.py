@@ -75,9 +75,9 @@ def _ordered(raw: dict[str, Any]) -> dict[str, Any]:
 QUERY_RECORDS = RecordOperation(
     title="List records",
     description=(
-        "List records of one stream, newest first (by id without a sort field). Long values are "
-        "previews with the call for the rest. Use `search` to find words and `changes_since` to "
-        "follow updates."
+        "List records of one stream, newest first, or by id if it has no sort field. Long values "
+        "are previews with the call for the rest. Use `search` to find words and `changes_since` "
+        "to follow updates."
     ),
     request=RecordQuery,
     ask=lambda session, query: session.rs.records(query),

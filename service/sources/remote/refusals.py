@@ -12,9 +12,7 @@ NO_FILTER = (
     "This source does not accept the argument `filter` from your token. Use search, or list "
     "without `filter` and select the records yourself."
 )
-NO_VIEW = (
-    "This source does not accept the argument `view` from your token. Use `fields` instead."
-)
+NO_VIEW = "This source does not accept the argument `view` from your token. Use `fields` instead."
 NO_EXPAND = (
     "This source does not accept the argument `expand` from your token. List the related stream "
     "with query_records instead."
