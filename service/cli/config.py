@@ -252,15 +252,12 @@ def config(explain: bool, example: bool, check: bool) -> None:
 
 def _store_faults(effective: list[InForce]) -> tuple[bool, list[str]]:
     """(whether there is no store yet, as before a first import; the faults of a store)."""
-    from service.doctor.local import lacks_store, store_finding
+    from service.doctor.local import store_finding
 
-    values = {entry.setting.name: entry.value for entry in effective}
-    if lacks_store(values):
-        return True, []
-    finding = store_finding(values)
-    return False, (
-        [f"{finding.message.rstrip('.')}. {finding.change}"] if finding.verdict == "FAIL" else []
-    )
+    finding = store_finding({entry.setting.name: entry.value for entry in effective})
+    if finding is None or finding.verdict != "FAIL":
+        return finding is None, []
+    return False, [f"{finding.message.rstrip('.')}. {finding.change}"]
 
 
 def _of_commands() -> tuple[list[str], list[str]]:

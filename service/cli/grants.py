@@ -1,5 +1,6 @@
 """`rung grant` and `rung package`: create, list and revoke grants and packages of grants."""
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -10,6 +11,9 @@ from typing import Any
 import click
 import orjson
 
+from evidence import handles
+from evidence.errors import InvalidRequest
+from evidence.handles import RecordRef
 from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service import credentials, keys, settings
@@ -177,6 +181,12 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     times = {word: narrowing[word] for word in ("since", "until") if narrowing[word]}
     limits = {"time_constraint": times, "resources": list(narrowing["records"])}
     limits = {word: limit for word, limit in limits.items() if limit}
+    for given in narrowing["records"]:
+        if (ref := _as_hit(given, writer)) is not None:
+            raise click.ClickException(
+                f"--record {given} is the id of a hit. Give only its record id: --record "
+                f"{shlex.quote(ref.record_id)} --connection {ref.connection_id} --stream {ref.stream}"
+            )
     entries: list[dict[str, Any]] = []
     declared_fields: set[str] = set()
     for connection_id in connections or writer.connection_ids():
@@ -204,6 +214,16 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     if not entries:
         raise click.ClickException("The store is empty. Import records first: rung import.")
     return {"streams": entries}
+
+
+def _as_hit(text: str, writer: Writing) -> RecordRef | None:
+    """The record that a text names with its connection and stream, if the store has both."""
+    try:
+        ref = handles.parse(text)
+    except InvalidRequest:
+        return None
+    streams = [manifest.name for manifest in writer.manifests(ref.connection_id or "")]
+    return ref if ref.stream in streams else None
 
 
 def _near(name: str, names: Collection[str]) -> str:

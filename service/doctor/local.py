@@ -11,7 +11,7 @@ from evidence.limits import BUDGETS
 from evidence.work import Deadline
 from service.doctor.findings import Finding, Step, ok, problem, skip, walk
 from service.place import Place
-from service.records.engine.health import Depth, Health, Verdict
+from service.records.engine.health import EMPTY, Depth, Health, Verdict
 from service.records.opening import engine_of
 from service.settings.explanation import strangers
 from service.settings import examine
@@ -39,12 +39,18 @@ def look(environ: Mapping[str, str], file: str = "", *, reads: bool = False) -> 
     return walk(_STEPS, Host(environ, file, reads))
 
 
-def store_finding(values: dict[str, Any]) -> Finding:
-    """The finding about the store that a service with these values of settings would serve."""
-    return store(Host({}, "", values=values))
+def store_finding(values: dict[str, Any]) -> Finding | None:
+    """The finding about the store that a service with these values of settings would serve.
+
+    None if there is no store yet, as before a first import, and nothing else to serve.
+    """
+    host = Host({}, "", values=values)
+    found = None if _lacks_store(values) else store(host)
+    is_empty = host.store is not None and host.store.state.problem == EMPTY
+    return None if is_empty else found
 
 
-def lacks_store(values: Mapping[str, Any]) -> bool:
+def _lacks_store(values: Mapping[str, Any]) -> bool:
     """Whether the only thing to serve is a store file that does not exist yet."""
     alternatives = ("store_url", "upstream_url", "papers_db", "papers_url")
     return not values["store"].exists() and not any(map(values.get, alternatives))
@@ -82,7 +88,7 @@ def store(host: Host) -> Finding:
     if not location.exists():
         if host.reads:
             return skip(f"{location} does not exist; commands read from a server")
-        if lacks_store(host.values):
+        if _lacks_store(host.values):
             return problem("store-missing", place=location)
         return skip(f"{location} does not exist; other sources are served")
     deadline = Deadline.after(BUDGETS.doctor_seconds)

@@ -38,6 +38,15 @@ def test_a_label_is_used_once(shell: Shell) -> None:
     shell.ok("grant", "create", "--label", "laptop")
 
 
+def test_the_id_of_a_hit_is_not_taken_for_that_of_a_record(house: House, shell: Shell) -> None:
+    failed = shell.run("grant", "create", "--record", "home/letters:home-0")
+    assert failed.exit_code == 1
+    advised = shlex.split(failed.stderr.partition("its record id: ")[2])
+    assert advised == ["--record", "home-0", "--connection", "home", "--stream", "letters"]
+    shell.ok("grant", "create", *advised)
+    shell.ok("grant", "create", "--record", "elsewhere/letters:home-0")  # may be any record's id
+
+
 def test_a_grant_that_never_expires_says_so(shell: Shell) -> None:
     assert "never expires" in shell.ok("grant", "create").stderr
     assert "never" not in shell.ok("grant", "create", "--expires", "30d").stderr

@@ -15,7 +15,8 @@ ENEX = f"""\
     <content><![CDATA[<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE en-note SYSTEM "http://xml.evernote.com/pub/enml2.dtd">
 <en-note><div>Die Lampe dreht sich.</div><div><en-todo checked="true"/>Karten</div>
-<div><en-todo/>Fernglas &amp; Brot</div></en-note>]]></content>
+<div><en-todo/>Fernglas &amp; Brot</div>
+<div>PIN: <en-crypt hint="h" cipher="AES" length="128">RU5DMJq8Qe==</en-crypt></div></en-note>]]></content>
     <resource><data encoding="base64">
 {b64encode(b"teil;zahl").decode()}
 </data><mime>text/csv</mime><resource-attributes><file-name>liste.csv</file-name>
@@ -40,7 +41,7 @@ def test_a_notebook_of_evernote_is_notes_with_times_tags_and_files(owner: Owner)
         "2026-03-04T10:15:00Z",
     )
     assert note["text"].split("\n") == [
-        *("Die Lampe dreht sich.", "[x] Karten", "[ ] Fernglas & Brot"),
+        *("Die Lampe dreht sich.", "[x] Karten", "[ ] Fernglas & Brot", "PIN: [encrypted]"),
     ]
     assert note["tags"] == ["küste", "reise"] and note["author"] == "Ada König"
     assert note["folder"] == "Reisen" and note["links"] == ["https://x.org/turm"]

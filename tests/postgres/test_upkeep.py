@@ -130,8 +130,12 @@ def test_other_commands_name_the_one_to_use(shell: Shell, tmp_path: Path, comman
 
 
 def test_the_check_of_settings_opens_the_database(house: House) -> None:
-    empty = Shell({"DATABASE_URL": spelled(empty_database())}).run("config", "--check")
-    assert empty.exit_code == 2 and "create it with `rung import`" in empty.stderr
+    empty = Shell({"DATABASE_URL": spelled(empty_database())})
+    assert "Warning: There is no store yet." in empty.ok("config", "--check").stderr
+    assert "contains no store yet" in empty.run("doctor").stdout
+    gone = Database(f"{empty_database().url}-gone")
+    missing = Shell({"DATABASE_URL": spelled(gone)}).run("config", "--check")
+    assert missing.exit_code == 2 and "cannot be read" in missing.stderr
     shell = Shell({"DATABASE_URL": spelled(house.path)})
     assert shell.ok("config", "--check").output == ""
     assert isinstance(house.path, Database)

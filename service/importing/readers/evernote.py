@@ -29,6 +29,7 @@ _START, _END = b"<note>", b"</note>"
 _PIECE_BYTES: Final = 1 << 20
 _TIME: Final = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 _BOX: Final = re.compile(r"<en-todo([^<>]{0,80})>")
+_ENCRYPTED: Final = re.compile(r"<en-crypt\b[^<>]*>[^<]*</en-crypt>")
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -62,7 +63,8 @@ def _note(source: Source, content: bytes) -> Iterator[Row | str]:
     created = _time(note.findtext("created"))
     title = (note.findtext("title") or "").strip()
     body = note.findtext("content") or ""
-    text = text_of(_BOX.sub(lambda box: "[x] " if "true" in box[1] else "[ ] ", body))
+    body = _BOX.sub(lambda box: "[x] " if "true" in box[1] else "[ ] ", body)
+    text = text_of(_ENCRYPTED.sub("[encrypted]", body))
     key = content_key({"created": created, "title": title, **({} if created else {"text": text})})
     data: dict[str, Any] = {
         "id": key[:32],

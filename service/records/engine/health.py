@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+#: The problem of a database that contains no store yet.
+EMPTY: Final = "database-empty"
 
 
 class Depth(IntEnum):

@@ -13,7 +13,7 @@ from service.access.port import AccessTables
 from service.extras import install_command
 from service.place import Database
 from service.records.engine.engine import Engine, Reader
-from service.records.engine.health import Depth, Health, Verdict
+from service.records.engine.health import EMPTY, Depth, Health, Verdict
 
 if TYPE_CHECKING:
     from service.records.postgres.writer import Writer
@@ -69,7 +69,10 @@ class PostgresEngine:
                     snapshot.generation()  # a snapshot alone asks nothing
             privacy = self._privacy()
         except EvidenceError as error:
-            return Health(Verdict(error.message, "database-unreadable"))
+            from psycopg.errors import UndefinedTable
+
+            is_empty = isinstance(error.__cause__, UndefinedTable)
+            return Health(Verdict(error.message, EMPTY if is_empty else "database-unreadable"))
         return Health(Verdict(f"{self.location} is reachable and contains a store"), privacy)
 
     def _privacy(self) -> Verdict:
