@@ -10,6 +10,7 @@ import orjson
 import pytest
 from flask.testing import FlaskClient
 
+from evidence.fold import fold
 from service.pages import session_path
 from service.pages.reading.visits import COOKIES
 from tests.helpers import canaries, worlds
@@ -358,6 +359,19 @@ def test_a_part_that_begins_inside_code_is_code_until_its_fence(house: House) ->
     assert '<pre tabindex="0">    return w @ x' in html and "htmltableonly" not in pre(html)
     after = source.index("htmltableonly")
     assert not pre(page(client, f"/read/paper?id={paper}&text=source&offset={after}"))
+
+
+def test_every_match_in_a_paper_is_reached_by_links(house: House) -> None:
+    client, paper = house.app.test_client(), "8c12da2f15028ee9cd1444e4cebc2432"
+    source = Release(DATA / "papers").source(paper)
+    html, found = page(client, f"/read/paper?id={paper}&q=and"), 0
+    while True:
+        found += html.count('class="hit"')
+        more = [one for one in links(html) if "q=and" in one and "offset=" in one]
+        if not more:
+            break
+        html = page(client, more[0].partition("#")[0])
+    assert found == fold(source).split().count("and") > 10
 
 
 def pre(html: str) -> str:

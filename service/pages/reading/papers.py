@@ -55,8 +55,8 @@ def paper_page(visits: Visits) -> Response:
     if paper.has_source or parameters["lang"]:
         outline = PAPER_SOURCE.run(session, replace(whole, outline=True))
     if parameters["q"]:
-        args = PAPER_SOURCE.load({**paper_args, "query": parameters["q"]})
-        finds = PAPER_SOURCE.answer(session, args)
+        paper_args |= {"query": parameters["q"], "offset_chars": shown.number("offset", 0)}
+        finds = PAPER_SOURCE.answer(session, PAPER_SOURCE.load(paper_args))
     elif parameters["text"] or parameters["lang"]:
         offset = shown.number("offset", 0)
         args = {**paper_args, "offset_chars": offset, "max_chars": shown.PART_CHARS}
@@ -127,9 +127,8 @@ def _call(
     """The tool call that returns what the page shows."""
     args = {name: value for name, value in paper_args.items() if value}
     if text is None:
-        query = {"query": parameters["q"]} if parameters["q"] else {}
-        operation = PAPER_SOURCE if query else PAPER_METADATA
-        return Continuation(operation.name, args | query, "find")
+        operation = PAPER_SOURCE if parameters["q"] else PAPER_METADATA
+        return Continuation(operation.name, args, "find")
     if text.operation == PAPER_SUMMARY.name:
         return Continuation(text.operation, args | {"template": text.template}, "summary")
     return Continuation(text.operation, args | {"offset_chars": text.start}, "source")
