@@ -161,7 +161,8 @@ def log(since: date | None, name: str | None, as_json: bool, store: Place) -> No
         does = f"{row['operation']} {row['stream'] or '-'}"
         output.text(f"{row['day']} {name} {does} {row['requests']}")
     if not rows:
-        output.say("No requests have been recorded. Only servers (rung serve) record requests.")
+        which = "of this grant and period " if since or name else ""
+        output.say(f"No requests {which}have been recorded. Only servers (rung serve) record them.")
 
 
 @click.group()

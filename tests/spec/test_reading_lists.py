@@ -96,7 +96,9 @@ def test_a_stream_is_a_link_to_its_records_newest_first(visit: FlaskClient) -> N
         f"work {number:02}" for number in reversed(range(28))
     ]
     contacts = walked(visit, stream="contacts")
-    assert len(contacts) == len({*contacts}) == 40, "without times too"
+    assert contacts == sorted(contacts) and len({*contacts}) == 40, "without times too"
+    pages = [page(visit, "/read", stream=name) for name in ("contacts", "messages")]
+    assert ">By id, <span" in pages[0] and ">Newest first, <span" in pages[1]
 
 
 def test_dates_without_words_merge_all_streams(visit: FlaskClient) -> None:

@@ -82,7 +82,8 @@ class Period:
 class Listing:
     """A page. `following` are the parameters of the next one, `left_out` counts streams.
 
-    `tied` is true if more records have the time of the page than it has room for.
+    `tied` is true if more records have the time of the page than it has room for, `by_id` if the
+    stream has no order but that of its ids.
     """
 
     records: list[Record]
@@ -90,6 +91,7 @@ class Listing:
     calls: list[Continuation]
     left_out: int = 0
     tied: bool = False
+    by_id: bool = False
 
 
 def streams(session: Session, stream: str, connection_id: str) -> list[Stream]:
@@ -142,7 +144,9 @@ def _single(
     )
     record_page = session.rs.records(query).value
     records = [_dated(session, stream, record)[1] for record in record_page.records]
-    return Listing(records, {"cursor": record_page.next_cursor}, [_call(query)])
+    following = {"cursor": record_page.next_cursor}
+    by_id = stream.schema.cursor_field is None
+    return Listing(records, following, [_call(query)], by_id=by_id)
 
 
 def _call(query: RecordQuery) -> Continuation:
