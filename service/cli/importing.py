@@ -194,7 +194,7 @@ class Following(Listener):
             shlex.join(["rung", "import", *words, "--stream", name]) for name in (old, new)
         )
         raise click.ClickException(
-            f"{problem} No row of this file was imported. To add its rows to {old!r}: {into_old}\n"
+            f"{problem} No row of this stream was imported. To add its rows to {old!r}: {into_old}\n"
             f"To create {new!r}: {into_new}"
         )
 

@@ -133,7 +133,7 @@ def test_the_question_on_a_terminal_decides_whether_rows_are_imported_twice(
     assert "Create 'download' anyway? [y/N]: " in shown
     created = owner.shell.ok("stats").stdout
     assert ("download" in created) == ("download" in streams), created
-    assert ("No row of this file was imported." in shown) == (answer == "n")
+    assert ("No row of this stream was imported." in shown) == (answer == "n")
     if answer == "n":
         assert "--stream bank" in shown and "--stream download" in shown
     else:
