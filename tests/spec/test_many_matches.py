@@ -1,10 +1,12 @@
 """More records contain a word than are ranked: the best answers are among the ranked ones."""
 
+from pathlib import Path
+
 import pytest
 
 from evidence.limits import BUDGETS, CONTRACT
 from tests.helpers.caller import Local
-from tests.helpers.stores import BODY, TITLE, WORD, Connection, Stream, build, client
+from tests.helpers.stores import BODY, TIME, TITLE, WORD, Connection, Stream, build, client
 
 MANY = 2 * BUDGETS.candidates_ranked
 FEW = 5
@@ -49,3 +51,18 @@ def harbour(tmp_path_factory: pytest.TempPathFactory) -> Local:
 def test_the_best_of_many_matches_come_first(harbour: Local, query: str, best: str) -> None:
     results = harbour.ok("search", query=query).structured["results"][:FEW]
     assert {one["record_id"].partition("-")[0] for one in results} == {best}
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_period_with_more_records_than_are_ranked_says_so(tmp_path: Path, extra: int) -> None:
+    records = [
+        {"id": f"{n}", "body": "A ferry passed.", "at": f"2026-03-{1 + n % 28:02}T08:00:00Z"}
+        for n in range(BUDGETS.candidates_newest + extra)
+    ]
+    days = Stream("days", {"id": WORD, "body": BODY, "at": TIME}, records, ["body"], "at")
+    caller = client(build([Connection("c", [days], "key", "Box")], tmp_path))
+    walk = list(caller.pages("search", query="in March 2026", limit=50))
+    hits = [hit["id"] for page in walk for hit in page.structured["results"]]
+    assert len({*hits}) == len(hits) == BUDGETS.candidates_newest
+    for page in walk:
+        assert ("complete=false" in page.text) is (f"some>={len(hits)}" in page.text) is (extra > 0)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from evidence.cached import cached_property
 from evidence.errors import InvalidRequest
+from evidence.question import Period
 from service.port_rules import several_streams
 from service.ports import NARROWING, SearchQuery
 from service.records.view.choices import count, require_shared
@@ -114,18 +115,20 @@ class Searched:
         """The searched fields, or those with a role; see `Coverage`."""
         return self.covered.scope(role)
 
-    def newest_in(self, since: int, until: int, limit: int) -> list[int]:
-        """The newest records whose event time is in a period, at most `limit` of each stream."""
-        seqs = []
+    def newest_in(self, period: Period, limit: int) -> tuple[list[int], bool]:
+        """The newest records of a period, at most `limit` of each stream; whether they are all."""
+        seqs, are_all = list[int](), True
         for stream in self.streams:
             selection, ordinal = self.selections.get(stream.id), stream.event_ordinal
             if selection is None or ordinal is None:
                 continue
-            period = (Test(ordinal, "gte", since), Test(ordinal, "lt", until))
-            selection = replace(selection, tests=(*selection.tests, *period))
+            tests = Test(ordinal, "gte", period.since), Test(ordinal, "lt", period.until)
+            selection = replace(selection, tests=(*selection.tests, *tests))
             order = Order(by_cursor=True, descending=True)
-            seqs += [row.seq for row in self.snapshot.page([selection], order, None, limit)]
-        return seqs
+            rows = self.snapshot.page([selection], order, None, limit + 1)
+            seqs += [row.seq for row in rows[:limit]]
+            are_all = are_all and len(rows) <= limit
+        return seqs, are_all
 
     @property
     def sources(self) -> int:

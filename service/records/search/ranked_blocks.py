@@ -93,7 +93,11 @@ class RankedBlocks:
             if self.question.required:
                 selected.keep(required.meeting(selected.group_bits))
         if self.question.only_period and self.question.period:
-            selected.add_records(self._in_period())
+            newest, are_all = self.searched.newest_in(
+                self.question.period, BUDGETS.candidates_newest
+            )
+            selected.add_records(newest)
+            selected.complete &= are_all
         return selected
 
     def every_match(self, most: int) -> tuple["EveryMatch", list[Ranked]] | None:
@@ -124,12 +128,6 @@ class RankedBlocks:
             if (first := found.first(most)) is not None:
                 return found, first
         return None
-
-    def _in_period(self) -> list[int]:
-        """The newest records whose event time is in the period of the question."""
-        period = self.question.period
-        assert period is not None
-        return self.searched.newest_in(period.since, period.until, BUDGETS.candidates_newest)
 
     def slice_of(self, number: int) -> tuple[set[int], list[int]]:
         """(the candidates of the blocks before a block, its own in the order of stage 1)."""
