@@ -72,6 +72,5 @@ def _siblings(registry: Registry, grant: Grant, connection_id: str) -> list[str]
     """The other connections of a grant; none if it is narrower than these, or has limits."""
     names = dict.fromkeys(stream.connection_id for stream in grant.streams)
     siblings = [name for name in names if name != connection_id]
-    limits = {(stream.since, stream.until, stream.resources) for stream in grant.streams}
     narrow = any(_lacking(grant, name, registry.manifests(name)) for name in siblings)
-    return [] if narrow or limits - {(None, None, None)} else siblings
+    return [] if narrow or grant.is_limited else siblings

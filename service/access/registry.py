@@ -73,6 +73,12 @@ class Grant:
         """The connections of the grant."""
         return {stream.connection_id for stream in self.streams}
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether a stream of it is limited to dates or records."""
+        free = None, None, None
+        return any((one.since, one.until, one.resources) != free for one in self.streams)
+
 
 @lru_cache(maxsize=CACHED_DOCUMENTS)
 def read(document: str) -> tuple[tuple[StreamGrant, ...], bool]:

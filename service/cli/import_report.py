@@ -168,7 +168,7 @@ def of_connection(
         )
         return
     for gap in gaps[: BUDGETS.names_shown]:
-        command = _command(gap.connections, gap.label)
+        command = _command(gap.connections, gap.label, unlimited=gap.grant.is_limited)
         say(f"Grant {_title(gap.grant)} does not cover {gap.lacks}. {command}")
     if (rest := len(gaps) - BUDGETS.names_shown) > 0:
         more = "1 more grant does" if rest == 1 else f"{rest} more grants do"
@@ -181,12 +181,13 @@ def _title(grant: Grant) -> str:
     return f"{grant.label!r} ({grant.grant_id})" if grant.label else grant.grant_id
 
 
-def _command(connections: Sequence[str], label: str | None) -> str:
-    """The command that creates a grant, after a short description."""
+def _command(connections: Sequence[str], label: str | None, *, unlimited: bool = False) -> str:
+    """The command that creates a grant, after a short description; `unlimited` is said of it."""
     words = ["rung", "grant", "create"]
     words += [word for name in connections for word in ("--connection", name)]
     words += ["--label", label] if label else []
     context = click.get_current_context()
     if "store" in explicit_names(context):
         words += ["--store", str(context.params["store"])]
-    return f"To create a grant that does: {shlex.join(words)}"
+    without = ", without its limits on dates and records" if unlimited else ""
+    return f"To create a grant that does{without}: {shlex.join(words)}"

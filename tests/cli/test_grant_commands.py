@@ -83,6 +83,12 @@ def test_no_command_is_wider_than_the_grant_and_what_came_in(house: House, shell
     assert "does not cover home/notes. " in lines[1]
 
 
+def test_a_limit_that_the_printed_command_drops_is_named(house: House, shell: Shell) -> None:
+    shell.ok("grant", "create", "--connection", "home", "--record", "home-0")
+    (line,) = bring(shell, house.path.parent)
+    assert "To create a grant that does, without its limits on dates and records: rung" in line
+
+
 def test_an_import_without_any_grant_says_how_to_make_one(house: House, shell: Shell) -> None:
     (line,) = bring(shell, house.path.parent)
     assert line.endswith("To create a grant that does: rung grant create --connection diary")
