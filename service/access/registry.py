@@ -76,8 +76,8 @@ class Grant:
     @property
     def is_limited(self) -> bool:
         """Whether a stream of it is limited to dates or records."""
-        free = None, None, None
-        return any((one.since, one.until, one.resources) != free for one in self.streams)
+        limits = {(stream.since, stream.until, stream.resources) for stream in self.streams}
+        return bool(limits - {(None, None, None)})
 
 
 @lru_cache(maxsize=CACHED_DOCUMENTS)

@@ -181,10 +181,10 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     times = {word: narrowing[word] for word in ("since", "until") if narrowing[word]}
     limits = {"time_constraint": times, "resources": list(narrowing["records"])}
     limits = {word: limit for word, limit in limits.items() if limit}
-    for given in narrowing["records"]:
-        if (ref := _as_hit(given, writer)) is not None:
+    for id_ in narrowing["records"]:
+        if (ref := _as_hit(id_, writer)) is not None:
             raise click.ClickException(
-                f"--record {given} is the id of a hit. Give only its record id: --record "
+                f"--record {id_} is the id of a hit. Give only its record id: --record "
                 f"{shlex.quote(ref.record_id)} --connection {ref.connection_id} --stream {ref.stream}"
             )
     entries: list[dict[str, Any]] = []

@@ -45,9 +45,9 @@ def store_finding(values: dict[str, Any]) -> Finding | None:
     None if there is no store yet, as before a first import, and nothing else to serve.
     """
     host = Host({}, "", values=values)
-    found = None if _lacks_store(values) else store(host)
+    finding = None if _lacks_store(values) else store(host)
     is_empty = host.store is not None and host.store.state.problem == EMPTY
-    return None if is_empty else found
+    return None if is_empty else finding
 
 
 def _lacks_store(values: Mapping[str, Any]) -> bool:
