@@ -48,7 +48,7 @@ serve: $(VENV)/.installed ## Serve the store in RUNG_STORE (var/rung.db)
 test: $(VENV)/.tools ## Run the tests, except those marked slow
 	$(PYTHON) -m pytest -m "not slow"
 
-test-all: $(VENV)/.tools ## Run all tests, in two processes
+test-all: $(VENV)/.tools ## Run most tests, the slow ones too, in two processes
 	@mkdir -p var; $(PYTHON) -m pytest -p no:cacheprovider tests/spec > var/spec.log 2>&1 & spec=$$!; \
 	$(PYTHON) -m pytest --ignore=tests/spec; others=$$?; \
 	wait $$spec; found=$$?; cat var/spec.log; exit $$((found | others))

@@ -220,7 +220,7 @@ GOALS: tuple[Goal, ...] = (
         *("imports", "import-memory"),
         "memory of an import of 1 million records",
         *("most", 200.0, "MB"),
-        "The largest RssAnon of `rung import`, sampled.",
+        "The largest RssAnon of the main process, sampled; the parsing process is not included.",
     ),
     row(
         *("sync", "sync-idle"),
@@ -236,7 +236,7 @@ GOALS: tuple[Goal, ...] = (
         *("sync", "sync-arrival"),
         "new message in that mailbox: time until a search finds the message",
         *("most", 5.0, "s"),
-        "The time starts before the sign-in for APPEND; `rung sync --every` uses IDLE.",
+        "The time includes the benchmark's sign-in for APPEND; `rung sync --every` uses IDLE.",
     ),
     row(
         *("formats", "import-mails"),
@@ -334,12 +334,12 @@ GOALS: tuple[Goal, ...] = (
     ),
     row(
         *("upstreams", "hung-read"),
-        "p99 of a local read during 50 hung calls",
+        "p99 of a local read during 50 calls to a hung upstream",
         *("most", 200.0, "ms"),
         "An upstream never answers while as many callers as allowed wait for it.",
     ),
     row(
-        *("upstreams", "hung-health", "p99 of /healthz during 50 hung calls", "most"),
+        *("upstreams", "hung-health", "p99 of /healthz during 50 calls to a hung upstream", "most"),
         *(200.0, "ms", "Measured like `hung-read`."),
     ),
     *(

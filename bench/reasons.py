@@ -46,7 +46,7 @@ MISSED: dict[str, str] = {
         "for each other and for the disk."
     ),
     "papers": (
-        "two runs gave ratios from 7.0 to 9.3: results on this machine vary by more than the "
+        "two runs gave ratios from 7.0 to 9.3: results on the same machine vary by more than the "
         "distance to the goal."
     ),
     "postgres-first": (
@@ -75,21 +75,21 @@ MISSED: dict[str, str] = {
         "would then have to maintain a web server, which others do better."
     ),
     "grant": (
-        "with a common word, thousands of records of the connection have the same score. In this "
-        "run, Rung estimated the scores of all these records; it now estimates only five hundred, "
-        "which takes 4 ms instead of 20. The plain filter always reads the whole store, so the row "
+        "with a common word, thousands of records of the connection have the same score. Rung used "
+        "to estimate the scores of all these records; it now estimates only five hundred, which "
+        "takes 4 ms instead of 20. The plain filter always reads the whole store, so the row "
         "depends on how long any search takes: at 10 ms, the goal would be met."
     ),
     "growth": (
-        "Rung spent half of the time looking for the word in the other fields of 4,000 records "
-        "that contain the word in the title. It spent another third joining every passage that "
-        "contains the word to its record before it selected the newest passages. Since this run, "
-        "Rung reads the texts of only seven hundred of these records, and joins after sorting. At "
-        "a million records, a search now takes 75 ms instead of 142."
+        "Rung used to spend half of the time looking for the word in the other fields of 4,000 "
+        "records that contain the word in the title. It spent another third joining every passage "
+        "that contains the word to its record before it selected the newest passages. Now, Rung "
+        "reads the texts of only seven hundred of these records, and joins after sorting. At a "
+        "million records, a search takes 75 ms instead of 142."
     ),
     "start": (
-        "starts take 0.81 to 1.43 s: results on this machine vary by more than the distance to the "
-        "goal."
+        "starts take 0.81 to 1.43 s: results on the same machine vary by more than the distance to "
+        "the goal."
     ),
     "rss": (
         "missed by 1%: Rung takes 53 to 54 MB, and fastmcp 71. Rung used to take 66 MB with a "

@@ -270,7 +270,7 @@ def _decode_handle(handle: str, *, kind: str) -> dict[str, Any] | None:
         return None
     if body.get("v") != HANDLE_VERSION or body.get("kind") != kind:
         raise InvalidRequest(
-            f"This is not a version 1 {kind} handle. Pass the id as it was returned.",
+            f"This is not a version 1 {kind} id. Pass the id as it was returned.",
             param="id",
         )
     return body
@@ -281,7 +281,7 @@ def _from_fields(fields: dict[str, Any]) -> RecordRef:
     stream, record_id, connection = parts
     if not isinstance(stream, str) or not isinstance(record_id, str):
         raise InvalidRequest(
-            "This handle does not contain a record id. Pass the id as it was returned.", param="id"
+            "This id does not name a record. Pass the id as it was returned.", param="id"
         )
     if connection is not None and not isinstance(connection, str):
         raise InvalidRequest(

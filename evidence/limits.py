@@ -33,19 +33,19 @@ class Contract:
     windows_per_hit: int = _limit(3, "largest number of excerpts that MCP shows for one hit")
     windows_proven: int = _limit(12, "largest number of excerpts that REST returns for one hit")
     full_hits: int = _limit(
-        3, "number of hits at the top of a search page that are shown with whole excerpts"
+        3, "number of hits at the top of a search that are shown with whole excerpts"
     )
     quote_chars: int = _limit(120, "longest one-line excerpt of a hit after the first three")
     candidates: int = _limit(12, "largest number of choices, such as connections, in one error")
     streams_in_grant: int = _limit(500, "largest number of streams in one grant")
     record_id_bytes: int = _limit(512, "longest record id in the store")
     name_bytes: int = _limit(64, "longest stream or field name in the store")
-    inline_bytes: int = _limit(65_536, "larger field values are never returned whole over MCP")
+    inline_bytes: int = _limit(65_536, "largest field value that MCP may return whole")
     whole_bytes: int = _limit(
         1_048_576, "largest field value that REST returns whole if fields= does not name it"
     )
     export_bytes: int = _limit(
-        33_554_432, "largest total size of the values of one record that fields= names over REST"
+        33_554_432, "largest total size of the values of one record that fields= requests over REST"
     )
     chunk_chars: int = _limit(16_384, "size of the chunks in which a large value is stored")
     passage_chars: int = _limit(
@@ -83,7 +83,7 @@ class Budgets:
     text_bytes: int = _limit(
         24_576, "largest text of a tool result, except `schema` without arguments and paper texts"
     )
-    structured_bytes: int = _limit(32_768, "the same for structuredContent, with these exceptions")
+    structured_bytes: int = _limit(32_768, "largest structuredContent, except as in text_bytes")
     search_text_bytes: int = _limit(8_192, "largest text of a search page with up to ten hits")
     schema_bytes: int = _limit(
         40_960, "largest text, and largest structuredContent, of `schema` without arguments"
@@ -125,7 +125,7 @@ class Budgets:
         1_024, "lowest speed allowed for an answer, in bytes per second"
     )
     idle_seconds: float = _limit(
-        100.0, "how long an idle connection stays open; routers close theirs after 90 seconds"
+        100.0, "how long an idle connection stays open; routers of hosting platforms use 90 seconds"
     )
     connections: int = _limit(
         1_000,
@@ -147,12 +147,12 @@ class Budgets:
     )
     query_parameters: int = _limit(256, "largest number of parameters in a query string")
     names_shown: int = _limit(20, "largest number of names in one list of a message")
-    retries_shown: int = _limit(3, "connections or papers for which one error suggests calls")
+    retries_shown: int = _limit(3, "number of connections or papers for which one error has calls")
     excerpt_chars: int = _limit(320, "longest excerpt; the first 3 hits show shorter fields whole")
     first_window_chars: int = _limit(
         240, "size of the first hit's first excerpt, if the field exceeds excerpt_chars"
     )
-    later_window_chars: int = _limit(160, "the same for other excerpts, unless a passage is longer")
+    later_window_chars: int = _limit(160, "size of other excerpts, unless the match is longer")
     excerpt_chars_min: int = _limit(80, "shortest length to which excerpts are cut")
     word_matches: int = _limit(5_000, "largest number of records counted for one word")
     prefix_words_read: int = _limit(8_192, "number of indexed words read to expand one prefix")
@@ -193,7 +193,7 @@ class Budgets:
         0.8, "share of the remaining time that one search in a paper may take"
     )
     paper_matches: int = _limit(10, "largest number of matches shown for one search in a paper")
-    paper_match_read_chars: int = _limit(2_000, "size of the window that a match's call reads")
+    paper_match_read_chars: int = _limit(2_000, "size of the window that the call of a match reads")
     paper_match_read_before: int = _limit(
         400, "length of the text before the match in the window that its call reads"
     )
@@ -207,12 +207,12 @@ class Budgets:
     paper_hit_authors: int = _limit(6, "largest number of authors shown for one paper hit")
     paper_snippet_bytes: int = _limit(400, "largest snippet shown for a paper hit")
     paper_proof_bytes: int = _limit(
-        524_288, "part of a long text that is searched for a snippet's words"
+        524_288, "how much of a long text is searched for a snippet's words"
     )
     paper_block_items: int = _limit(
         100, "number of candidates of a paper search that are ranked together"
     )
-    paper_ranked_bytes: int = _limit(32_768, "part of a paper's summary that is read to rank it")
+    paper_ranked_bytes: int = _limit(32_768, "how much of a summary is read to rank its paper")
     paper_suggestions: int = _limit(
         3, "largest number of did_you_mean queries in an answer or similar papers in an error"
     )
@@ -265,7 +265,7 @@ class Budgets:
     pool_queue_items: int = _limit(
         256, "largest number of tasks waiting for a thread; beyond it, callers wait to add a task"
     )
-    router_seconds: float = _limit(30.0, "time after which the platform's router aborts a request")
+    router_seconds: float = _limit(30.0, "time after which a hosting platform aborts a request")
     request_seconds: float = _limit(20.0, "total time for one request")
     upstream_seconds: float = _limit(15.0, "time for all work on a request that needs upstreams")
     upstream_bytes: int = _limit(16_777_216, "largest JSON body from an upstream that is parsed")
@@ -286,7 +286,7 @@ class Budgets:
     upstream_suggestions: int = _limit(
         5, "largest number of similar names passed on from an upstream's error"
     )
-    error_page_bytes: int = _limit(16_384, "part of an HTML error page searched for its title")
+    error_page_bytes: int = _limit(16_384, "how much of an error page is searched for its title")
     redirects: int = _limit(3, "number of redirects followed for an asset, download or synced URL")
     upstream_retries: int = _limit(
         2, "largest number of retries if an upstream aborts or temporarily refuses a read"
@@ -323,7 +323,7 @@ class Budgets:
     )
     export_wait_seconds: float = _limit(120.0, "longest Retry-After that an export waits for")
     export_empty_pages: int = _limit(1_000, "number of empty pages in a row that an export skips")
-    config_file_bytes: int = _limit(65_536, "largest configuration file of commands")
+    config_file_bytes: int = _limit(65_536, "largest configuration file that commands read")
     client_file_bytes: int = _limit(
         67_108_864, "largest client configuration file that rung connect edits"
     )
@@ -360,7 +360,7 @@ class Budgets:
     import_record_bytes: int = _limit(
         536_870_912, "memory allowed for parsing one record; large records get more"
     )
-    import_record_ratio: int = _limit(12, "bytes of memory allowed per byte of a larger record")
+    import_record_ratio: int = _limit(12, "bytes of memory allowed per byte of a large record")
     import_kills: int = _limit(
         20, "number of records that exceed the record limits before the rest of a file is skipped"
     )
@@ -368,7 +368,7 @@ class Budgets:
         5.0, "time to check a token in rung stdio or rung connect, or to fetch an issuer's keys"
     )
     work_seconds: int = _limit(30, "default CPU seconds per minute for one grant in each worker")
-    paused_batches: int = _limit(16, "number of batches per worker paused for other callers")
+    paused_batches: int = _limit(16, "batches per worker that may pause for other callers")
     served_seconds: float = _limit(10.0, "how long a caller counts as active after an answer")
     begins_chars: int = _limit(160, "length of the text shown from the start of a related hit")
     related_seconds: float = _limit(

@@ -14,8 +14,8 @@ collection. `COLLECTIONS=FOLDER make quality` writes the page.
 Each question is sent as it was typed, in one call for ten hits, to the same search that the MCP
 tools use. Each group of a collection is a connection with its own grant. In runs without vectors,
 except those of the papers and the demo, two baselines answer the same questions: SQLite FTS5 with
-`tokenize = 'porter unicode61'`, and bm25s with Snowball stems. Both remove stop words, join the
-other words with OR, and rank by BM25.
+`tokenize = 'porter unicode61'`, and bm25s with Snowball stems. Both remove stop words (if bm25s has
+a list for the language), join the other words with OR, and rank by BM25.
 
 """
 
@@ -38,7 +38,7 @@ English paragraphs.
 
 A ratio compares Rung with the search that the gate names, or with FTS5 if the gate names none. For
 *one typo*, the ratio is Rung's recall with typos divided by its recall without typos, and the
-baseline is the same ratio for FTS5.
+baseline is the same ratio for FTS5. If the baseline is 0, the table shows the ratio 0.00.
 """
 
 REPEAT = """## Repeat the measurement
@@ -81,11 +81,11 @@ NOTES = {
         "full. There is no baseline."
     ),
     "locomo": (
-        "Each session is a thread. Means leave out category 5, as the authors of the collection "
-        "do. *By session* counts any hit from the right session as right, as many publications do. "
-        "*One typo* repeats all questions with one error in the rarest long word: in turn, two "
-        "letters are swapped, or one letter is deleted, replaced or inserted. The first letter "
-        "stays the same."
+        "Each session is a thread. The category *all* leaves out category 5, as the authors of the "
+        "collection do; sizes, hits, times and coverage include it. *By session* counts any hit "
+        "from the right session as right, as many publications do. *One typo* repeats all "
+        "questions with one error in the rarest long word: in turn, two letters are swapped, or "
+        "one letter is deleted, replaced or inserted. The first letter stays the same."
     ),
     "cranfield": "The abstracts are about aerodynamics; engineers wrote the questions.",
     "demo": (

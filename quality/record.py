@@ -37,9 +37,9 @@ SEARCH = """## Search quality
 [Search quality](search-quality.md) compares Rung's search by words with two baselines of the same
 run (except on papers and the demo), and quotes published figures for LoCoMo and XQuAD. The
 published figures are for whole collections. Ours are for half of each of LoCoMo, Cranfield and
-XQuAD, so the two cannot be compared directly. The collections are not in this repository.
-`COLLECTIONS=FOLDER make record` measures the collections in a folder of your own, which can be
-whole collections.
+XQuAD, so the two cannot be compared directly. These three collections are not in this repository.
+`COLLECTIONS=FOLDER make record` measures the collections in a folder of your own; they can be whole
+collections.
 
 """
 ABOUT = """## Evidence benchmark
@@ -47,22 +47,24 @@ ABOUT = """## Evidence benchmark
 The benchmark consists of 120 tasks over 2,000 made-up messages and notes in three accounts. A
 scripted agent searches and reads until the text that it sees proves the answer. Most answers are
 codes. A code is in the only sentence that contains all words of the question (sometimes in a text
-of 200,000 characters), next to the second of two words that are 40 words apart, or in a record that
-the task names. The other tasks ask for the end of a text, for a count, or for words that no record
-contains together. The agent remembers nothing from earlier tasks, and reads only `content[]`.
+of 200,000 characters), next to the second of two words that are 40 words apart, or at the end of a
+record that the task names or that contains the words of the question. The other tasks ask for the
+end of a text, for a count, or for words that no record contains together. The agent remembers
+nothing from earlier tasks, and reads only `content[]`.
 
 """
 COLUMNS = """
 - **text read**: the UTF-8 bytes of all answers. **largest**: the UTF-8 bytes of the largest answer.
   Some hosts write long answers to a file or truncate them ([hosts and
   models](hosts-and-models.md)).
-- **proof rate**: the share of hits that show a word of the question in an excerpt.
-- **at once**: the searches whose first page proved the answer, without another call.
+- **proof rate**: the share of hits on first pages that show a word of the question in an excerpt.
+- **at once**: of the searches for a code in a sentence or next to a word, those whose first page
+  proved the answer, without another call.
 - **dead handles**: the ids, cursors and calls that an answer contained and the server then refused.
 
 The plain server consists of a few lines of code that use the official MCP SDK for Python and SQLite
 FTS5. Its tools are `search`, which requires all words and shows a snippet of each hit; `fetch`,
-which returns a whole record; and `count`. It serves the same records, but has no grants and no
+which returns a whole record; and `count`. It serves the same records, but has no grants and no size
 limits. Its code is in `quality/evidence/fts5.py`.
 
 To run the benchmark against another server, write the records to files, import the files into that
@@ -138,7 +140,10 @@ def page() -> str:
         COLUMNS,
         "\n## Missed goals\n\nThese goals were missed or could not be checked. ",
     ]
-    parts += ["The linked pages give the figures and the reasons.\n\n", "\n".join(behind), "\n"]
+    parts += [
+        "The linked pages give the figures; for the benchmarks, the page also gives the reasons.",
+        *("\n\n", "\n".join(behind), "\n"),
+    ]
     return "".join(parts)
 
 

@@ -66,7 +66,7 @@ def fit(page: RecordPage, budgets: Budgets, apply: Each = serial) -> RecordPage:
             trimmed, missed = rendering.rendered_each(trim, places, apply, late=without_fields)
             late.update(places[position] for position in missed)
         else:
-            trimmed = list(map(trim, checked(places, "fitting records")))
+            trimmed = list(map(trim, checked(places, "shortening records")))
         for position, entry in zip(places, trimmed):
             entries[position] = entry
         fitting = _how_many([entry for entry in entries if entry], budgets)

@@ -237,7 +237,7 @@ def most(
     context = Context(budgets)
 
     def is_fit(length: int) -> bool:
-        check("fitting a page")
+        check("shortening a page")
         return fits(cut(length, context), budgets, room)
 
     if count == 0 or is_fit(count):

@@ -137,7 +137,7 @@ def _no_match(request: WindowRequest) -> NotFound:
     if request.match > 1:
         message = (
             f"This field has fewer than {request.match} matches for the query. Retry with a "
-            "smaller value of match."
+            "smaller value of `match`."
         )
     param = "match" if request.match > 1 else "query"
     return NotFound(message, code="query_not_found", param=param)

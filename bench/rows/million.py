@@ -131,11 +131,12 @@ def _common(
             statistics.median(getattr(each[name], figure) for each, _ in rounds) * MS
             for figure in ("p50", "p95")
         )
-        what = "small store, all connections" if name == "small" else f"{name} of {CONNECTIONS}"
+        what = f"{name} of {CONNECTIONS} connections"
+        what = "small store, all connections" if name == "small" else what
         yield Note(f"common word, {what}: p50 / p95", f"{p50:.2f} / {p95:.2f} ms")
     shares = [load.client_share for each, _ in rounds for load in each.values()]
     yield Note(
-        "the client's core was busy, by one client", f"{min(shares):.0%} to {max(shares):.0%}"
+        "the client's core was busy, with one client", f"{min(shares):.0%} to {max(shares):.0%}"
     )
     joined = statistics.median(p95 for _, p95 in rounds) * MS
     yield Note("the plain join filter, 1 connection: p95", f"{joined:.1f} ms")

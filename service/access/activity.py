@@ -131,7 +131,7 @@ class Activity:
         except EvidenceError as error:
             with self._lock:
                 self._counts.update(counts)
-            report = f"Grant uses and the latest recorded time could not be stored. {error.message}"
+            report = f"The request counts and the latest time could not be stored. {error.message}"
         if self._latest - clock - self._ahead > BEHIND:
             report = (
                 f"The clock is behind the latest recorded time, {self._latest:%Y-%m-%d %H:%M} UTC. "

@@ -40,7 +40,7 @@ class Signins:
             entry = transaction.get(_ACCESS, access_token)
         if entry and path and path not in entry.body["paths"]:
             raise Unauthenticated(
-                f"This token is not valid for {path}. Sign in at {path} to get a valid token.",
+                f"This token is not valid for {path}. Sign in again, and request access to {path}.",
                 code=UNKNOWN_TOKEN,
             )
         return entry.owner if entry else None

@@ -183,9 +183,10 @@ def _document(writer: Writing, narrowing: Mapping[str, Any]) -> dict[str, Any]:
     limits = {word: limit for word, limit in limits.items() if limit}
     for id_ in narrowing["records"]:
         if (ref := _as_hit(id_, writer)) is not None:
+            options = f"--connection {ref.connection_id} --stream {ref.stream}"
             raise click.ClickException(
                 f"--record {id_} is the id of a hit. Give only its record id: --record "
-                f"{shlex.quote(ref.record_id)} --connection {ref.connection_id} --stream {ref.stream}"
+                f"{shlex.quote(ref.record_id)} {options}"
             )
     entries: list[dict[str, Any]] = []
     declared_fields: set[str] = set()

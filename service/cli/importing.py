@@ -194,8 +194,8 @@ class Following(Listener):
             shlex.join(["rung", "import", *words, "--stream", name]) for name in (old, new)
         )
         raise click.ClickException(
-            f"{problem} No row of this stream was imported. To add its rows to {old!r}: {into_old}\n"
-            f"To create {new!r}: {into_new}"
+            f"{problem} No row of this stream was imported. To add its rows to {old!r}: "
+            f"{into_old}\nTo create {new!r}: {into_new}"
         )
 
     def row(self) -> None:

@@ -137,7 +137,11 @@ def _metadata(base: str, *endpoints: str) -> dict[str, Any]:
             hint="Its owner can enable sign-in with RUNG_SIGN_IN=on, or give you a token.",
         ) from None
     if (issuer := metadata.get("issuer")) != base:
-        advice = f"Use the server's own URL: {issuer}" if issuer else "Ask its operator for it."
+        advice = (
+            f"Use the server's own URL: {issuer}"
+            if issuer
+            else "Ask the server's operator for the right URL."
+        )
         raise InvalidRequest(f"The sign-in metadata of {base} is for another URL. {advice}")
     for name in endpoints:
         if not str(metadata.get(f"{name}_endpoint")).startswith(f"{base}/"):

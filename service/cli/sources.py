@@ -232,7 +232,7 @@ def sync(names: tuple[str, ...], every: bool, accept_deletions: bool, store: Pla
 
     Records that are deleted at a source are removed, unless the source was added with --deletions
     keep. The exit code is 3 if a source is paused because too many of its records were deleted (see
-    --accept-deletions), and 1 if a source fails.
+    --accept-deletions), and otherwise 1 if a source fails.
     """
     if accept_deletions and (every or not names):
         raise click.UsageError(

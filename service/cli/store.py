@@ -198,7 +198,7 @@ def link(store: Place, url: str | None) -> None:
 @click.option("--stdin", is_flag=True, help="Read the passphrase from standard input.")
 @store_option
 def passphrase(store: Place, stdin: bool) -> None:
-    """Set the owner's passphrase and end all sessions."""
+    """Set the owner's passphrase and end all of the owner's sessions."""
     if stdin:
         text = sys.stdin.readline().rstrip("\r\n")
     else:

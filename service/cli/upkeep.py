@@ -136,8 +136,8 @@ def back_up(file: Path, yes: bool, store: Place) -> None:
 
     During the backup, you can serve the store and write to it. The copy contains all records,
     grants and packages, and the store's secret key: keep the copy as safe as the store itself. The
-    copy does not contain sign-ins, passkeys, the owner's passphrase or mapped users. For a store in
-    PostgreSQL, use pg_dump or `rung store copy` instead.
+    copy does not contain sign-ins, passkeys, the owner's passphrase, mapped users or the counts of
+    `rung log`. For a store in PostgreSQL, use pg_dump or `rung store copy` instead.
     """
     with teaching():
         if file.exists():
@@ -250,11 +250,11 @@ def copy(source: Place, target: Place) -> None:
     """Copy a store. SOURCE and TARGET are each a path or the URL of a PostgreSQL database.
 
     The copy includes all records, changes, blobs, grants and packages, and the secret key, so
-    grant tokens, cursors and bookmarks remain valid. Vectors, sign-ins, passkeys, the owner's
-    passphrase and mapped users are not copied. Rung reads the copy back and compares it with SOURCE
-    by row count and SHA-256 before the copy becomes visible. You can serve SOURCE during the copy,
-    but changes made after the copy began are not included. TARGET must be a new file or an empty
-    database.
+    grant tokens, cursors and bookmarks remain valid. Vectors, sync positions, sign-ins, passkeys,
+    the owner's passphrase, mapped users and the counts of `rung log` are not copied. Rung reads the
+    copy back and compares it with SOURCE by row count and SHA-256 before the copy becomes visible.
+    You can serve SOURCE during the copy, but changes made after the copy began are not included.
+    TARGET must be a new file or an empty database.
     """
     with teaching(), Meter(str(target), "rows copied, indexed or verified") as meter:
         rows = FileRows(meter, [None])

@@ -168,7 +168,7 @@ def take(text: str, path: tuple[str, ...], index: int | None = None) -> str:
     """The text without the value at `path`, or without one item of the list there."""
     document = Document(text)
     parent = document.find(path if index is not None else path[:-1])
-    assert parent is not None, "what is taken was found before"
+    assert parent is not None, "the value to remove was found earlier"
     parts = list(document.parts(parent))
     if index is None:
         index = next(number for number, part in enumerate(parts) if part.key == path[-1])
@@ -182,7 +182,7 @@ def lookup(text: str, path: tuple[str, ...]) -> Any:
 
 
 def _dotted(path: tuple[str, ...]) -> str:
-    return ".".join(path) or "the whole"
+    return ".".join(path) or "the top level"
 
 
 def _nested(path: tuple[str, ...], value: Any) -> Any:

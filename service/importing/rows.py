@@ -23,7 +23,10 @@ from evidence.times import moment
 
 PDF_PAGES: Final = 500
 _Kind = TypeVar("_Kind")
-_LONG_PDF: Final = "PDF attachments cut to their first pages: {}. Reading the rest takes too long."
+_LONG_PDF: Final = (
+    "PDF attachments of which only the text of the first pages is stored: {}. "
+    "Reading the rest takes too long."
+)
 _BROKEN_PDF: Final = "PDF attachments whose text cannot be read: {}."
 _MISNAMED: Final = "Texts that are not in their declared encoding: {}. Characters may be wrong."
 _NO_PDF: Final = (

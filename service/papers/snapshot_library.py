@@ -174,7 +174,7 @@ class SnapshotLibrary:
             raise NotFound(
                 f"This paper has no summary for the template {template!r}.",
                 code="template_not_available",
-                hint=_has(there) or "It has no summary templates; leave out template.",
+                hint=_has(there) or "It has no summary templates; leave out `template`.",
                 paper_id=row.paper_id,
                 template=template,
                 available_summary_templates=_first(there),

@@ -87,7 +87,8 @@ class RecordQuery(Request, operation="query_records"):
     sort: str | None = optional(Text("A sort field from `schema`; `-field` for descending order."))
     order: str | None = optional(
         Choice(
-            "`asc` for oldest first, `desc` for newest first; without a sort field, by record id.",
+            "`asc` for oldest first, `desc` for newest first; by record id if the stream has no "
+            "sort field.",
             ORDERS,
         ),
         rest_only=True,

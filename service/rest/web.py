@@ -154,7 +154,7 @@ def _http_failure(error: HTTPException, prefixes: tuple[str, ...]) -> Response:
         return page
     code = CODES.get(status, "invalid_request")
     message = {
-        404: f"No such route. The read routes are under {' and '.join(prefixes)}; MCP is at /mcp.",
+        404: f"No such route. Read routes are under {' and '.join(prefixes)}; MCP is under /mcp.",
         405: "This route does not support that method. Use a method from the Allow header.",
     }.get(status, error.description or "The request was refused.")
     verbs = error.valid_methods if isinstance(error, MethodNotAllowed) else None

@@ -76,9 +76,9 @@ class DrainingWorker(BufferingWorker):
         status = next(status for kind, status in _STATUSES if isinstance(exc, kind))
         id = new_id()
         if status == 500:
-            self.log.error("request %s failed before its answer", id, exc_info=exc)
+            self.log.error("request %s failed before it was answered", id, exc_info=exc)
         else:
-            self.log.info("request %s refused unread: %s", id, type(exc).__name__)
+            self.log.info("request %s was refused before it was read: %s", id, type(exc).__name__)
         error = {
             "type": statuses.TYPES.get(status, "api_error" if status >= 500 else _INVALID),
             "code": statuses.CODES.get(status, "invalid_request"),

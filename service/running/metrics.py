@@ -106,7 +106,7 @@ def check_reader(options: settings.Settings) -> None:
     if not forwarded and is_loopback(request.remote_addr):
         return
     raise Forbidden(
-        "Metrics can be read only on this machine, or with the metrics token.",
+        "Metrics can be read only on the server's machine, or with the metrics token.",
         hint="The operator can set RUNG_METRICS_TOKEN, so that clients can send it as a bearer "
         "token, or set RUNG_METRICS=open.",
     )

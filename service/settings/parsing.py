@@ -43,7 +43,7 @@ def webhook(value: str) -> str:
     parts = urlsplit(value)
     is_private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
     if not (is_private and parts.hostname) or "@" in parts.netloc or parts.fragment:
-        raise ValueError("must be an https URL (or http on this machine) without a user name or #")
+        raise ValueError("must be an https URL (or http on loopback) without a user name or #")
     return value
 
 

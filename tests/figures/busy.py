@@ -195,8 +195,9 @@ def main() -> int:
                 f"{dict(found.statuses)}{'' if kept else '  TOO LONG'}",
                 flush=True,
             )
-            label = f"(hostile grants: {bound.grants})"
-            share, slowest = f"% of the normal p95 {label}", f"ms for the longest search {label}"
+            label = f"(hostile clients: {bound.grants})"
+            share = f"percent of the normal 95th percentile {label}"
+            slowest = f"ms for the longest search {label}"
             worst[share] = max(worst[share], round(times * 100))
             worst[slowest] = max(worst[slowest], round(longest * 1_000))
     for name, number in worst.items():

@@ -125,8 +125,8 @@ ROWS: Final = (
     ),
     Row(
         11,
-        "Path traversal through ids, cursors, templates, assets and blobs; redirects to other "
-        "servers, and their addresses",
+        "Path traversal through ids, cursors, templates, assets and blobs; addresses of other "
+        "servers in the same places; redirects to other servers",
         "No file outside the store and the snapshot is opened; no other server gets a request",
         (
             *("tests/figures/test_paths.py", "tests/unit/service/papers/test_assets.py"),
@@ -183,11 +183,11 @@ ROWS: Final = (
     Row(
         17,
         "Costly calls, alone and in batches, while another client searches 100,000 records on a "
-        "worker with two threads: each kind of call for 60 seconds, from one hostile grant with 8 "
-        "connections, then from four grants",
+        "worker with two threads: each kind of call for 60 seconds, from one hostile client with 8 "
+        "connections, then from four such clients, each with its own grant",
         "The 95th percentile of the client's search times is at most 3 times what it is without "
-        "these calls; the longest search takes at most 2 seconds; with four grants, the limits are "
-        "10 times and 6 seconds",
+        "these calls; the longest search takes at most 2 seconds; with four hostile clients, the "
+        "limits are 10 times and 6 seconds",
         ("tests/spec/test_turns.py",),
         command=("tests.figures.busy",),
         short=(
@@ -211,12 +211,12 @@ ROWS: Final = (
         19,
         "Records that name the blobs and hashes of other records; backups written over database "
         "files that have a log; commands killed while they replace a file; restored older backups "
-        "and PostgreSQL failovers that lose commits, followed by as many new commits; records "
-        "moved out of and into a grant's time range",
+        "and PostgreSQL failovers that lose commits, followed by as many new commits; stores that "
+        "an older version of Rung wrote; records moved out of and into a grant's time range",
         "A record gives access only to the bytes that came with it; a replaced file is always the "
         "whole old file or the whole new one; revoked tokens stay revoked, unless a failover loses "
         "the revocation itself; bookmarks of lost commits return 410, and bookmarks from before "
-        "the upgrade keep working; a feed contains only what the grant covers",
+        "an upgrade of the store keep working; a feed contains only what the grant covers",
         (
             *("tests/spec/test_forged_blobs.py", "tests/cli/test_replaced_files.py"),
             *("tests/spec/test_replaced_store.py", "tests/spec/test_lost_commits.py"),

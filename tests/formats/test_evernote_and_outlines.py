@@ -16,7 +16,8 @@ ENEX = f"""\
 <!DOCTYPE en-note SYSTEM "http://xml.evernote.com/pub/enml2.dtd">
 <en-note><div>Die Lampe dreht sich.</div><div><en-todo checked="true"/>Karten</div>
 <div><en-todo/>Fernglas &amp; Brot</div>
-<div>PIN: <en-crypt hint="h" cipher="AES" length="128">RU5DMJq8Qe==</en-crypt></div></en-note>]]></content>
+<div>PIN: <en-crypt hint="h" cipher="AES" length="128">RU5DMJq8Qe==</en-crypt></div>
+</en-note>]]></content>
     <resource><data encoding="base64">
 {b64encode(b"teil;zahl").decode()}
 </data><mime>text/csv</mime><resource-attributes><file-name>liste.csv</file-name>

@@ -228,7 +228,9 @@ CASES: dict[str, Bad] = {
     ),
     # aggregates
     "sum of nothing": counted("invalid_request", "field", metric="sum"),
-    "count of a field": counted("invalid_request", "Leave field out", metric="count", field="size"),
+    "count of a field": counted(
+        "invalid_request", "Leave out `field`", metric="count", field="size"
+    ),
     "sum undeclared": counted("invalid_request", "size", metric="sum", field="body"),
     "group undeclared": counted("invalid_request", "folder", metric="count", group_by="body"),
     "group a sum of text": counted(

@@ -84,7 +84,7 @@ def test_without_a_place_for_counts_everything_else_works(house: House) -> None:
     token = house.grant()[1]
     with operated(house.environment, workers=1) as server:
         headers = {"Authorization": f"Bearer {token}"}
-        while "Grant uses and the latest recorded time could not be stored" not in server.said():
+        while "The request counts and the latest time could not be stored" not in server.said():
             found = requests.get(f"{server.url}/v1/search?q=lantern", headers=headers, timeout=30)
             assert found.ok
     shell = Shell({"RUNG_STORE": spelled(house.path)})

@@ -52,7 +52,7 @@ def _check(streams: Sequence[StreamView], query: AggregateQuery) -> None:
         raise _invalid("Use group_by or group_by_time, not both.", "group_by")
     if query.metric == "count" and query.field is not None:
         raise _invalid(
-            "metric='count' counts records and does not use a field. Leave field out.", "field"
+            "metric='count' counts records and does not use a field. Leave out `field`.", "field"
         )
     if query.metric != "count" and query.field is None:
         raise _invalid(f"metric={query.metric!r} needs a field.", "field")

@@ -131,7 +131,7 @@ def _order(streams: Streams, sort: str | None, order: str | None) -> Order:
             works = f"-{stream.sort_field}" if stream.sort_field else None
             raise InvalidRequest(
                 f"The stream {stream.name!r} cannot be sorted by {field!r}. "
-                + (f"Retry with sort={works!r}." if works else "Leave sort out."),
+                + (f"Retry with sort={works!r}." if works else "Leave out `sort`."),
                 code="invalid_sort",
                 param="sort",
                 retry_arguments={"sort": works} if works else None,

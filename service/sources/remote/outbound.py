@@ -221,7 +221,7 @@ def _meaning(error: Exception, deadline: Deadline) -> EvidenceError:
     if deadline.expired() or isinstance(error, connections.TOO_LATE):
         return Late("An upstream server timed out. Try again later.", code="upstream_timeout")
     if isinstance(error, connections.UNTRUSTED):
-        return _unreachable("has a certificate that this machine does not trust")
+        return _unreachable("has a certificate that Rung does not trust")
     if isinstance(error, connections.UNDECODABLE):
         return _unreachable("returned a body that cannot be decoded")
     if isinstance(error, connections.CUT_SHORT):

@@ -131,7 +131,8 @@ def split(address: str) -> SplitResult:
             "The address contains a password. Leave it out; Rung asks for the password."
         )
     if (scheme := parts.scheme) in ("http", "imap") and not is_loopback(address):
-        raise InvalidRequest(f"{scheme}: is allowed only for this machine. Use {scheme}s: instead.")
+        only = f"{scheme}: is allowed only for an address on this machine."
+        raise InvalidRequest(f"{only} Use {scheme}s: instead.")
     return parts
 
 
