@@ -17,7 +17,7 @@ from service import keys
 from service.access import grants, tokens
 from service.access.entries import Kept
 from service.access.guard import check_form
-from service.access.owner import SESSION_SECONDS, Owner, Passkeys
+from service.access.owner import Owner, Passkeys
 from service.access.rates import client
 from service.access.registry import Registry
 from service.access.signins import Signins
@@ -30,6 +30,8 @@ from service.signin.consent import Choice
 from service.statuses import STATUS
 
 FORM_SECONDS: Final = 600
+#: Longer than a session, which the server ends.
+COOKIE_SECONDS: Final = 30 * 86_400
 _FORM = "form"
 #: The purpose of the form that signs in.
 SIGN_IN: Final = "sign-in"
@@ -108,7 +110,7 @@ class Sessions:
         response = page(path)
         if before := self._sent:
             self.sign_out(before, response)
-        self._set(response, path, value, SESSION_SECONDS)
+        self._set(response, path, value, COOKIE_SECONDS)
         return response
 
     @property

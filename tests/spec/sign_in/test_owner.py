@@ -81,6 +81,11 @@ def test_a_link_shows_a_button_and_works_once(base: str, house: House) -> None:
     assert "Sign out" in browser.get("/owner").text and "Sign out" not in old.text
 
 
+def test_the_cookie_of_the_owner_lasts_as_long_as_a_session_that_is_used(browser: Browser) -> None:
+    expires = [one.expires for one in browser.session.cookies if one.name == "rung_owner"]
+    assert expires and all(time > datetime.now(UTC).timestamp() + 14 * 86_400 for time in expires)
+
+
 def test_no_other_site_signs_a_browser_in(base: str, house: House) -> None:
     browser, form = Browser(base), {"code": new_code(house.path), "onward": "/owner"}
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
