@@ -3,7 +3,7 @@
 `source_options` gives a command the options and passes it a `Source`; `opening` opens it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
@@ -106,6 +106,16 @@ def explicit_names(context: click.Context) -> set[str]:
     return {name for name in context.params if origin_of(name) is ParameterSource.COMMANDLINE}
 
 
+def by_precedence(
+    context: click.Context, options: Mapping[str, Any], names: Sequence[str]
+) -> list[str]:
+    """Those of these options that were given, the ones that override others first."""
+    origin_of = context.get_parameter_source
+    return [
+        name for level in LEVELS for name in names if origin_of(name) is level and options[name]
+    ]
+
+
 def explicit_words(context: click.Context, *names: str) -> tuple[str, ...]:
     """The words of these options that were given on the command line, with their values."""
     explicit, values = explicit_names(context), context.params
@@ -156,9 +166,7 @@ def _chosen(context: click.Context, options: dict[str, Any]) -> Source:
             raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
     if "token" in explicit and "token_file" in explicit:
         raise click.UsageError("Use only one of --token and --token-file.")
-    candidates = [
-        name for level in LEVELS for name in NAMES if origin_of(name) is level and options[name]
-    ]
+    candidates = by_precedence(context, options, NAMES)
     chosen = candidates[0] if candidates else "store"
     for name in ("token", "token_file"):
         by_file = origin_of(name) is ParameterSource.DEFAULT_MAP

@@ -129,6 +129,18 @@ def test_the_command_line_comes_before_the_environment(
         assert str(small_house.path) in pipe.log()
 
 
+def test_the_environment_comes_before_the_configuration_file(
+    url: str, small_house: House, small: Local, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'provider_url = "{url}"\n', encoding="utf-8")
+    token = small.headers["Authorization"].removeprefix("Bearer ")
+    more = {"RUNG_STORE": str(small_house.path), "RUNG_CONFIG": str(config), "RUNG_TOKEN": token}
+    with stdio(**more) as pipe:
+        pipe.caller().ok("schema")
+        assert str(small_house.path) in pipe.log()
+
+
 def test_a_provider_may_come_and_go(provider: Provider) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
