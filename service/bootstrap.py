@@ -151,7 +151,7 @@ class Services:
         `RateLimited` after too many requests, as `open_papers` does.
         """
         authority = self.authority
-        assert authority is not None, "the records surface is mounted over some records"
+        assert authority is not None, "the records surface needs a store or an upstream"
         server = self._admitted(token, partial(authority.open, token or "", path))
         return self._session(server)
 

@@ -237,7 +237,7 @@ def _is_scalar(kind: FieldType) -> str | None:
 
 
 def _is_number(kind: FieldType) -> str | None:
-    return None if kind.is_number else "must be an integer or a number"
+    return None if kind.is_number else "must be a number or an integer, or have the format decimal"
 
 
 def _is_measured(kind: FieldType) -> str | None:

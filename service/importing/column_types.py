@@ -157,7 +157,7 @@ def _decimal(texts: list[str]) -> Kind | None:
     point = all(decimal_in(text) is not None for text in texts)
     comma = all(decimal_in(text, ",") is not None for text in texts)
     if point and comma:
-        doubt = f"the mark in {texts[0]!r} may group digits or be decimal"
+        doubt = f"the separator in {texts[0]!r} may group digits or be the decimal separator"
         return Kind("string", DECIMAL, doubt=doubt)
     return Kind("string", DECIMAL, None if point else COMMA) if point or comma else None
 

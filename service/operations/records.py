@@ -76,8 +76,8 @@ QUERY_RECORDS = RecordOperation(
     title="List records",
     description=(
         "List records of one stream, newest first, or by id if it has no sort field. Long values "
-        "are previews with the call for the rest. Use `search` to find words and `changes_since` "
-        "to follow updates."
+        "appear as previews with the call for the rest. Use `search` to find words and "
+        "`changes_since` to follow updates."
     ),
     request=RecordQuery,
     ask=lambda session, query: session.rs.records(query),

@@ -103,7 +103,7 @@ class RecordQuery(Request, operation="query_records"):
         synonyms={"estimated": "exact"},
     )
     window: str = optional(
-        Choice("`exact` also returns the time span.", ("none", "exact")),
+        Choice("`exact` also returns the time span of all matching records.", ("none", "exact")),
         "none",
         paging=True,
         rest_only=True,

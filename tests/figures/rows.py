@@ -146,8 +146,8 @@ ROWS: Final = (
     Row(
         13,
         "A clock set forward and back; daylight-saving changes in every time zone",
-        "No expired token, session, link or grant becomes valid again; times are counted in the "
-        "right groups",
+        "No expired token, session, link or grant becomes valid again; `aggregate` counts each "
+        "record in the right minute, hour or day",
         (
             *("tests/spec/test_clock.py", "tests/unit/service/records/test_local_time.py"),
             *("tests/spec/test_ended_tokens.py", "tests/unit/service/records/test_aggregate.py"),

@@ -106,20 +106,20 @@ def test_groups_a_source_cannot_page_come_with_a_warning_and_a_call(
 ) -> None:
     asked = {"stream": "notes", "metric": "count", **where}
     first = caller.ok("aggregate", **asked, group_by="kind")
-    assert "no further groups" in first.text
+    assert "only one page of groups" in first.text
     (call,) = printed_calls(first.text)
     assert call.args["limit"] == 100 and [call.key()] == [
         one.key() for one in structured_calls(first.structured)
     ]
     second = caller.ok(call.tool, **call.args)
-    assert "no further groups" in second.text
+    assert "only one page of groups" in second.text
     assert [one.tool for one in printed_calls(second.text)] == ["schema"]
 
     by_time = {**asked, "group_by_time": "at", "granularity": "quarter", "limit": 100}
     (call,) = printed_calls(caller.ok("aggregate", **by_time).text)
     assert call.args["granularity"] == "year"
     last = caller.ok(call.tool, **call.args)
-    assert "no further groups" not in last.text and printed_calls(last.text) == []
+    assert "only one page of groups" not in last.text and printed_calls(last.text) == []
 
 
 def test_bytes_of_a_remote_source_have_routes_of_this_service(caller: Caller) -> None:

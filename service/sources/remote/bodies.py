@@ -151,7 +151,7 @@ def _without_cursor(body: Body, inner: Body, query: AggregateQuery) -> Body:
     return warned(
         body,
         "partial_results",
-        f"This source returns no further groups. To see more groups, use {helps}.",
+        f"This source returns only one page of groups. To see other groups, use {helps}.",
         param="cursor",
     )
 

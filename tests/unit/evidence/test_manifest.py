@@ -118,7 +118,7 @@ def test_a_manifest_is_given_back_as_it_was_declared() -> None:
         (
             {"query": {"aggregations": {"sum": ["body"]}}},
             "manifest.streams[0].query.aggregations.sum",
-            "integer or a number",
+            "a number or an integer",
         ),
         (
             {"query": {"search": {"lexical_fields": ["size"]}}},
