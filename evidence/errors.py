@@ -91,11 +91,11 @@ class NotText(EvidenceError, kind="not_text", code="field_not_text"):
 
 
 class RateLimited(EvidenceError, kind="rate_limited", code="rate_limit_exceeded"):
-    """Too many requests were sent."""
+    """Too many requests were sent, or requests used too much CPU time."""
 
 
 class Unavailable(EvidenceError, kind="unavailable", code="upstream_unreachable"):
-    """The store or an upstream is unreachable or broken."""
+    """The store, the papers or an upstream is unreachable, busy or broken."""
 
 
 class TimedOut(EvidenceError, kind="timed_out", code="deadline_exceeded"):

@@ -40,7 +40,7 @@ class Contract:
     streams_in_grant: int = _limit(500, "largest number of streams in one grant")
     record_id_bytes: int = _limit(512, "longest record id in the store")
     name_bytes: int = _limit(64, "longest stream or field name in the store")
-    inline_bytes: int = _limit(65_536, "largest field value that MCP may return whole")
+    inline_bytes: int = _limit(65_536, "size above which MCP never returns a field value whole")
     whole_bytes: int = _limit(
         1_048_576, "largest field value that REST returns whole if fields= does not name it"
     )
@@ -367,7 +367,9 @@ class Budgets:
     start_seconds: float = _limit(
         5.0, "time to check a token in rung stdio or rung connect, or to fetch an issuer's keys"
     )
-    work_seconds: int = _limit(30, "default CPU seconds per minute for one grant in each worker")
+    work_seconds: int = _limit(
+        30, "default CPU seconds per minute for one grant, token or address in each worker"
+    )
     paused_batches: int = _limit(16, "batches per worker that may pause for other callers")
     served_seconds: float = _limit(10.0, "how long a caller counts as active after an answer")
     begins_chars: int = _limit(160, "length of the text shown from the start of a related hit")

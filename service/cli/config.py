@@ -63,7 +63,7 @@ def _key(name: str, read: Callable[[str], object], *, secret: bool = False) -> S
 KEYS = (
     _key("url", parsing.address),
     _key("provider_url", parsing.address),
-    _key("store", places.path),
+    _key("store", places.read),
     _key("papers_db", places.path),
     _key("token", _token, secret=True),
     _key("token_file", places.path),
@@ -201,7 +201,8 @@ def _value(keys: Mapping[str, Setting], name: str, value: Any, path: Path) -> st
         raise ValueError(f"{name} must be a quoted string, {such}.")
     try:
         parsed = key.read(value)
-        return str(path.parent / parsed) if key.read is places.path else value
+        is_path = key.read in (places.read, places.path) and places.file_of(parsed) is not None
+        return str(path.parent / parsed) if is_path else value
     except ValueError as error:
         raise ValueError(f"{name} {error}, {such}.") from None
 

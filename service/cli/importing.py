@@ -97,7 +97,8 @@ def import_(paths: tuple[str, ...], written: Path | None, store: Place, **option
     the manifest names. If neither names one, the id is the value of a field such as `id`, `_id`,
     `key` or `uuid`, or else a hash of the whole row. A changed row updates the record with its id,
     but if the id is a hash, the row becomes a new record. The exit code is 3 if some rows are
-    refused, and 1 if all are, if there are none, or if --strict refuses the import.
+    refused, and 1 if all are, if there are none (except with --dry-run), or if --strict refuses
+    the import.
     """
     with (
         teaching(),

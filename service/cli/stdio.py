@@ -81,8 +81,8 @@ def stdio(
     """Serve MCP on standard input and output, for clients that start their own server process.
 
     Standard output carries only protocol messages. The exit code is 0 when the input ends,
-    64 after a usage error, 77 if the token is an owner's credential, and 78 if there is no usable
-    token.
+    64 after a usage error, 77 if the token is an owner's credential or gives no read access, and
+    78 if there is no usable token.
     """
     with _exits(), take_stdout() as out:
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -135,8 +135,8 @@ def required(store: Place) -> Place:
     help="Show, by day, which grants were used to read which streams.\n\nEach line shows the day "
     "(UTC), the grant, its label, the operation, the stream whose records were in the answers, and "
     "the number of requests. Servers write these counts every few seconds and keep them for "
-    f"{KEPT_DAYS} days. The log contains no text, queries or record ids. Direct reads of a store "
-    "(--store) are not counted.",
+    f"{KEPT_DAYS} days. The log contains no text, queries or record ids. Commands that read a "
+    "store directly (--store, `rung stdio`) are not counted.",
 )
 @click.option(
     "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The first day to show."
@@ -162,7 +162,7 @@ def log(since: date | None, name: str | None, as_json: bool, store: Place) -> No
         output.text(f"{row['day']} {name} {does} {row['requests']}")
     if not rows:
         which = "of this grant and period " if since or name else ""
-        output.say(f"No requests {which}have been recorded. Only servers (rung serve) record them.")
+        output.say(f"No requests {which}have been recorded. Only HTTP servers record requests.")
 
 
 @click.group()

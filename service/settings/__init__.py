@@ -254,8 +254,8 @@ def _sign_in_faults(values: Mapping[str, Any]) -> Iterator[str]:
     local = public.hostname in parsing.LOOPBACK
     if public.path or public.query or not (local or public.scheme == "https"):
         yield (
-            "RUNG_SIGN_IN requires an https RUNG_PUBLIC_URL without a path, for example "
-            "https://rung.example.com."
+            "RUNG_SIGN_IN requires an https RUNG_PUBLIC_URL (or http on loopback) without a path, "
+            "for example https://rung.example.com."
         )
     if values.get("client_documents") == "loopback" and not local:
         yield "RUNG_CLIENT_DOCUMENTS=loopback requires RUNG_PUBLIC_URL to be on loopback."

@@ -270,6 +270,17 @@ def test_each_value_tells_where_it_comes_from(file: Path) -> None:
     }
 
 
+def test_the_store_of_the_file_may_be_a_database(file: Path) -> None:
+    write(file, 'store = "postgresql://ada:secret@db.example/rung"')
+    values = config.load({"RUNG_CONFIG": str(file)})
+    (store,) = [one for one in values.effective if one.setting.name == "store"]
+    assert store.value == "postgresql://ada:secret@db.example/rung"
+    assert "secret" not in shown(store)
+    write(file, 'store = "mysql://db.example/rung"')
+    with pytest.raises(config.ConfigError, match="must be a path or a postgresql:// URL"):
+        config.load({"RUNG_CONFIG": str(file)})
+
+
 def test_no_file_is_no_fault(shell: Shell) -> None:
     assert "query" in shell.ok("--help").stdout
     assert config.load({"XDG_CONFIG_HOME": "/nowhere"}).written == {}

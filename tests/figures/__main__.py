@@ -34,8 +34,8 @@ HEAD = """# Fault tests
 
 For each row, tests inject a fault and check that Rung behaves as the third column requires.
 [rows.py](../tests/figures/rows.py) lists the tests. `make figures` runs them and writes this page.
-The tests of rows 14 and 17 take long, and run only if `ROWS` names these rows; otherwise the table
-shows their last result. A row is open if it could not be checked, for example because no
+The tests of rows 14 and 17 take up to an hour and run only if `ROWS` names these rows; otherwise,
+the table shows their last result. A row is open if it could not be checked, for example because no
 vulnerability database answered.
 
 | # | fault | expected behavior | result | tests | counts | seconds | date | commit |

@@ -8,8 +8,8 @@ from typing import Final
 class Row:
     """One fault. `tests` are for pytest; `command` and `short` are arguments of `python -m`.
 
-    `short` is the form of `command` that runs for every change; `make test-all` runs the tests. A
-    row that is `long` runs only if it is named.
+    `short` is the form of `command` that `.ci/run` runs; its other jobs run the tests. A row that
+    is `long` runs only if it is named.
     """
 
     number: int

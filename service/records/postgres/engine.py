@@ -18,6 +18,7 @@ from service.records.engine.health import EMPTY, Depth, Health, Verdict
 if TYPE_CHECKING:
     from service.records.postgres.writer import Writer
 
+_UNDEFINED_TABLE: Final = "42P01"
 _NOT_INSTALLED: Final = (
     f"A store in PostgreSQL needs psycopg. Install it with: {install_command('postgres')}"
 )
@@ -69,9 +70,7 @@ class PostgresEngine:
                     snapshot.generation()  # a snapshot alone asks nothing
             privacy = self._privacy()
         except EvidenceError as error:
-            from psycopg.errors import UndefinedTable
-
-            is_empty = isinstance(error.__cause__, UndefinedTable)
+            is_empty = getattr(error.__cause__, "sqlstate", "") == _UNDEFINED_TABLE
             return Health(Verdict(error.message, EMPTY if is_empty else "database-unreadable"))
         return Health(Verdict(f"{self.location} is reachable and contains a store"), privacy)
 
