@@ -369,8 +369,8 @@ GOALS: tuple[Goal, ...] = (
         *("papers", "papers"),
         "searches of papers: rate, relative to the SQL statement usually used for such searches",
         *("least", 8.0, "×"),
-        "Searches with snippets, compared with `snippet()` in the ranking statement, both in "
-        "the benchmark's process.",
+        "Rung's searches with snippets, compared with an SQL statement that ranks the papers and "
+        "calls `snippet()`; both run in the benchmark's process.",
     ),
     row(
         *("papers", "papers-page"),

@@ -173,7 +173,7 @@ def _printed(words: list[str], name: str) -> str:
         if secret := printed.decode(errors="replace").partition("\n")[0].strip():
             return secret
     raise Unauthenticated(
-        f"The password command of {name!r} failed, or printed no password. Run it in a shell."
+        f"The password command of {name!r} failed or printed no password. To see why, run it."
     )
 
 

@@ -197,7 +197,7 @@ CASES: dict[str, Bad] = {
         ID, "conflicting_connection_id", "Leave connection_id out", "", connection_id="bank"
     ),
     "uri of nothing": fetch("pdpp://record/", "invalid_request", "returned", ""),
-    "uri of a stream": fetch("pdpp://record/e30", "invalid_request", "handle", ""),
+    "uri of a stream": fetch("pdpp://record/e30", "invalid_request", "record id", ""),
     # windows
     "no path": Bad("read_record_field", {"id": ID}, "invalid_request", "field_path|needs field"),
     "path /": read("invalid_field_path", "JSON Pointer", field_path="/"),
