@@ -149,7 +149,7 @@ def _collection(run: Run) -> str:
     median, slow = run.milliseconds
     hits = run.mean(lambda answer: len(answer.ids))
     speed = (
-        f"The median time of a question was {median:.1f} ms, "
+        f"The median time per question was {median:.1f} ms, "
         f"and the 95th percentile was {slow:.1f} ms."
     )
     failed = f" Questions refused: {run.failed}." if run.failed else ""

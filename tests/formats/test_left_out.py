@@ -78,7 +78,7 @@ def test_what_a_workbook_a_database_and_a_calendar_leave_out_is_reported(owner: 
     database.conn.commit()
     database.close()
     report = owner.bring(owner.home / "log.db")
-    assert "Left out: views, indexes and empty tables: recent, found, vacant." in report
+    assert "Left out (views, indexes and empty tables): recent, found, vacant." in report
     broken = OUTLOOK.replace("CLASS:PUBLIC", "a line without a name")
     report = owner.bring(write(owner.home, {"x.ics": broken}) / "x.ics")
     assert "Left out (1 ×):" in report and "a line without a name" in report

@@ -144,7 +144,7 @@ def _open_tables(source: Source) -> Iterator[list[_Table]]:
         visible = [table for table in ordinary if not table.name.startswith(hidden)]
         empty = [table.name for table in visible if not any(_sample(table))]
         if excluded := [*database.view_names(), *indexes, *empty]:
-            note = f"Left out: views, indexes and empty tables: {', '.join(excluded)}."
+            note = f"Left out (views, indexes and empty tables): {', '.join(excluded)}."
             source.notes += [note] if note not in source.notes else []
         yield [_Table(table) for table in visible]
 
