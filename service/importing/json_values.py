@@ -197,7 +197,7 @@ class JsonReader:
     def end(self) -> None:
         """Checks that nothing is left to read."""
         if self.next():
-            advice = " If every line is a JSON value, use --format ndjson."
+            advice = " If every line is a JSON object, use --format ndjson."
             self._fail("There is more text after the value", self._position, advice)
 
     def inside(self, brackets: str) -> Iterator[None]:

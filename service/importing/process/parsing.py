@@ -325,7 +325,7 @@ class Parser:
                 self._process = None
                 if not self._state.record:
                     raise InvalidRequest(
-                        f"Rung stopped reading {file.name}, because this step {killed}."
+                        f"Rung stopped reading {file.name}, because reading it {killed}."
                     ) from killed
                 if refusal := resumed.refusal(self._state, str(killed), file.name):
                     yield {"rows": [(self._state.record, self._state.line, refusal)]}
