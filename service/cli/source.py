@@ -106,14 +106,15 @@ def explicit_names(context: click.Context) -> set[str]:
     return {name for name in context.params if origin_of(name) is ParameterSource.COMMANDLINE}
 
 
-def by_precedence(
+def overriding(
     context: click.Context, options: Mapping[str, Any], names: Sequence[str]
-) -> list[str]:
-    """Those of these options that were given, the ones that override others first."""
+) -> str | None:
+    """The one of these options that overrides the others; None if all have their defaults."""
     origin_of = context.get_parameter_source
-    return [
+    candidates = (
         name for level in LEVELS for name in names if origin_of(name) is level and options[name]
-    ]
+    )
+    return next(candidates, None)
 
 
 def explicit_words(context: click.Context, *names: str) -> tuple[str, ...]:
@@ -166,11 +167,11 @@ def _chosen(context: click.Context, options: dict[str, Any]) -> Source:
             raise click.UsageError(f"--{name.replace('_', '-')} is empty. Give an address.")
     if "token" in explicit and "token_file" in explicit:
         raise click.UsageError("Use only one of --token and --token-file.")
-    candidates = by_precedence(context, options, NAMES)
-    chosen = candidates[0] if candidates else "store"
+    overrides = overriding(context, options, NAMES)
+    chosen = overrides or "store"
     for name in ("token", "token_file"):
         by_file = origin_of(name) is ParameterSource.DEFAULT_MAP
-        if by_file and candidates and not config.file_names(context, chosen, options[chosen]):
+        if by_file and overrides and not config.file_names(context, chosen, options[chosen]):
             options[name] = None
     words = explicit_words(context, *NAMES, "token_file")
     by_file = "token_file" in explicit or options["token"] is None

@@ -18,7 +18,7 @@ from service import credentials, settings
 from service.bootstrap import rendering_pool
 from service.place import Place
 from service.cli import tokens
-from service.cli.source import PATH, explicit_names, by_precedence, store_option
+from service.cli.source import PATH, explicit_names, overriding, store_option
 from service.cli.opening import read_token, note, provider_opener, refuse_owners, services
 from service.cli.opening import store_opener
 from service.credentials import TOKEN_VARIABLE
@@ -90,10 +90,10 @@ def stdio(
         refuse_owners()
         if len(explicit_names(context) & {"store", "provider_url", "papers"}) > 1:
             raise InvalidRequest("Use only one of --store, --provider-url and --papers.")
-        chosen = by_precedence(context, context.params, ("provider_url", "store"))
+        chosen = overriding(context, context.params, ("provider_url", "store"))
         if papers is not None:
             surface, open_session, name = _papers(papers)
-        elif provider_url and chosen[0] == "provider_url":
+        elif provider_url and chosen == "provider_url":
             surface, open_session, name = _provider(provider_url, cache_root, token_file)
         else:
             surface, open_session, name = _store(store, token_file)

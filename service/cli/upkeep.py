@@ -22,8 +22,10 @@ from service.records.writing import StreamCount, Writing
 MEGABYTE = 1_000_000
 #: Options of `rung import` that `rung replace` does not share: it names the stream, replaces it
 #: only if every row was imported, and has its own --manifest.
-_OF_IMPORT = ("connection", "connector", "label", "stream", "strict", "written", "dry_run")
-_NOT_SHARED = (*_OF_IMPORT, "manifest")
+_NOT_SHARED = (
+    *("connection", "connector", "label", "stream", "strict", "written", "dry_run"),
+    "manifest",
+)
 
 
 YES = "Do not ask for confirmation."
