@@ -43,8 +43,9 @@ NOTHING_NEW: Final = "nothing new."
 def source() -> None:
     """Add, list and remove sources: mailboxes, folders and other places that `rung sync` reads.
 
-    Sources are described outside the store, in sources.toml beside the configuration file or in
-    RUNG_SOURCES. Rung stores passwords in the system keyring or, if there is none, in sources.toml.
+    The store does not contain the descriptions of sources. They are in sources.toml, next to the
+    configuration file, or in RUNG_SOURCES. Rung stores passwords in the system keyring or, if there
+    is none, in sources.toml.
     """
 
 

@@ -182,9 +182,9 @@ ROWS: Final = (
     ),
     Row(
         17,
-        "Costly calls, alone and in batches, while another client searches 100,000 records on a "
-        "worker with two threads: each kind of call for 60 seconds, from one hostile client with 8 "
-        "connections, then from four such clients, each with its own grant",
+        "Hostile clients that send each kind of costly call, alone and in batches, for 60 seconds, "
+        "while another client searches 100,000 records on a worker with two threads: first one "
+        "hostile client with 8 connections, then four, each with its own grant",
         "The 95th percentile of the client's search times is at most 3 times what it is without "
         "these calls; the longest search takes at most 2 seconds; with four hostile clients, the "
         "limits are 10 times and 6 seconds",
